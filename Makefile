@@ -1,0 +1,94 @@
+# Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check static pytest format lint types layers docs docs-check coverage bench eval-local lock clean
+
+PYTHON ?= python3.11
+VENV ?= .venv
+JOBS ?= 2
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+UV_VERSION := 0.13.9
+CODE := src tests typing_tests docs examples benchmarks
+
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+run: $(VENV)/.run ## Watch an agent do a small real job on real files
+	@$(BIN)/python -m deepagents_cli first-run $(ARGS)
+
+test: static pytest ## Check everything: format, lint, types, layers, documents, tests
+
+check: test ## The same as test
+
+static: $(VENV)/.dev
+	@$(BIN)/ruff format --check --quiet . || { echo "Run: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	@$(BIN)/mypy typing_tests
+	@$(BIN)/python docs/generate.py --check
+
+pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
+	@$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+format: $(VENV)/.dev ## Format the code and put imports in order
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+lint: $(VENV)/.dev ## Lint
+	@$(BIN)/ruff check .
+
+types: $(VENV)/.dev ## Check the types
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	@$(BIN)/mypy typing_tests
+
+layers: $(VENV)/.dev ## Check who imports whom
+	@$(BIN)/lint-imports
+
+docs: $(VENV)/.dev ## Rewrite the generated tables, then run every example in the documents
+	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -m pytest -q README.md docs $(ARGS)
+
+docs-check: $(VENV)/.dev
+	@$(BIN)/python docs/generate.py --check
+
+coverage: $(VENV)/.dev ## Run the tests and show what they do not reach
+	@$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term-missing:skip-covered $(ARGS)
+
+bench: $(VENV)/.dev ## Measure creation, step cost and search, beside the alternatives
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+eval-local: $(VENV)/.dev ## Measure the local model on small tasks with strict checks
+	@$(BIN)/python -m benchmarks.local_model $(ARGS)
+
+lock: $(VENV)/.uv ## Resolve the dependencies anew into requirements/*.lock
+	@sh requirements/lock.sh $(VENV)/uv/bin/uv $(ARGS)
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .venv-reference build dist .coverage htmlcov .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/pyvenv.cfg:
+	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "Setting up $(VENV) with $$($$python --version), once"; \
+	    exec $$python -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "deepagents needs Python 3.11 or newer. Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1
+
+$(VENV)/.run: $(VENV)/pyvenv.cfg requirements/run.lock pyproject.toml
+	@$(PIP) install --require-hashes -r requirements/run.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements/dev.lock
+	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(VENV)/.uv: $(VENV)/pyvenv.cfg
+	@$(BIN)/python -m venv $(VENV)/uv
+	@$(VENV)/uv/bin/python -m pip --disable-pip-version-check -qq install uv==$(UV_VERSION)
+	@touch $@

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Resolve the dependencies into lock files that name versions and hashes, and no place to download from.
+set -eu
+uv=$1
+shift
+cd "$(dirname "$0")/.."
+
+compile() {
+    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@" pyproject.toml
+}
+
+compile --all-extras --group build --group dev "$@" --output-file requirements/dev.lock
+compile --extra cli --extra local --group build --constraint requirements/dev.lock --output-file requirements/run.lock
