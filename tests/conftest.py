@@ -1,0 +1,104 @@
+"""What every test stands on: both colours, no network, no keys, no home directory."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("shared-cores", deadline=None)
+settings.load_profile("shared-cores")
+
+KEPT = {"LANGCHAIN_TRACING_V2": "false", "LANGSMITH_TRACING": "false", "NO_COLOR": "1"}
+DROPPED_PREFIXES = ("DEEPAGENTS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_")
+DROPPED_SUFFIXES = ("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_PROXY", "_proxy")
+
+
+class Colour:
+    """One way to call the library: blocking, or awaited on an event loop that lives as long as the test."""
+
+    def __init__(self, name: Literal["sync", "async"], runner: asyncio.Runner) -> None:
+        self.name = name
+        self._runner = runner
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def call(self, target: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call `method` or its `a...` twin and return the result."""
+        if self.name == "sync":
+            return getattr(target, method)(*args, **kwargs)
+        return self._runner.run(getattr(target, f"a{method}")(*args, **kwargs))
+
+    def invoke(self, agent: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run an agent, a model or a tool to its end."""
+        return self.call(agent, "invoke", *args, **kwargs)
+
+    def stream(self, agent: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        """Run an agent or a model and return all that it streams."""
+        if self.name == "sync":
+            return list(agent.stream(*args, **kwargs))
+        return self._runner.run(_gathered(agent.astream(*args, **kwargs)))
+
+
+async def _gathered(stream: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in stream]
+
+
+@pytest.fixture(params=["sync", "async"])
+def colour(request: pytest.FixtureRequest) -> Iterator[Colour]:
+    """Both colours, one after the other."""
+    with asyncio.Runner() as runner:
+        yield Colour(request.param, runner)
+
+
+class NetworkRefused(BaseException):
+    """A test tried to leave this machine."""
+
+
+def _stay_on_this_machine(event: str, args: tuple[Any, ...]) -> None:
+    match event, args:
+        case ("socket.connect" | "socket.sendto", (_, (str(host), *_))) if not _is_local(host):
+            raise NetworkRefused(f"a test tried to reach {host!r}")
+        case ("socket.getaddrinfo", (str(host), *_)) if not _is_local(host):
+            raise NetworkRefused(f"a test tried to look up {host!r}")
+        case _:
+            return
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in {"", "localhost"}
+
+
+sys.addaudithook(_stay_on_this_machine)
+
+
+@pytest.fixture(scope="session")
+def _empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _empty_home: Path
+) -> None:
+    for name in list(os.environ):
+        if name.startswith(DROPPED_PREFIXES) or name.endswith(DROPPED_SUFFIXES):
+            monkeypatch.delenv(name)
+    for name, value in KEPT.items():
+        monkeypatch.setenv(name, value)
+    if request.node.get_closest_marker("local_model"):
+        return
+    monkeypatch.setenv("HOME", str(_empty_home))
+    for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(_empty_home / kind.lower()))

@@ -1,0 +1,52 @@
+"""The footing of the tests, tried."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Colour, NetworkRefused
+
+
+class Bell:
+    def invoke(self, times: int) -> str:
+        return "ding " * times
+
+    async def ainvoke(self, times: int) -> str:
+        return "dong " * times
+
+    def stream(self, times: int) -> Iterator[str]:
+        yield from ["ding"] * times
+
+    async def astream(self, times: int) -> AsyncIterator[str]:
+        for _ in range(times):
+            yield "dong"
+
+
+def test_each_colour_calls_its_own_twin(colour: Colour) -> None:
+    heard = {"sync": "ding", "async": "dong"}[colour.name]
+
+    assert colour.invoke(Bell(), 2) == f"{heard} {heard} "
+    assert colour.call(Bell(), "invoke", times=1) == f"{heard} "
+    assert colour.stream(Bell(), 2) == [heard, heard]
+
+
+def test_no_test_reaches_another_machine() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line, pytest.raises(NetworkRefused):
+        line.connect(("192.0.2.1", 9))
+    with pytest.raises(NetworkRefused, match="model.example"):
+        socket.create_connection(("model.example", 443), timeout=1)
+
+
+def test_this_machine_may_be_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname(), timeout=1).close()
+
+
+def test_no_key_and_no_home_reach_a_test() -> None:
+    assert not [name for name in os.environ if name.endswith("_API_KEY")]
+    assert Path.home().name.startswith("home")
