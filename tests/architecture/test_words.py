@@ -1,0 +1,70 @@
+"""The project speaks of itself alone: no registry hosts, no paths of one machine, no talk of its making."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.source import ROOT
+
+HOSTS = (
+    "pypi" + r"\.org",
+    "python" + "hosted",
+    "npmjs" + r"\.(com|org)",
+    r"deb\.debian" + r"\.org",
+    "crates" + r"\.io",
+)
+PLACES = (
+    "/" + "work/",
+    "/" + r"root\b",
+    r"\.\./shared",
+    "shared/" + "(design|spec|seeds)",
+    "/" + r"tmp/brief",
+)
+TALK = (
+    r"\bissue #?\d",
+    r"\b(this|later|next|earlier|previous) issue\b",
+    r"\bpeer('s)?\b",
+    r"\bhelper session",
+)
+FORBIDDEN = re.compile("|".join(HOSTS + PLACES + TALK), re.IGNORECASE)
+
+BINARY = (".png", ".jpg", ".gif", ".pdf", ".mp4", ".gguf", ".ico", ".webp")
+THIS_FILE = "tests/architecture/test_words.py"
+
+
+def offences(name: str, text: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := FORBIDDEN.search(line):
+            yield f"{name}:{number}: {found[0]}"
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    return [name for name in listed.stdout.split("\0") if name and not name.endswith(BINARY)]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
+def test_no_tracked_file_names_what_is_not_the_project() -> None:
+    files = [name for name in tracked() if (ROOT / name).is_file() and name != THIS_FILE]
+
+    assert files
+    assert [
+        found for name in files for found in offences(name, (ROOT / name).read_text("utf-8", "replace"))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["see https://pypi" + ".org/simple", "/" + "work/main/x.py", "as issue #12 asks", "the peer does this"],
+)
+def test_a_forbidden_word_is_found(line: str) -> None:
+    assert list(offences("x.md", f"fine\n{line}\nfine")) != []
+
+
+@pytest.mark.parametrize("line", ["the session ends", "open an issue first", "it works/well", "compeer"])
+def test_an_innocent_word_passes(line: str) -> None:
+    assert list(offences("x.md", line)) == []
