@@ -1,0 +1,212 @@
+"""One glob dialect, for `glob`, the filter of `grep`, and permissions.
+
+A pattern without `/` matches the name of a file at any depth. With `/` it matches the whole path below the
+search root, where `**` stands for any number of directories. `*`, `?` and `**` do not match a leading dot; a
+pattern segment that starts with a dot does. `{a,b}`, `[abc]`, `[!abc]` and `\\` escapes work as usual, and case
+counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Final
+
+import bracex
+
+MAX_EXPANSIONS: Final = 1000
+_ANY_DIRECTORIES: Final = "**"
+_NOT_HIDDEN = r"(?!\.)[^/]+"
+_NOTHING = r"(?!)"
+_SLASHES = re.compile(r"[/\\]")
+_WILDCARD = re.compile(r"[*?\[{\\]")
+_BRACKET = re.compile(r"\[(?P<negated>[!^]?)(?P<body>\]?(?:\\.|[^\]\\])*)\]", re.DOTALL)
+_RANGE = re.compile(r"(?P<low>\\.|.)(?:-(?P<high>\\.|.))?", re.DOTALL)
+
+
+class InvalidGlobPatternError(ValueError):
+    """A glob pattern that is refused."""
+
+
+class Glob:
+    """A compiled pattern. Paths are relative to the search root, without a leading slash."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._by_name = "/" not in pattern
+        self._alternatives = [found for each in _expand(pattern) if (found := _segments(each))]
+        whole = "|".join(_regex(each) for each in self._alternatives) or _NOTHING
+        self._match = re.compile(whole, re.DOTALL).fullmatch
+
+    def __call__(self, path: str) -> bool:
+        """Tell whether the file at `path` matches."""
+        return self._match(path.rpartition("/")[2] if self._by_name else path) is not None
+
+    matches = __call__
+
+    def may_match_below(self, directory: str) -> bool:
+        """Tell whether a file anywhere below `directory` could match, so that a walk may skip it if not."""
+        if self._by_name or not directory:
+            return bool(self._alternatives)
+        names = directory.split("/")
+        return any(_leads_on(steps, names) for steps in self._steps)
+
+    @cached_property
+    def _steps(self) -> list[list[re.Pattern[str] | None]]:
+        return [
+            [None if each == _ANY_DIRECTORIES else re.compile(_segment(each), re.DOTALL) for each in segments]
+            for segments in self._alternatives
+        ]
+
+
+@lru_cache(maxsize=256)
+def compile_glob(pattern: str) -> Glob:
+    """Compile a pattern.
+
+    Raises:
+        InvalidGlobPatternError: when the pattern has a `..` segment or expands beyond reason.
+    """
+    return Glob(pattern)
+
+
+def anchor(pattern: str) -> str:
+    """Return the longest leading directory of a pattern that holds no wildcard, `/` when there is none."""
+    directories = pattern.split("/")[:-1]
+    plain: list[str] = []
+    for each in directories:
+        if _WILDCARD.search(each):
+            break
+        if each not in ("", "."):
+            plain.append(each)
+    return "/" + "/".join(plain)
+
+
+def _expand(pattern: str) -> Sequence[str]:
+    if ".." in _SLASHES.split(pattern):
+        raise _traversal(pattern)
+    try:
+        expanded = list(bracex.iexpand(pattern, keep_escapes=True, limit=MAX_EXPANSIONS))
+    except bracex.ExpansionLimitException as error:
+        raise InvalidGlobPatternError(
+            f"Invalid glob pattern: {pattern!r} has more than {MAX_EXPANSIONS} expansions; use fewer braces"
+        ) from error
+    except (RecursionError, ValueError) as error:
+        raise InvalidGlobPatternError(f"Invalid glob pattern: {pattern!r} nests too deeply") from error
+    if any(".." in _SLASHES.split(each) for each in expanded):
+        raise _traversal(pattern)
+    return expanded
+
+
+def _traversal(pattern: str) -> InvalidGlobPatternError:
+    return InvalidGlobPatternError(
+        f"Path traversal not allowed: pattern {pattern!r} has a '..' segment. Search from a path instead."
+    )
+
+
+def _segments(pattern: str) -> list[str]:
+    """Split a pattern without braces; nothing when it can match no file."""
+    if "/" not in pattern:
+        return [pattern] if pattern else []
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    for_directories = pattern.endswith(("/", "/."))
+    if not parts or (for_directories and parts[-1] != _ANY_DIRECTORIES):
+        return []
+    return parts
+
+
+def _regex(segments: Sequence[str]) -> str:
+    """Translate segments; a run between two `**` is taken at its first place, as good as any later one."""
+    runs = list(_runs(segments))
+    skipped = rf"(?:{_NOT_HIDDEN}/)*"
+    last = rf"{skipped}{_NOT_HIDDEN}" if not runs[-1] else "/".join(map(_segment, runs[-1]))
+    if len(runs) == 1:
+        return last
+    first = "".join(_segment(each) + "/" for each in runs[0])
+    middle = "".join(
+        rf"(?>{skipped}?{''.join(_segment(each) + '/' for each in run)})" for run in runs[1:-1] if run
+    )
+    return first + middle + (last if not runs[-1] else f"{skipped}?{last}")
+
+
+def _runs(segments: Sequence[str]) -> Iterator[list[str]]:
+    run: list[str] = []
+    for each in segments:
+        if each == _ANY_DIRECTORIES:
+            yield run
+            run = []
+        else:
+            run.append(each)
+    yield run
+
+
+def _segment(segment: str) -> str:
+    """Translate one segment; `*` between two fixed pieces stops at the first place that fits."""
+    pieces = list(_pieces(segment))
+    hidden = segment.startswith((".", r"\."))
+    start = "" if hidden else r"(?!\.)"
+    if len(pieces) == 1:
+        return start + pieces[0]
+    middle = "".join(rf"(?>[^/]*?{piece})" for piece in pieces[1:-1] if piece)
+    return rf"{start}{pieces[0]}{middle}[^/]*{pieces[-1]}"
+
+
+def _pieces(segment: str) -> Iterator[str]:
+    """Yield the translation of what stands between the stars; each character of it matches exactly one."""
+    piece = ""
+    at = 0
+    while at < len(segment):
+        char = segment[at]
+        bracket = _BRACKET.match(segment, at) if char == "[" else None
+        if char == "*":
+            yield piece
+            piece = ""
+        elif bracket:
+            piece += _character_class(bracket)
+            at = bracket.end() - 1
+        elif char == "\\" and at + 1 < len(segment):
+            at += 1
+            piece += re.escape(segment[at])
+        else:
+            piece += "[^/]" if char == "?" else re.escape(char)
+        at += 1
+    yield piece
+
+
+def _character_class(bracket: re.Match[str]) -> str:
+    ranges: list[str] = []
+    for item in _RANGE.finditer(bracket["body"]):
+        low, high = item["low"][-1], (item["high"] or item["low"])[-1]
+        if low <= high:
+            ranges.append(f"{re.escape(low)}-{re.escape(high)}")
+    if not ranges:
+        return "[^/]" if bracket["negated"] else _NOTHING
+    return rf"(?!/)[{'^' if bracket['negated'] else ''}{''.join(ranges)}]"
+
+
+def _leads_on(steps: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+    """Walk the directory names through the segments; tell whether a segment is left for a file below."""
+    places = _with_skips({0}, steps)
+    for each in names:
+        places = _with_skips(set(_after(places, each, steps)), steps)
+    return any(place < len(steps) for place in places)
+
+
+def _after(places: set[int], directory: str, steps: Sequence[re.Pattern[str] | None]) -> Iterator[int]:
+    for place in places:
+        if place == len(steps):
+            continue
+        step = steps[place]
+        if step is None and not directory.startswith("."):
+            yield place
+        elif step is not None and step.fullmatch(directory):
+            yield place + 1
+
+
+def _with_skips(places: set[int], steps: Sequence[re.Pattern[str] | None]) -> set[int]:
+    found = set(places)
+    for place in sorted(places):
+        while place < len(steps) - 1 and steps[place] is None:
+            place += 1
+            found.add(place)
+    return found

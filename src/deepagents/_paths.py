@@ -1,0 +1,59 @@
+"""Virtual paths: absolute, `/`-separated, without a way out of their root."""
+
+from __future__ import annotations
+
+import re
+
+from deepagents.errors import BackendError
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+def normalise(path: str) -> str:
+    """Return the one spelling of a virtual path: `a\\b//c/.` is `/a/b/c`, and nothing is `/`.
+
+    Raises:
+        BackendError: `invalid_path`, when the path could leave its root or cannot name a file anywhere.
+    """
+    if path.startswith("~"):
+        raise BackendError(
+            "invalid_path", f"Path traversal not allowed: {path!r} names a home directory. Start at '/'."
+        )
+    if _DRIVE.match(path):
+        raise BackendError(
+            "invalid_path",
+            f"Windows absolute paths are not supported: {path!r}. Use a path that starts at '/'.",
+        )
+    if _CONTROL.search(path):
+        raise BackendError(
+            "invalid_path", f"Control characters are not allowed in a path: {path!r}. Remove them."
+        )
+    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise BackendError(
+            "invalid_path",
+            f"Path traversal not allowed: {path!r} has a '..' component. Name the file from '/'.",
+        )
+    return "/" + "/".join(parts)
+
+
+def parent(path: str) -> str:
+    """Return the directory that holds a normalised path; the root holds itself."""
+    return path.rpartition("/")[0] or "/"
+
+
+def name(path: str) -> str:
+    """Return the last component of a normalised path, empty for the root."""
+    return path.rpartition("/")[2]
+
+
+def is_within(path: str, root: str) -> bool:
+    """Tell whether a normalised path is `root` or lies below it, by whole components."""
+    base = root.rstrip("/")
+    return path.rstrip("/") == base or path.startswith(base + "/")
+
+
+def overlap(a: str, b: str) -> bool:
+    """Tell whether one of two normalised paths is or lies within the other."""
+    return is_within(a, b) or is_within(b, a)

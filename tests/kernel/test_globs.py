@@ -1,0 +1,251 @@
+"""The glob dialect: one table, one slow matcher to compare with."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from deepagents._globs import InvalidGlobPatternError, anchor, compile_glob
+
+TABLE = [
+    # No slash: the name, at any depth.
+    ("*.py", "a.py", True),
+    ("*.py", "src/a.py", True),
+    ("*.py", "src/deep/a.py", True),
+    ("*.py", ".github/a.py", True),
+    ("*.yml", ".github/workflows/ci.yml", True),
+    ("*.py", "a.pyc", False),
+    ("a.py", "x/a.py", True),
+    ("a.py", "x/aa.py", False),
+    ("**", ".git/config", True),
+    ("**", ".git/.config", False),
+    ("*", ".env", False),
+    (".*", ".env", True),
+    (".*", "a/.env", True),
+    ("?env", ".env", False),
+    ("[.]env", ".env", False),
+    (r"\.env", ".env", True),
+    ("A.PY", "a.py", False),
+    ("", "a", False),
+    (".", "a", False),
+    # A slash: the whole path.
+    ("src/*.py", "src/a.py", True),
+    ("src/*.py", "src/deep/a.py", False),
+    ("src/*.py", "lib/src/a.py", False),
+    ("src/**/*.py", "src/a.py", True),
+    ("src/**/*.py", "src/x/y/a.py", True),
+    ("src/**/*.py", "src/.x/a.py", False),
+    ("src/**/.x/*.py", "src/y/.x/a.py", True),
+    ("**/*.yml", "ci.yml", True),
+    ("**/*.yml", ".github/workflows/ci.yml", False),
+    ("**/*.yml", "a/.ci.yml", False),
+    ("**/.*.yml", "a/.ci.yml", True),
+    ("**/a/**/b/**/c", "x/a/y/b/c", True),
+    ("**/a/**/b/**/c", "a/b/a/b/z/c", True),
+    ("**/a/**/b/**/c", "a/c/b", False),
+    ("**/**/a", "a", True),
+    ("a/**", "a/b/c", True),
+    ("a/**", "a", False),
+    ("a.py/**", "a.py", False),
+    ("a/**/**", "a/b", True),
+    # A leading slash anchors.
+    ("/*.py", "a.py", True),
+    ("/*.py", "src/a.py", False),
+    ("/**/*.py", "src/a.py", True),
+    ("/a.py", "a.py", True),
+    ("./*.py", "a.py", True),
+    ("./*.py", "src/a.py", False),
+    # Trailing slashes name directories; empty segments vanish.
+    ("a/", "a", False),
+    ("*/", "a/b", False),
+    ("a/.", "a", False),
+    ("src/**/", "src/x/a", True),
+    ("**/", "a/b", True),
+    ("/", "a", False),
+    ("a//b.py", "a/b.py", True),
+    # Braces and brackets.
+    ("*.{py,md}", "a.md", True),
+    ("*.{py,md}", "a.txt", False),
+    ("{a,b{c,d}}.py", "bd.py", True),
+    ("{a,b{c,d}}.py", "b.py", False),
+    ("{src,lib}/**/*.py", "lib/x/a.py", True),
+    ("f{1..3}.txt", "f2.txt", True),
+    ("{a,b", "{a,b", True),
+    (r"\{a,b\}", "{a,b}", True),
+    ("[abc].py", "b.py", True),
+    ("[a-c].py", "d.py", False),
+    ("[!abc].py", "d.py", True),
+    ("[^abc].py", "a.py", False),
+    ("[]x].py", "].py", True),
+    ("[!]x].py", "].py", False),
+    (r"[\]].py", "].py", True),
+    ("[a-].py", "-.py", True),
+    ("[z-a].py", "m.py", False),
+    ("[!z-a].py", "m.py", True),
+    ("x/a[.-0]b", "x/a/b", False),
+    ("x/a[!q]b", "x/a/b", False),
+    ("x/a?b", "x/a/b", False),
+    ("[", "a", False),
+    ("[abc", "a", False),
+    ("[abc", "[abc", True),
+    ("a]", "a]", True),
+    ("[a/b]", "a", False),
+    # Other characters stand for themselves.
+    ("!a.py", "!a.py", True),
+    ("!a.py", "b.py", False),
+    (r"a\*.py", "a*.py", True),
+    (r"a\*.py", "ab.py", False),
+    (r"a\**.py", "a*b.py", True),
+    ("a\\", "a\\", True),
+    ("a+(b).py", "a+(b).py", True),
+    ("a*b*c*d", "a1b2c3d", True),
+    ("a*b*c*d", "a1c2b3d", False),
+    ("a**b", "axxb", True),
+    ("***", "abc", True),
+    ("*\n", "a\n", True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path", "expected"), TABLE)
+def test_the_table(pattern: str, path: str, expected: bool) -> None:
+    assert compile_glob(pattern)(path) is expected
+    assert compile_glob(pattern).matches(path) is expected
+
+
+@pytest.mark.parametrize("pattern", ["../a", "a/../b", "..", "a\\..\\b", "{a,..}/b", "{.,x}./b", "/.."])
+def test_a_way_out_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidGlobPatternError, match="Path traversal not allowed") as caught:
+        compile_glob(pattern)
+    assert repr(pattern) in str(caught.value)
+
+
+@pytest.mark.parametrize("pattern", ["{a,b}" * 18, "{1..5000}", "{" * 5000])
+def test_a_pattern_beyond_reason_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidGlobPatternError, match="Invalid glob pattern"):
+        compile_glob(pattern)
+
+
+def test_one_pattern_is_compiled_once() -> None:
+    assert compile_glob("*.py") is compile_glob("*.py")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.py", "/"),
+        ("a.py", "/"),
+        ("/a.py", "/"),
+        ("src/*.py", "/src"),
+        ("/src/lib/a.py", "/src/lib"),
+        ("src//./lib/*.py", "/src/lib"),
+        ("src/*/lib/a.py", "/src"),
+        ("s[r]c/a.py", "/"),
+        ("{a,b}/c", "/"),
+        ("a?/c", "/"),
+    ],
+)
+def test_a_pattern_has_an_anchor(pattern: str, expected: str) -> None:
+    assert anchor(pattern) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "directory", "expected"),
+    [
+        ("*.py", ".git/deep", True),
+        ("*.py", "", True),
+        ("src/*.py", "", True),
+        ("src/*.py", "src", True),
+        ("src/*.py", "lib", False),
+        ("src/*.py", "src/deep", False),
+        ("src/*.py", "src/a.py/deeper", False),
+        ("**/*.py", "a/b/c", True),
+        ("**/*.py", "a/.git", False),
+        ("**/.git/*", "a/.git", True),
+        ("src/**", "src/a", True),
+        ("src/**", "src/.a", False),
+        ("a/*/b/**/c", "a/x/b/y/z", True),
+        ("a/*/b/**/c", "a/x/y", False),
+        ("{a,b}/c", "b", True),
+        ("{a,b}/c", "c", False),
+        ("a/", "a", False),
+        ("", "", False),
+    ],
+)
+def test_a_walk_may_skip_what_cannot_match(pattern: str, directory: str, expected: bool) -> None:
+    assert compile_glob(pattern).may_match_below(directory) is expected
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*a" * 30 + "b", "**/" + "*/**/" * 30 + "b", "**/*a*a*a*a*a*b/**/*a*a*a*a*b"]
+)
+def test_a_hostile_pattern_takes_no_time(pattern: str) -> None:
+    assert not compile_glob(pattern)("a" * 200 + "/" + "a/" * 100 + "!")
+
+
+@cache
+def in_name(want: str, name: str) -> bool:
+    if not want:
+        return not name
+    if want[0] == "*":
+        return in_name(want[1:], name) or (name != "" and in_name(want, name[1:]))
+    return name != "" and want[0] in ("?", name[0]) and in_name(want[1:], name[1:])
+
+
+def one(want: str, name: str) -> bool:
+    return (want[0] == "." or name[0] != ".") and in_name(want, name)
+
+
+@cache
+def whole(wants: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    if not wants:
+        return not names
+    if wants[0] != "**":
+        return names != () and one(wants[0], names[0]) and whole(wants[1:], names[1:])
+    may_cross = names != () and names[0][0] != "."
+    if len(wants) == 1 and len(names) == 1:
+        return may_cross
+    return (len(wants) > 1 and whole(wants[1:], names)) or (may_cross and whole(wants, names[1:]))
+
+
+def obvious(pattern: str, path: str) -> bool:
+    """Match without braces, brackets and escapes, by trying everything."""
+    if "/" not in pattern:
+        return pattern != "" and one(pattern, path.rpartition("/")[2])
+    wants = tuple(part for part in pattern.split("/") if part not in ("", "."))
+    if not wants or (pattern.endswith(("/", "/.")) and wants[-1] != "**"):
+        return False
+    return whole(wants, tuple(path.split("/")))
+
+
+NAMES = st.text("ab.", min_size=1, max_size=4).filter(lambda each: each not in (".", ".."))
+PATHS = st.lists(NAMES, min_size=1, max_size=5).map("/".join)
+PATTERNS = st.lists(
+    st.one_of(st.just("**"), st.text("ab.*?", max_size=4).filter(lambda each: each != "..")), max_size=6
+).map("/".join)
+
+
+@given(PATTERNS, PATHS)
+@example("a/**/**/b", "a/b")
+def test_it_agrees_with_the_obvious_matcher(pattern: str, path: str) -> None:
+    assert compile_glob(pattern)(path) is obvious(pattern, path)
+
+
+@given(PATTERNS, PATHS)
+def test_a_skipped_directory_holds_no_match(pattern: str, path: str) -> None:
+    glob = compile_glob(pattern)
+    above = path.rpartition("/")[0]
+    if not glob.may_match_below(above):
+        assert not glob(path)
+
+
+@given(st.text() | st.text("{}[]!^*?/\\.,-ab$()1|"), st.text("ab/."))
+def test_no_pattern_fails_in_another_way(pattern: str, path: str) -> None:
+    try:
+        glob = compile_glob(pattern)
+    except InvalidGlobPatternError:
+        return
+    glob(path)
+    glob.may_match_below(path)

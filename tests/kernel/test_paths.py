@@ -1,0 +1,102 @@
+"""Virtual paths: one spelling, no way out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepagents._paths import is_within, name, normalise, overlap, parent
+from deepagents.errors import BackendError
+
+
+@pytest.mark.parametrize(
+    ("given_path", "expected"),
+    [
+        ("", "/"),
+        (".", "/"),
+        ("/", "/"),
+        ("//", "/"),
+        ("/.", "/"),
+        ("a", "/a"),
+        ("./a", "/a"),
+        ("//a", "/a"),
+        ("/./a//b/", "/a/b"),
+        ("a\\b", "/a/b"),
+        ("\\\\a\\.\\b", "/a/b"),
+        ("foo..bar.txt", "/foo..bar.txt"),
+        ("/...", "/..."),
+        ("/.env", "/.env"),
+        ("/a/~", "/a/~"),
+        ("/a b/ü.txt", "/a b/ü.txt"),
+        ("/ab:c", "/ab:c"),
+    ],
+)
+def test_a_path_has_one_spelling(given_path: str, expected: str) -> None:
+    assert normalise(given_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "fragment"),
+    [
+        ("..", "Path traversal not allowed: '..'"),
+        ("/../etc/passwd", "Path traversal not allowed"),
+        ("a/../b", "Path traversal not allowed"),
+        ("a\\..\\b", "Path traversal not allowed"),
+        ("~", "Path traversal not allowed"),
+        ("~root/.ssh", "Path traversal not allowed"),
+        ("C:\\Users", "Windows absolute paths are not supported"),
+        ("d:/x", "Windows absolute paths are not supported"),
+        ("/a\0b", "Control characters"),
+        ("/a\nb", "Control characters"),
+        ("/a\x85b", "Control characters"),
+    ],
+)
+def test_a_dangerous_path_is_refused_by_name(path: str, fragment: str) -> None:
+    with pytest.raises(BackendError) as caught:
+        normalise(path)
+
+    assert caught.value.code == "invalid_path"
+    assert fragment in caught.value.text
+    assert repr(path) in caught.value.text
+
+
+@given(st.text())
+def test_a_normalised_path_stays_as_it_is(path: str) -> None:
+    try:
+        once = normalise(path)
+    except BackendError:
+        return
+    assert normalise(once) == once
+    assert once.startswith("/")
+    assert ".." not in once.split("/")
+
+
+def test_a_path_has_a_parent_and_a_name() -> None:
+    assert (parent("/a/b"), name("/a/b")) == ("/a", "b")
+    assert (parent("/a"), name("/a")) == ("/", "a")
+    assert (parent("/"), name("/")) == ("/", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "inside"),
+    [
+        ("/a", "/", True),
+        ("/", "/", True),
+        ("/a", "/a", True),
+        ("/a/b", "/a", True),
+        ("/a/b", "/a/", True),
+        ("/a", "/a/", True),
+        ("/abc", "/ab", False),
+        ("/", "/a", False),
+        ("/b/a", "/a", False),
+    ],
+)
+def test_being_within_goes_by_components(path: str, root: str, inside: bool) -> None:
+    assert is_within(path, root) is inside
+
+
+def test_overlap_looks_both_ways() -> None:
+    assert overlap("/a", "/a/b")
+    assert overlap("/a/b", "/a")
+    assert not overlap("/a", "/ab")
