@@ -1,0 +1,76 @@
+"""Read a reply while it is being written: the text to show at once, and the whole at the end. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from deepagents.models.local.signatures import ANSWER, Call, read_reply
+
+_OPENING = f'{{"{ANSWER}": "'
+_WHOLE = re.compile(
+    r"""(?:
+        [^"\\]
+      | \\["\\/bfnrt]
+      | \\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
+      | \\u(?![dD][89abAB])[0-9a-fA-F]{4}
+    )*""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is left to say once the reply is over."""
+
+    text: str = ""
+    call: Call | None = None
+
+
+class PlainReader:
+    """A reply that is text."""
+
+    def feed(self, text: str) -> str:
+        """Take what was written; give back what can be shown."""
+        return text
+
+    def end(self, *, cut: bool) -> Ending:
+        """Say what the whole was."""
+        return Ending("\n[cut off at the token limit]" if cut else "")
+
+
+class ObjectReader:
+    """A reply that is one JSON object: a tool call, or a final answer whose text is shown as it comes."""
+
+    def __init__(self) -> None:
+        self._seen = ""
+        self._waiting = ""
+        self._shown = False
+
+    def feed(self, text: str) -> str:
+        """Take what was written; give back what can be shown."""
+        before = len(self._seen)
+        self._seen += text
+        if not self._seen.startswith(_OPENING):
+            return ""
+        self._waiting += self._seen[max(before, len(_OPENING)) :]
+        ready = _WHOLE.match(self._waiting)
+        raw = ready.group() if ready else ""
+        self._waiting = self._waiting[len(raw) :]
+        self._shown = self._shown or bool(raw)
+        return str(json.loads(f'"{raw}"', strict=False))
+
+    def end(self, *, cut: bool) -> Ending:
+        """Say what the whole was."""
+        reply = read_reply(self._seen)
+        if isinstance(reply, Call):
+            return Ending(call=reply)
+        if isinstance(reply, str):
+            return Ending("" if self._shown else reply)
+        if self._shown:
+            return Ending("\n[cut off at the token limit]")
+        why = "it was cut off at the token limit" if cut else "it is not one of the allowed objects"
+        return Ending(
+            f"[The model's reply could not be used: {why}. Nothing was done. It began: {self._seen[:200]!r}]"
+        )

@@ -1,0 +1,149 @@
+"""Tools as one-line signatures for the prompt, and the grammar that forces an answer to be one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.utils.json_schema import dereference_refs
+
+TOOL = "tool"
+ANSWER = "final_answer"
+DESCRIPTION_LIMIT = 90
+
+_NOT_FOR_GRAMMARS = frozenset(
+    {"title", "description", "default", "examples", "$schema", "$defs", "deprecated"}
+)
+_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call, as the model writes it."""
+
+    name: str
+    args: Mapping[str, Any]
+
+
+def parameters(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments, from its definition in the form that OpenAI made common."""
+    schema: dict[str, Any] = tool["function"].get("parameters") or {}
+    return dereference_refs(schema) if "$defs" in schema else schema
+
+
+def name_of(tool: Mapping[str, Any]) -> str:
+    """A tool's name."""
+    return str(tool["function"]["name"])
+
+
+def signature(tool: Mapping[str, Any]) -> str:
+    """`name(arg: type, other: type = default) - first sentence`."""
+    schema = parameters(tool)
+    required = set(schema.get("required", ()))
+    fields = ", ".join(
+        _parameter(key, value, key in required) for key, value in schema.get("properties", {}).items()
+    )
+    about = _first_sentence(str(tool["function"].get("description") or ""))
+    return f"{name_of(tool)}({fields})" + (f" - {about}" if about else "")
+
+
+def grammar(tools: Sequence[Mapping[str, Any]], *, may_answer: bool) -> str:
+    """The language of allowed replies: one object per tool, and the final answer."""
+    forms = [_form(tool) for tool in tools]
+    if may_answer:
+        forms.append(_closed({ANSWER: {"type": "string"}}, [ANSWER]))
+    layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
+    return "%llguidance {}\nstart: %json " + json.dumps({"anyOf": forms, "x-guidance": layout})
+
+
+def write_call(call: Call) -> str:
+    """A tool call in the form in which the model writes it."""
+    return _dump({TOOL: call.name, **{_key(name): value for name, value in call.args.items()}})
+
+
+def write_answer(text: str) -> str:
+    """A final answer in the form in which the model writes it."""
+    return _dump({ANSWER: text})
+
+
+def read_reply(text: str) -> Call | str | None:
+    """A tool call, a final answer, or None where the text is neither, for example because it was cut off."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    reply = cast("dict[str, Any]", found)
+    if ANSWER in reply:
+        return str(reply[ANSWER])
+    if TOOL not in reply:
+        return None
+    return Call(str(reply[TOOL]), {_name(key): value for key, value in reply.items() if key != TOOL})
+
+
+def _form(tool: Mapping[str, Any]) -> dict[str, Any]:
+    schema = parameters(tool)
+    properties = {_key(name): _slim(value) for name, value in schema.get("properties", {}).items()}
+    required = [_key(name) for name in schema.get("required", ())]
+    ordered = {name: properties[name] for name in required if name in properties} | properties
+    return _closed({TOOL: {"const": name_of(tool)}, **ordered}, [TOOL, *required])
+
+
+def _closed(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _key(name: str) -> str:
+    return f"{TOOL}_" if name == TOOL else name
+
+
+def _name(key: str) -> str:
+    return TOOL if key == f"{TOOL}_" else key
+
+
+def _slim(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_slim(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found = cast("dict[str, Any]", schema)
+    return {
+        key: {name: _slim(inner) for name, inner in value.items()} if key == "properties" else _slim(value)
+        for key, value in found.items()
+        if key not in _NOT_FOR_GRAMMARS
+    }
+
+
+def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> str:
+    text = f"{_key(name)}: {_type(schema)}"
+    return text if required else f"{text} = {_dump(schema.get('default'))}"
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "|".join(_dump(value) for value in schema["enum"])
+    if "anyOf" in schema:
+        kinds = [_type(kind) for kind in schema["anyOf"] if kind.get("type") != "null"]
+        return "|".join(dict.fromkeys(kinds))
+    return _TYPES.get(str(schema.get("type")), "any")
+
+
+def _first_sentence(text: str) -> str:
+    line = " ".join(text.split())
+    end = line.find(". ")
+    line = line[:end] if end > 0 else line.rstrip(".")
+    return line if len(line) <= DESCRIPTION_LIMIT else line[: DESCRIPTION_LIMIT - 1].rstrip() + "…"
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
