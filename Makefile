@@ -28,7 +28,6 @@ static: $(VENV)/.dev
 	@$(BIN)/ruff check --quiet .
 	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 	@$(BIN)/mypy typing_tests
-	@$(BIN)/python docs/generate.py --check
 
 pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
 	@$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
@@ -51,7 +50,7 @@ docs: $(VENV)/.dev ## Rewrite the generated tables, then run every example in th
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python -m pytest -q README.md docs $(ARGS)
 
-docs-check: $(VENV)/.dev
+docs-check: $(VENV)/.dev ## Say which generated tables are out of date
 	@$(BIN)/python docs/generate.py --check
 
 coverage: $(VENV)/.dev ## Run the tests and show what they do not reach

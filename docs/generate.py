@@ -1,0 +1,97 @@
+"""Writes the generated parts of the pages in docs/reference; with --check, says which are out of date."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import get_args
+
+from deepagents.errors import ErrorCode
+from deepagents.tools import FILE_TOOLS
+
+REFERENCE = Path(__file__).parent / "reference"
+BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+ERROR_MEANINGS: dict[ErrorCode, str] = {
+    "file_not_found": "nothing is at that path",
+    "permission_denied": "the operating system or a rule forbids it",
+    "is_directory": "a file was asked for, a directory is there",
+    "not_a_directory": "a directory was asked for, a file is there",
+    "invalid_path": "the path is malformed or leaves its root",
+    "invalid_pattern": "the glob or regular expression cannot be read",
+    "invalid_argument": "an argument makes no sense, alone or with another",
+    "invalid_encoding": "the file is not text in the expected encoding",
+    "already_exists": "something is at that path, and would have to be replaced",
+    "no_match": "the text to replace is not in the file; the message shows the nearest place",
+    "ambiguous_match": "the text to replace is there more than once",
+    "stale_version": "the file changed since it was last read",
+    "parallel_mutation": "two calls of one turn change the same file",
+    "too_large": "over a size limit",
+    "timeout": "a deadline passed",
+    "not_supported": "this backend cannot do that",
+    "io_error": "the operating system refused for another reason",
+    "unknown_subagent": "no subagent has that name",
+    "tool_failed": "a tool raised an exception that has no code",
+}
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Lay out a Markdown table."""
+    names = list(head)
+    lines = [names, ["---"] * len(names), *rows]
+    return "".join(
+        f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in line)} |\n"
+        for line in lines
+    )
+
+
+def errors() -> str:
+    """The codes that a result may carry."""
+    return table(["code", "meaning"], [[f"`{code}`", ERROR_MEANINGS[code]] for code in get_args(ErrorCode)])
+
+
+def tools() -> str:
+    """The file tools, as a model sees them."""
+    rows = [
+        [f"`{spec.name}`", _arguments(spec.args.model_json_schema()), spec.description] for spec in FILE_TOOLS
+    ]
+    return table(["tool", "arguments", "what the model reads"], rows)
+
+
+def _arguments(schema: dict[str, dict[str, object]]) -> str:
+    needed = schema.get("required", {})
+    return ", ".join(f"`{name}`" if name in needed else f"`{name}`?" for name in schema.get("properties", {}))
+
+
+BLOCKS: dict[str, Callable[[], str]] = {"errors": errors, "tools": tools}
+
+
+def rendered(page: str) -> str:
+    """Return a page with its generated blocks made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}{found[3]}", page)
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite the pages, or check them."""
+    parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]))
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail when a page is out of date"
+    )
+    parser.add_argument("--folder", type=Path, default=REFERENCE, help="where the pages are")
+    options = parser.parse_args(arguments)
+    stale = [
+        page for page in sorted(options.folder.glob("*.md")) if rendered(page.read_text()) != page.read_text()
+    ]
+    for page in stale:
+        print(f"{page.name} is out of date; run: make docs" if options.check else f"wrote {page.name}")
+        if not options.check:
+            page.write_text(rendered(page.read_text()))
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,41 @@
+"""The generated tables agree with the source, and a stale one is noticed."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.architecture.source import ROOT
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_table_is_up_to_date(generate: ModuleType) -> None:
+    assert generate.main(["--check"]) == 0
+
+
+def test_a_stale_table_is_noticed_and_made_anew(
+    generate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "errors.md"
+    page.write_text("Before\n<!-- generated: errors -->\n| old |\n<!-- end -->\nafter\n")
+
+    assert generate.main(["--check", "--folder", str(tmp_path)]) == 1
+    assert "errors.md is out of date" in capsys.readouterr().out
+
+    assert generate.main(["--folder", str(tmp_path)]) == 0
+    assert "`stale_version`" in page.read_text()
+    assert page.read_text().startswith("Before\n")
+    assert page.read_text().endswith("<!-- end -->\nafter\n")
+    assert generate.main(["--check", "--folder", str(tmp_path)]) == 0
