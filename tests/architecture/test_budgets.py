@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
 import pytest
@@ -29,8 +29,21 @@ PRIVATE_ADAPTERS = {
 }
 
 OPTIONAL_PACKAGES = frozenset(
-    {"deepagents.models.local", "langchain_anthropic", "langchain_openai", "langgraph.checkpoint.sqlite", "xllamacpp"}
+    {
+        "deepagents.models.local",
+        "langchain_anthropic",
+        "langchain_openai",
+        "langgraph.checkpoint.sqlite",
+        "xllamacpp",
+    }
 )
+
+
+def none(found: Iterable[str]) -> bool:
+    """Fail with one line for each offence."""
+    listed = list(found)
+    assert not listed, "\n".join(["", *listed])
+    return True
 
 
 def offences(rule: Callable[[Source], Iterator[str]], files: list[Source], *exempt: str) -> list[str]:
@@ -41,7 +54,7 @@ def test_a_file_stays_under_300_lines_or_says_why_and_never_passes_500() -> None
     long = {str(source.path): source.lines for source in SRC if source.lines > 300}
 
     assert long.keys() == LONG_FILES.keys()
-    assert [path for path, lines in long.items() if lines > 500] == []
+    assert none(path for path, lines in long.items() if lines > 500)
 
 
 def test_the_median_file_stays_under_160_lines() -> None:
@@ -51,7 +64,7 @@ def test_the_median_file_stays_under_160_lines() -> None:
 def test_a_function_stays_under_50_lines_and_most_are_short() -> None:
     sizes = {source.at(function): function_lines(function) for source in SRC for function in source.functions}
 
-    assert {at: lines for at, lines in sizes.items() if lines > 50} == {}
+    assert none(f"{at}: {lines} lines" for at, lines in sizes.items() if lines > 50)
     assert median(sizes.values()) <= 8
 
 
@@ -64,9 +77,9 @@ def test_a_class_stays_under_250_lines() -> None:
 
 
 def test_blocks_nest_at_most_three_deep() -> None:
-    deep = [source.at(function) for source in SRC for function in source.functions if nesting(function) > 3]
-
-    assert deep == []
+    assert none(
+        source.at(function) for source in SRC for function in source.functions if nesting(function) > 3
+    )
 
 
 def test_docstrings_and_comments_keep_their_share() -> None:
@@ -80,7 +93,7 @@ def test_docstrings_and_comments_keep_their_share() -> None:
 def test_fewer_than_one_suppression_in_a_thousand_lines(files: list[Source]) -> None:
     found = offences(rules.suppressions, files)
 
-    assert len(found) <= sum(source.lines for source in files) / 1000, found
+    assert len(found) <= sum(source.lines for source in files) / 1000, "\n".join(["", *found])
 
 
 def test_coroutines_hold_no_logic_of_their_own() -> None:
@@ -91,27 +104,27 @@ def test_coroutines_hold_no_logic_of_their_own() -> None:
         "src/deepagents/models",
     )
 
-    assert offences(rules.fat_twins, LIBRARY, *rim) == []
+    assert none(offences(rules.fat_twins, LIBRARY, *rim))
 
 
 def test_nobody_touches_a_foreign_underscore() -> None:
-    assert offences(rules.foreign_privates, SRC, *PRIVATE_ADAPTERS) == []
+    assert none(offences(rules.foreign_privates, SRC, *PRIVATE_ADAPTERS))
 
 
 def test_backends_and_models_are_asked_what_they_can_do_never_what_they_are() -> None:
-    assert offences(rules.sniffing, LIBRARY, "src/deepagents/backends", "src/deepagents/models") == []
+    assert none(offences(rules.sniffing, LIBRARY, "src/deepagents/backends", "src/deepagents/models"))
 
 
 def test_only_optional_packages_are_imported_late() -> None:
     def late(source: Source) -> Iterator[str]:
         return rules.late_imports(source, OPTIONAL_PACKAGES)
 
-    assert offences(late, LIBRARY) == []
+    assert none(offences(late, LIBRARY))
 
 
 def test_no_function_rebinds_a_global() -> None:
-    assert offences(rules.globals_written, SRC) == []
+    assert none(offences(rules.globals_written, SRC))
 
 
 def test_tests_replace_none_of_our_names() -> None:
-    assert offences(rules.patches, TESTS) == []
+    assert none(offences(rules.patches, TESTS))

@@ -1,0 +1,71 @@
+"""The public names are those that the documents list, on every documented path, and importing them costs no provider."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+EXACT = {
+    "deepagents": """
+        CompiledSubAgent DeepAgentState FilesystemMiddleware FsToolName GeneralPurposeSubagentProfile HarnessProfile
+        SubAgent SubAgentMiddleware __version__ create_deep_agent register_harness_profile
+    """,
+    "deepagents.backends": """
+        BackendProtocol DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend StateBackend
+    """,
+}
+
+OFFERED = {
+    "deepagents.graph": "DeepAgentState create_deep_agent get_default_model",
+    "deepagents.backends.protocol": """
+        BACKEND_TYPES BackendFactory BackendProtocol DeleteResult EditResult ExecuteArtifact ExecuteOffloadResult
+        ExecuteResponse FileData FileDownloadResponse FileInfo FileOperationError FileUploadResponse GlobResult
+        GrepMatch GrepResult LsResult ReadResult SandboxBackendProtocol WriteResult execute_accepts_timeout
+    """,
+    "deepagents.backends.filesystem": "FilesystemBackend",
+    "deepagents.backends.local_shell": "DEFAULT_EXECUTE_TIMEOUT LocalShellBackend",
+    "deepagents.backends.state": "StateBackend",
+    "deepagents.middleware": "CompiledSubAgent FilesystemMiddleware SubAgent SubAgentMiddleware",
+    "deepagents.middleware.filesystem": "FilesystemMiddleware FilesystemState FsToolName FileData",
+    "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",
+    "deepagents.middleware.subagents": """
+        CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent SubAgentMiddleware
+        TASK_TOOL_DESCRIPTION
+    """,
+    "deepagents.profiles": "GeneralPurposeSubagentProfile HarnessProfile register_harness_profile",
+    "deepagents.testing": "ScriptedModel",
+    "deepagents.errors": "BackendError ConfigError ErrorCode HarnessError StackError ToolFailure UnknownModel",
+}
+
+HEAVY = ["anthropic", "langchain_anthropic", "langchain_openai", "openai", "rich", "xllamacpp"]
+
+
+@pytest.mark.parametrize("module", EXACT)
+def test_a_front_door_offers_exactly_the_documented_names(module: str) -> None:
+    assert sorted(import_module(module).__all__) == sorted(EXACT[module].split())
+
+
+@pytest.mark.parametrize("module", EXACT | OFFERED)
+def test_every_documented_name_is_there(module: str) -> None:
+    names = (EXACT | OFFERED)[module].split()
+
+    assert [name for name in names if not hasattr(import_module(module), name)] == []
+
+
+@pytest.mark.parametrize("module", EXACT | OFFERED)
+def test_a_name_is_the_same_object_on_every_path(module: str) -> None:
+    root = import_module("deepagents")
+    shared = [name for name in OFFERED.get(module, "").split() if hasattr(root, name)]
+
+    assert [name for name in shared if getattr(import_module(module), name) is not getattr(root, name)] == []
+
+
+def test_importing_the_library_imports_no_provider() -> None:
+    program = f"import deepagents, sys; print([name for name in {HEAVY} if name in sys.modules])"
+
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "[]"
+    )
