@@ -2,8 +2,7 @@
 
 A pattern without `/` matches the name of a file at any depth. With `/` it matches the whole path below the
 search root, where `**` stands for any number of directories. `*`, `?` and `**` do not match a leading dot; a
-pattern segment that starts with a dot does. `{a,b}`, `[abc]`, `[!abc]` and `\\` escapes work as usual, and case
-counts.
+pattern segment that starts with a dot does. `{a,b}`, `[abc]`, `[!abc]`, escapes work as usual; case counts.
 """
 
 from __future__ import annotations

@@ -1,0 +1,37 @@
+"""Text as the tools see it: lines and windows, exact replacement, merging."""
+
+from deepagents._text.lines import (
+    LineEnding,
+    Window,
+    is_blank,
+    keep_line_endings,
+    line_ending,
+    split_keeping_ends,
+    split_lines,
+    to_lf,
+    window,
+)
+from deepagents._text.merge import Merge, merge3
+from deepagents._text.replace import Replacement, replace_exact
+from deepagents._text.show import MAX_LINE_LENGTH, format_size, number_lines, preview, truncate
+
+__all__ = [
+    "MAX_LINE_LENGTH",
+    "LineEnding",
+    "Merge",
+    "Replacement",
+    "Window",
+    "format_size",
+    "is_blank",
+    "keep_line_endings",
+    "line_ending",
+    "merge3",
+    "number_lines",
+    "preview",
+    "replace_exact",
+    "split_keeping_ends",
+    "split_lines",
+    "to_lf",
+    "truncate",
+    "window",
+]

@@ -1,0 +1,96 @@
+"""Lines end at `\\n`, `\\r\\n` or `\\r`, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from deepagents.errors import BackendError
+
+LineEnding = Literal["\n", "\r\n", "\r"]
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some lines of a text, ended by `\\n`. Lines count from 1, offsets from 0.
+
+    Without `start` there is no window: the text is blank and stands here whole, or no lines were asked for.
+    """
+
+    text: str
+    start: int | None = None
+    end: int | None = None
+    total: int | None = None
+    next_offset: int | None = None
+    no_lines_requested: bool = False
+
+
+def to_lf(text: str) -> str:
+    """End every line with `\\n`."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines without their ends; an end at the very end opens no further line."""
+    lines = to_lf(text).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def split_keeping_ends(text: str) -> list[str]:
+    """Return the lines with their ends; joined, they are the text."""
+    return _LINE.findall(text)
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether a text is empty or nothing but whitespace."""
+    return not text or text.isspace()
+
+
+def window(content: str, offset: int, limit: int) -> Window:
+    """Return `limit` lines from line `offset`, counted from 0. A blank text comes back as it is.
+
+    Raises:
+        BackendError: `invalid_argument`, when the text has no line at `offset`.
+    """
+    if is_blank(content):
+        return Window(content)
+    if limit <= 0:
+        return Window("", no_lines_requested=True)
+    offset = max(offset, 0)
+    text = to_lf(content)
+    ended = text.endswith("\n")
+    total = text.count("\n") + (not ended)
+    if offset >= total:
+        raise BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")
+    end = min(offset + limit, total)
+    shown = "\n".join(text.split("\n", end)[offset:end])
+    if end < total or ended:
+        shown += "\n"
+    return Window(shown, offset + 1, end, total, end if end < total else None)
+
+
+def line_ending(text: str) -> LineEnding | None:
+    """Return how all lines of a text end; `None` when they differ or when there are none."""
+    crlf = text.count("\r\n")
+    lf, cr = text.count("\n") - crlf, text.count("\r") - crlf
+    match bool(crlf), bool(lf), bool(cr):
+        case True, False, False:
+            return "\r\n"
+        case False, True, False:
+            return "\n"
+        case False, False, True:
+            return "\r"
+        case _:
+            return None
+
+
+def keep_line_endings(old_content: str, new_content: str) -> str:
+    """Give new content the `\\r\\n` of the old when all old lines had it and the new has only `\\n`."""
+    if "\r" in new_content or line_ending(old_content) != "\r\n":
+        return new_content
+    return new_content.replace("\n", "\r\n")

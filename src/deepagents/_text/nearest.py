@@ -1,0 +1,146 @@
+"""Where a text that was not found most nearly stands, and what differs there."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from difflib import SequenceMatcher, unified_diff
+from itertools import islice
+from types import MappingProxyType
+from typing import Final
+
+from deepagents._text.lines import split_lines
+from deepagents._text.show import number_lines
+
+_MAX_LENGTH: Final = 2_000_000
+_MAX_LINES: Final = 50_000
+_MAX_OLD_LINES: Final = 40
+_MAX_SHOWN: Final = 12
+_MAX_WIDTH: Final = 200
+_CANDIDATES: Final = 20
+_ALIKE: Final = 0.6
+_NOTHING_ALIKE: Final = "No similar place was found. Read the file again and copy the text exactly."
+
+_LOOK_ALIKES: Final = str.maketrans(
+    {**dict.fromkeys("‘’‚‛′", "'"), **dict.fromkeys("“”„‟″", '"'), **dict.fromkeys("‐‑‒–—―−", "-")}
+    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad")
+)
+_BLANKS = re.compile(r"[ \t\f\v]+")
+_AROUND_ENDS = re.compile(r" ?\n ?")
+_WORD = re.compile(r"\w+")
+
+
+def _even_blanks(text: str) -> str:
+    return _AROUND_ENDS.sub("\n", _BLANKS.sub(" ", text)).strip(" ")
+
+
+def _even_characters(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text.translate(_LOOK_ALIKES))
+
+
+_EVENED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+    {"look-alike characters": _even_characters, "case": str.casefold, "whitespace": _even_blanks}
+)
+
+
+def describe_nearest(content: str, old: str) -> str:
+    """Say where the lines most like `old` stand and how they differ. Lines end with `\\n` in both."""
+    lines = split_lines(content[:_MAX_LENGTH])[:_MAX_LINES]
+    wanted = split_lines(old)[:_MAX_OLD_LINES]
+    place = _apart_from_looks(lines, wanted)
+    if place is not None:
+        return _looks_differ(lines[place[0] : place[1]], wanted, place[0] + 1)
+    start = _most_lines_in_common(lines, wanted)
+    if start is None:
+        start = _most_alike_line(lines, wanted)
+    if start is None:
+        return _NOTHING_ALIKE
+    start = max(start, 0)
+    return _lines_differ(lines[start : start + len(wanted)], wanted, start + 1)
+
+
+def _evened(text: str, without: str = "") -> str:
+    for kind, even in _EVENED.items():
+        if kind != without:
+            text = even(text)
+    return text
+
+
+def _apart_from_looks(lines: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
+    """Find the lines that hold the wanted text once whitespace, case and look-alikes count as equal."""
+    key = _evened("\n".join(wanted)).strip("\n")
+    text = _evened("\n".join(lines))
+    at = text.find(key) if key else -1
+    if at < 0:
+        return None
+    start = text.count("\n", 0, at)
+    return start, start + key.count("\n") + 1
+
+
+def _looks_differ(there: Sequence[str], wanted: Sequence[str], number: int) -> str:
+    text, key = "\n".join(there), "\n".join(wanted).strip("\n")
+    if key in text:
+        return f"{_place(there, number)}\nIt differs in the blank lines before or after."
+    kinds = [kind for kind in _EVENED if _evened(key, kind) not in _evened(text, kind)]
+    pairs = [pair for pair in zip(there, key.split("\n"), strict=False) if pair[0] != pair[1]]
+    in_file, in_old = next((pair for pair in pairs if pair[1] not in pair[0]), pairs[-1])
+    return (
+        f"{_place(there, number)}\nIt differs in {' and '.join(kinds) or 'look-alike characters'}: "
+        f"the file has {ascii(in_file[:_MAX_WIDTH])}, old_string has {ascii(in_old[:_MAX_WIDTH])}. "
+        "Copy the file's text exactly."
+    )
+
+
+def _most_lines_in_common(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+    wanted_at: dict[str, list[int]] = defaultdict(list)
+    for at, line in enumerate(wanted):
+        if key := _evened(line):
+            wanted_at[key].append(at)
+    votes: dict[int, int] = defaultdict(int)
+    for at, line in enumerate(_evened("\n".join(lines)).split("\n")):
+        for inside in wanted_at.get(line, ()):
+            votes[at - inside] += len(line)
+    best = max(votes, key=lambda start: (votes[start], -start), default=None)
+    return best if best is not None and 3 * votes[best] >= sum(map(len, wanted_at)) else None
+
+
+def _most_alike_line(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+    key_at = max(range(len(wanted)), key=lambda at: len(wanted[at].strip()))
+    key = wanted[key_at].strip()[:_MAX_WIDTH]
+    if not key:
+        return None
+    words = set(_WORD.findall(key))
+    shared = (
+        (len(words.intersection(_WORD.findall(line[:_MAX_WIDTH]))), -at) for at, line in enumerate(lines)
+    )
+    best, found = _ALIKE, None
+    matcher = SequenceMatcher(None, "", key, autojunk=False)
+    for _, minus_at in heapq.nlargest(_CANDIDATES, shared):
+        matcher.set_seq1(lines[-minus_at].strip()[:_MAX_WIDTH])
+        if matcher.ratio() > best:
+            best, found = matcher.ratio(), -minus_at - key_at
+    return found
+
+
+def _lines_differ(there: Sequence[str], wanted: Sequence[str], number: int) -> str:
+    cut_there = [line[:_MAX_WIDTH] for line in there]
+    cut_wanted = [line[:_MAX_WIDTH] for line in wanted]
+    diff = islice(unified_diff(cut_there, cut_wanted, n=0, lineterm=""), 2, None)
+    rows = [row for row in diff if not row.startswith("@@")]
+    shown = "\n".join(rows[:_MAX_SHOWN])
+    more = "\n..." if len(rows) > _MAX_SHOWN else ""
+    return (
+        f"{_place(there, number)}\nIt differs ('-' the file, '+' old_string):\n{shown}{more}\n"
+        "Copy the file's text exactly."
+    )
+
+
+def _place(there: Sequence[str], number: int) -> str:
+    last = number + len(there) - 1
+    where = f"line {number}" if last == number else f"lines {number}-{last}"
+    shown = number_lines("\n".join(line[:_MAX_WIDTH] for line in there[:_MAX_SHOWN]) + "\n", number)
+    more = "\n..." if len(there) > _MAX_SHOWN else ""
+    return f"Nearest place: {where}:\n{shown}{more}"

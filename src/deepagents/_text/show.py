@@ -1,0 +1,63 @@
+"""Text made ready for a reader: numbered, cut short, sized."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from deepagents._text.lines import split_lines
+
+MAX_LINE_LENGTH: Final = 5000
+_HEAD_LINES = 10
+_TAIL_LINES = 5
+_PREVIEW_LINE_LENGTH = 1000
+_CUT = "\n... [the rest was cut]"
+
+
+def number_lines(text: str, start: int = 1) -> str:
+    """Number the lines as `cat -n` does. A very long line goes on in rows numbered `N.1`, `N.2` and so on."""
+    return "\n".join(
+        f"{marker:>6}\t{row}"
+        for number, line in enumerate(split_lines(text), start)
+        for marker, row in _rows(number, line)
+    )
+
+
+def _rows(number: int, line: str) -> Iterator[tuple[str, str]]:
+    yield str(number), line[:MAX_LINE_LENGTH]
+    for part, at in enumerate(range(MAX_LINE_LENGTH, len(line), MAX_LINE_LENGTH), 1):
+        yield f"{number}.{part}", line[at : at + MAX_LINE_LENGTH]
+
+
+def preview(text: str) -> str:
+    """Return the first 10 and the last 5 lines, each cut to 1,000 characters, and say what was left out."""
+    lines = split_lines(text)
+    left_out = len(lines) - _HEAD_LINES - _TAIL_LINES
+    if left_out > 0:
+        marker = f"... [{left_out} lines truncated] ..."
+        lines = [*lines[:_HEAD_LINES], marker, *lines[-_TAIL_LINES:]]
+    return "\n".join(map(_cut_line, lines))
+
+
+def _cut_line(line: str) -> str:
+    left_out = len(line) - _PREVIEW_LINE_LENGTH
+    return f"{line[:_PREVIEW_LINE_LENGTH]} ... [{left_out} characters cut]" if left_out > 0 else line
+
+
+def truncate(text: str, limit: int, note: str = _CUT) -> str:
+    """Cut a text so that it and the note about the cut have at most `limit` characters."""
+    if len(text) <= limit:
+        return text
+    return text[: max(limit - len(note), 0)] + note[: max(limit, 0)]
+
+
+def format_size(size: int) -> str:
+    """Write a number of bytes for people: `512 B`, `1.5 kB`, `20.0 MB`."""
+    if size < 1000:
+        return f"{size} B"
+    value = size / 1000
+    for unit in ("kB", "MB", "GB"):
+        if value < 999.95:
+            return f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
