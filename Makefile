@@ -73,7 +73,8 @@ $(VENV)/pyvenv.cfg:
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
 	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    echo "Setting up $(VENV) with $$($$python --version), once"; \
-	    exec $$python -m venv $(VENV); \
+	    $$python -m venv $(VENV) && exit 0; \
+	    rm -f $(VENV)/pyvenv.cfg; exit 1; \
 	  fi; \
 	done; \
 	echo "deepagents needs Python 3.11 or newer. Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1

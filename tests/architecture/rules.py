@@ -106,10 +106,8 @@ def globals_written(source: Source) -> Offences:
 
 def expected_tests(module: PurePosixPath) -> list[str]:
     """Name the test files, any of which may stand for a module: its own, or its feature folder's."""
-    own = module.stem.strip("_")
-    return (
-        [f"test_{own}.py", f"test_{module.parent.name}.py"] if len(module.parts) > 3 else [f"test_{own}.py"]
-    )
+    own, folder = module.stem.strip("_"), module.parent.name.strip("_")
+    return [f"test_{own}.py", f"test_{folder}.py"] if len(module.parts) > 3 else [f"test_{own}.py"]
 
 
 def _private(name: str) -> bool:

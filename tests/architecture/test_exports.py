@@ -1,4 +1,4 @@
-"""The public names are those that the documents list, on every documented path, and importing them costs no provider."""
+"""The public names are the documented ones, on every documented path, and importing them costs no provider."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 EXACT = {
     "deepagents": """
-        CompiledSubAgent DeepAgentState FilesystemMiddleware FsToolName GeneralPurposeSubagentProfile HarnessProfile
-        SubAgent SubAgentMiddleware __version__ create_deep_agent register_harness_profile
+        CompiledSubAgent DeepAgentState FilesystemMiddleware FsToolName GeneralPurposeSubagentProfile
+        HarnessProfile SubAgent SubAgentMiddleware __version__ create_deep_agent register_harness_profile
     """,
     "deepagents.backends": """
         BackendProtocol DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend StateBackend
@@ -21,9 +21,9 @@ EXACT = {
 OFFERED = {
     "deepagents.graph": "DeepAgentState create_deep_agent get_default_model",
     "deepagents.backends.protocol": """
-        BACKEND_TYPES BackendFactory BackendProtocol DeleteResult EditResult ExecuteArtifact ExecuteOffloadResult
-        ExecuteResponse FileData FileDownloadResponse FileInfo FileOperationError FileUploadResponse GlobResult
-        GrepMatch GrepResult LsResult ReadResult SandboxBackendProtocol WriteResult execute_accepts_timeout
+        BACKEND_TYPES BackendFactory BackendProtocol DeleteResult EditResult ExecuteArtifact
+        ExecuteOffloadResult ExecuteResponse FileData FileDownloadResponse FileInfo FileOperationError
+        FileUploadResponse GlobResult GrepMatch GrepResult LsResult ReadResult SandboxBackendProtocol WriteResult execute_accepts_timeout
     """,
     "deepagents.backends.filesystem": "FilesystemBackend",
     "deepagents.backends.local_shell": "DEFAULT_EXECUTE_TIMEOUT LocalShellBackend",
@@ -32,12 +32,12 @@ OFFERED = {
     "deepagents.middleware.filesystem": "FilesystemMiddleware FilesystemState FsToolName FileData",
     "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",
     "deepagents.middleware.subagents": """
-        CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent SubAgentMiddleware
-        TASK_TOOL_DESCRIPTION
+        CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent
+        SubAgentMiddleware TASK_TOOL_DESCRIPTION
     """,
     "deepagents.profiles": "GeneralPurposeSubagentProfile HarnessProfile register_harness_profile",
     "deepagents.testing": "ScriptedModel",
-    "deepagents.errors": "BackendError ConfigError ErrorCode HarnessError StackError ToolFailure UnknownModel",
+    "deepagents.errors": "BackendError ConfigError ErrorCode HarnessError ToolFailure UnknownModel",
 }
 
 HEAVY = ["anthropic", "langchain_anthropic", "langchain_openai", "openai", "rich", "xllamacpp"]
