@@ -1,4 +1,4 @@
-"""The public names are the documented ones, on every documented path, and importing them costs no provider."""
+"""The public names are the documented ones, on every documented path; importing them costs no provider."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ OFFERED = {
     "deepagents.backends.protocol": """
         BACKEND_TYPES BackendFactory BackendProtocol DeleteResult EditResult ExecuteArtifact
         ExecuteOffloadResult ExecuteResponse FileData FileDownloadResponse FileInfo FileOperationError
-        FileUploadResponse GlobResult GrepMatch GrepResult LsResult ReadResult SandboxBackendProtocol WriteResult execute_accepts_timeout
+        FileUploadResponse GlobResult GrepMatch GrepResult LsResult ReadResult SandboxBackendProtocol
+        WriteResult execute_accepts_timeout
     """,
     "deepagents.backends.filesystem": "FilesystemBackend",
     "deepagents.backends.local_shell": "DEFAULT_EXECUTE_TIMEOUT LocalShellBackend",
