@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import get_args
 
+from deepagents._stack import STACK, Slot
 from deepagents.errors import ErrorCode
 from deepagents.tools import FILE_TOOLS
 
@@ -67,7 +68,18 @@ def _arguments(schema: dict[str, dict[str, object]]) -> str:
     return ", ".join(f"`{name}`" if name in needed else f"`{name}`?" for name in schema.get("properties", {}))
 
 
-BLOCKS: dict[str, Callable[[], str]] = {"errors": errors, "tools": tools}
+def stack() -> str:
+    """The middleware table, outermost first."""
+    rows = [
+        [f"`{row.name}`", row.reason, "yes" if row.required else ""]
+        if isinstance(row, Slot)
+        else [f"*{row.name.lower()}*", row.reason, ""]
+        for row in STACK
+    ]
+    return table(["middleware", "why there", "required"], rows)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {"errors": errors, "stack": stack, "tools": tools}
 
 
 def rendered(page: str) -> str:
