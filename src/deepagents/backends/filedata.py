@@ -1,0 +1,168 @@
+"""Files at rest in state or in a store, and how concurrent changes to them become one.
+
+A file is `{"content": str, "encoding": "utf-8" | "base64", "created_at": iso, "modified_at": iso}`. An older
+form, with a list of lines as content and no encoding, is read as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from deepagents._text import merge3, replace_exact
+from deepagents.backends.results import FileData
+from deepagents.errors import BackendError
+
+_VERSION_LENGTH: Final = 16
+_CONFLICT_LENGTH: Final = 8
+_LABELS: Final = ("current", "incoming")
+
+
+def now() -> str:
+    """Return the time as it is kept in files."""
+    return datetime.now(UTC).isoformat()
+
+
+def create_file_data(content: str, created_at: str | None = None, encoding: str = "utf-8") -> FileData:
+    """Make a file, modified now; without `created_at` it was created now, too."""
+    moment = now()
+    return {
+        "content": content,
+        "encoding": encoding,
+        "created_at": created_at or moment,
+        "modified_at": moment,
+    }
+
+
+def update_file_data(file_data: FileData, content: str) -> FileData:
+    """Give a file new content; its encoding and its time of creation stay."""
+    encoding = file_data.get("encoding", "utf-8")
+    return create_file_data(content, file_data.get("created_at"), encoding)
+
+
+def file_data_to_string(file_data: Mapping[str, Any]) -> str:
+    """Return the content as one string.
+
+    Raises:
+        TypeError: when the content is neither a string nor a list of strings.
+    """
+    content: object = file_data.get("content")
+    match content:
+        case str():
+            return content
+        case list() if all(isinstance(line, str) for line in cast("list[object]", content)):
+            return "\n".join(cast("list[str]", content))
+        case _:
+            kind = type(cast("object", content)).__name__
+            raise TypeError(f"File content must be a string or a list of strings, got {kind}")
+
+
+def file_data_to_bytes(file_data: FileData) -> bytes:
+    """Return the bytes that a file stands for.
+
+    Raises:
+        TypeError: when the content has a wrong type.
+        ValueError: when base64 content is not base64.
+    """
+    content = file_data_to_string(file_data)
+    if is_base64(file_data):
+        return base64.b64decode(content, validate=True)
+    return content.encode("utf-8", "surrogatepass")
+
+
+def is_base64(file_data: Mapping[str, Any]) -> bool:
+    """Tell whether the content is bytes in base64."""
+    return file_data.get("encoding") == "base64"
+
+
+def file_size(file_data: FileData) -> int:
+    """Return the size in bytes; 0 when the content cannot be read."""
+    try:
+        content = file_data_to_string(file_data)
+        if is_base64(file_data):
+            return len(content) // 4 * 3 - content[-2:].count("=")
+    except TypeError:
+        return 0
+    return len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))
+
+
+def file_version(file_data: Mapping[str, Any]) -> str:
+    """Return a short name for what a file holds now; equal content has an equal version."""
+    kind = "base64" if is_base64(file_data) else "utf-8"
+    content = file_data_to_string(file_data).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()[:_VERSION_LENGTH]
+
+
+def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Fold writes into the files of a `files` channel, one after the other.
+
+    A write maps a path to one of:
+
+    - `None`: the file is removed.
+    - A file: it replaces what is there.
+    - A file with `"base"`, the content that its writer started from (`None`: no file): merged by lines with
+      what others made of that base. Clashes in text stand between conflict markers; clashes in binary files
+      leave both, the older one as `<path>.conflict-<hex>`.
+    - `{"edit": [old, new, replace_all], "modified_at": iso}`: applied to what is there, if it still fits.
+    - `{"delete": version}`: the file is removed, unless it changed since that version.
+    """
+    files = dict(left or {})
+    for write in writes:
+        for path, change in write.items():
+            _apply(files, path, change)
+    return files
+
+
+def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | None) -> None:
+    current = files.get(path)
+    match change:
+        case None:
+            files.pop(path, None)
+        case {"edit": [str(old), str(new), bool(replace_all)]}:
+            if current is not None:
+                files[path] = _edited(current, old, new, replace_all, change.get("modified_at"))
+        case {"delete": version}:
+            if current is not None and file_version(current) == version:
+                del files[path]
+        case {"base": base}:
+            _merge(files, path, base, {key: value for key, value in change.items() if key != "base"})
+        case _:
+            files[path] = _created_when(current, change)
+
+
+def _edited(
+    current: Mapping[str, Any], old: str, new: str, replace_all: bool, modified_at: str | None
+) -> Mapping[str, Any]:
+    try:
+        content = replace_exact(file_data_to_string(current), old, new, replace_all).content
+    except (BackendError, TypeError):
+        return current
+    return {"encoding": "utf-8", **current, "content": content, "modified_at": modified_at}
+
+
+def _created_when(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Mapping[str, Any]:
+    created = current.get("created_at") if current else None
+    return {**change, "created_at": created} if created else change
+
+
+def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping[str, Any]) -> None:
+    current: Mapping[str, Any] | None = files.get(path)
+    files[path] = _created_when(current, incoming)
+    if current is None:
+        return
+    ours, theirs = file_data_to_string(current), file_data_to_string(incoming)
+    if ours in (base, theirs):
+        return
+    if is_base64(current) or is_base64(incoming):
+        digest = hashlib.sha256(ours.encode("utf-8", "surrogatepass")).hexdigest()[:_CONFLICT_LENGTH]
+        files[f"{path}.conflict-{digest}"] = current
+        return
+    files[path] = {**files[path], "content": merge3(base or "", ours, theirs, _LABELS).text}
+
+
+def reduce_pair(left: dict[str, Any] | None, right: Mapping[str, Any]) -> dict[str, Any]:
+    """Fold one write into the files of a `files` channel."""
+    return reduce_files(left, [right])
