@@ -60,7 +60,7 @@ bench: $(VENV)/.dev ## Measure creation, step cost and search, beside the altern
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 eval-local: $(VENV)/.dev ## Measure the local model on small tasks with strict checks
-	@$(BIN)/python -m benchmarks.local_model $(ARGS)
+	@$(BIN)/python -m benchmarks.local_eval $(ARGS)
 
 lock: $(VENV)/.uv ## Resolve the dependencies anew into requirements/*.lock
 	@sh requirements/lock.sh $(VENV)/uv/bin/uv $(ARGS)
