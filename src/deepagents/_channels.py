@@ -1,0 +1,132 @@
+"""The one place that touches LangGraph's unnamed ways to read and write a running graph's channels.
+
+LangGraph has no public way for a tool to see its own pending writes, to write without returning, or to
+learn how a
+channel combines values. `tests/agents/test_channels.py` fails loudly when an upgrade changes any of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from langchain_core.messages import RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.channels.base import BaseChannel
+from langgraph.channels.binop import BinaryOperatorAggregate
+from langgraph.channels.delta import DeltaChannel
+from langgraph.config import get_config
+from langgraph.graph import message as langgraph_message
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+_READ = "__pregel_read"
+_SEND = "__pregel_send"
+_OUTSIDE = (
+    "Files in state can only be reached inside a LangGraph graph execution. To start a run with files, "
+    "pass them in: "
+    'agent.invoke({"messages": [...], "files": {"/notes.md": {"content": "..."}}}).'
+)
+
+
+def read_channel(key: str) -> Any:
+    """Return a channel's value as this task sees it, its own writes included; `None` without such a channel.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    bound = _bound_read()
+    scratchpad, channels, managed, task = bound.args
+    if key not in channels:
+        return None
+    value: Any = bound.func(scratchpad, {key: channels[key]}, managed, task, [key], True)
+    return cast(Mapping[str, Any], value).get(key)
+
+
+def write_channel(key: str, value: Any) -> None:
+    """Queue a write to a channel, as if this task had returned it.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    _required(_SEND)([(key, value)])
+
+
+def in_graph() -> bool:
+    """Tell whether this code runs inside a task of a graph."""
+    try:
+        return _READ in _configurable()
+    except RuntimeError:
+        return False
+
+
+def channel_reducers() -> Mapping[str, Callable[..., Any]]:
+    """Return the reducer of each channel of the running graph that has one."""
+    channels: Mapping[str, BaseChannel[Any, Any, Any]] = _bound_read().args[1]
+    found: dict[str, Callable[..., Any]] = {}
+    for key, channel in channels.items():
+        match channel:
+            case BinaryOperatorAggregate():
+                found[key] = channel.operator
+            case DeltaChannel():
+                found[key] = channel.reducer
+            case _:
+                continue
+    return found
+
+
+class MessagesChannel(DeltaChannel[Any]):
+    """A delta channel of messages that also understands `RemoveMessage(REMOVE_ALL_MESSAGES)`.
+
+    LangGraph gives ids to strings, tuples and dicts only where the channel's reducer is its own function
+    object, so
+    that object stays the reducer and resets are taken out before it folds.
+    """
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Fold the writes of one step; tell whether there were any."""
+        reset, rest = _after_last_reset(values)
+        if reset:
+            self.value = []
+        return super().update(rest) or reset
+
+    def replay_writes(self, writes: Sequence[Any]) -> None:
+        """Fold the writes saved since the last snapshot, oldest first."""
+        reset, rest = _after_last_reset([value for _, _, value in writes])
+        if reset:
+            self.value = []
+        super().replay_writes([("", self.key, value) for value in rest])
+
+
+def messages_channel() -> MessagesChannel:
+    """Make the channel that holds an agent's messages."""
+    return MessagesChannel(vars(langgraph_message)["_messages_delta_reducer"], snapshot_frequency=50)
+
+
+def _after_last_reset(values: Sequence[Any]) -> tuple[bool, list[Any]]:
+    for at in range(len(values) - 1, -1, -1):
+        write: list[Any] = values[at] if isinstance(values[at], list) else [values[at]]
+        for place in range(len(write) - 1, -1, -1):
+            if _is_reset(write[place]):
+                return True, [write[place + 1 :], *values[at + 1 :]]
+    return False, list(values)
+
+
+def _is_reset(item: Any) -> bool:
+    return isinstance(item, RemoveMessage) and item.id == REMOVE_ALL_MESSAGES
+
+
+def _configurable() -> Mapping[str, Any]:
+    config: RunnableConfig = get_config()
+    return config.get("configurable", {})
+
+
+def _required(key: str) -> Any:
+    try:
+        return _configurable()[key]
+    except (RuntimeError, KeyError) as error:
+        raise RuntimeError(_OUTSIDE) from error
+
+
+def _bound_read() -> partial[Any]:
+    return _required(_READ)

@@ -1,0 +1,151 @@
+"""AgentPlan: all that one agent needs, resolved; the same for the main agent and each of its subagents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from langchain.agents.middleware import InterruptOnConfig
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import SystemMessage
+from langchain_core.runnables import Runnable
+
+from deepagents._state import DeepAgentState
+from deepagents._tools import described
+from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.middleware._base import Middleware
+from deepagents.middleware.subagents import DEFAULT_GENERAL_PURPOSE_DESCRIPTION
+from deepagents.middleware.subagents.legacy import GENERAL_PURPOSE
+from deepagents.middleware.subagents.spec import ToolLike, checked
+from deepagents.models.resolve import resolve_model
+from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
+from deepagents.profiles.harness.registry import profile_for
+
+InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig]
+GENERAL_PURPOSE_NOTE = (
+    "You are working as a subagent: only your last message is returned, so put the whole answer in it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyWorker:
+    """A subagent that the caller compiled."""
+
+    name: str
+    description: str
+    runnable: Runnable[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    """One agent, decided but not yet built."""
+
+    role: Literal["main", "general-purpose", "declared"]
+    model: BaseChatModel
+    profile: HarnessProfile
+    system_prompt: str | SystemMessage | None
+    backend: BACKEND_TYPES
+    base_prompt: str | None = None
+    note: str | None = None
+    tools: Sequence[ToolLike] = ()
+    middleware: Sequence[Middleware] = ()
+    interrupt_on: InterruptOn | None = None
+    response_format: Any = None
+    state_schema: type[Any] = DeepAgentState
+    name: str | None = None
+    description: str = ""
+    subagents: Sequence[AgentPlan | ReadyWorker] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the caller asked of `create_deep_agent`, as given."""
+
+    model: BaseChatModel
+    tools: Sequence[ToolLike] | None
+    system_prompt: str | SystemMessage | None
+    middleware: Sequence[Middleware]
+    subagents: Sequence[Any]
+    backend: BACKEND_TYPES
+    interrupt_on: InterruptOn | None
+    response_format: Any
+    state_schema: type[Any]
+    name: str | None
+
+
+def plan_main(wishes: Wishes) -> AgentPlan:
+    """Decide the main agent and every subagent that it may call."""
+    profile = profile_for(wishes.model)
+    return AgentPlan(
+        role="main",
+        model=wishes.model,
+        profile=profile,
+        system_prompt=wishes.system_prompt,
+        base_prompt=profile.base_system_prompt,
+        backend=wishes.backend,
+        tools=described(wishes.tools or (), profile.tool_description_overrides),
+        middleware=wishes.middleware,
+        interrupt_on=wishes.interrupt_on,
+        response_format=wishes.response_format,
+        state_schema=wishes.state_schema,
+        name=wishes.name,
+        subagents=_plan_subagents(wishes, profile),
+    )
+
+
+def _plan_subagents(wishes: Wishes, profile: HarnessProfile) -> tuple[AgentPlan | ReadyWorker, ...]:
+    declared = [_plan_declared(spec, wishes) for spec in checked(wishes.subagents)]
+    general = profile.general_purpose_subagent or GeneralPurposeSubagentProfile()
+    if general.enabled is False or GENERAL_PURPOSE in [worker.name for worker in declared]:
+        return tuple(declared)
+    return (_plan_general_purpose(wishes, profile, general), *declared)
+
+
+def _plan_general_purpose(
+    wishes: Wishes, profile: HarnessProfile, general: GeneralPurposeSubagentProfile
+) -> AgentPlan:
+    own = general.system_prompt
+    return AgentPlan(
+        role="general-purpose",
+        model=wishes.model,
+        profile=profile,
+        system_prompt=wishes.system_prompt if own is None else own,
+        base_prompt=profile.base_system_prompt if own is None else "",
+        note=GENERAL_PURPOSE_NOTE if own is None else None,
+        backend=wishes.backend,
+        tools=described(wishes.tools or (), profile.tool_description_overrides),
+        middleware=wishes.middleware,
+        interrupt_on=wishes.interrupt_on,
+        state_schema=wishes.state_schema,
+        name=GENERAL_PURPOSE,
+        description=general.description or DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
+    )
+
+
+def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan | ReadyWorker:
+    name: str = spec["name"]
+    if "runnable" in spec:
+        return ReadyWorker(name, spec["description"], spec["runnable"])
+    own_model = spec.get("model")
+    model = wishes.model if own_model is None else resolve_model(own_model)
+    profile = profile_for(model)
+    tools: Sequence[ToolLike] = spec["tools"] or () if "tools" in spec else wishes.tools or ()
+    return AgentPlan(
+        role="declared",
+        model=model,
+        profile=profile,
+        system_prompt=spec.get("system_prompt"),
+        base_prompt=profile.base_system_prompt,
+        backend=wishes.backend,
+        tools=described(tools, profile.tool_description_overrides),
+        middleware=tuple(spec.get("middleware") or ()),
+        interrupt_on=spec.get("interrupt_on", wishes.interrupt_on),
+        response_format=spec.get("response_format"),
+        state_schema=wishes.state_schema,
+        name=name,
+        description=spec["description"],
+    )
+
+
+CompileChild: TypeAlias = Callable[[AgentPlan], Runnable[Any, Any]]

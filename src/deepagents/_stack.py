@@ -1,0 +1,183 @@
+"""The middleware table: which middleware an agent has, in which order, and why there.
+
+Order is outermost first: what stands higher sees a request earlier and a result later. A caller's
+middleware whose name
+equals a slot's takes that slot's place; any other lands at `CALLER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+
+from deepagents._plan import AgentPlan, CompileChild, ReadyWorker
+from deepagents._state import private_keys
+from deepagents.errors import StackError
+from deepagents.middleware._base import Middleware
+from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.subagents import SubAgentMiddleware
+from deepagents.middleware.subagents.middleware import named
+from deepagents.middleware.subagents.task import Worker
+from deepagents.middleware.todos import TodoListMiddleware
+from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
+from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """What a slot's factory may look at: the plan, how to compile a child, and what the caller brings."""
+
+    plan: AgentPlan
+    compile_child: CompileChild
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One place in the stack: its middleware's name, how to make it, and why it stands there."""
+
+    name: str
+    make: Callable[[Building], Middleware | None]
+    reason: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where middleware lands that is not the library's own."""
+
+    name: Literal["CALLER", "PROFILE"]
+    reason: str
+
+
+def _tool_errors(building: Building) -> Middleware:
+    return ToolErrorMiddleware()
+
+
+def _todos(building: Building) -> Middleware:
+    return TodoListMiddleware()
+
+
+def _filesystem(building: Building) -> Middleware:
+    plan = building.plan
+    descriptions = plan.profile.tool_description_overrides
+    return FilesystemMiddleware(backend=plan.backend, custom_tool_descriptions=descriptions)
+
+
+def _subagents(building: Building) -> Middleware | None:
+    plan = building.plan
+    if not plan.subagents:
+        return None
+    private = private_keys(plan.state_schema).union(
+        *(private_keys(each.state_schema) for each in plan.middleware)
+    )
+    return SubAgentMiddleware(
+        subagents=[_worker(child, building.compile_child) for child in plan.subagents],
+        task_description=plan.profile.tool_description_overrides.get("task"),
+        private_state_keys=private,
+    )
+
+
+def _worker(child: AgentPlan | ReadyWorker, compile_child: CompileChild) -> Worker:
+    if isinstance(child, ReadyWorker):
+        return Worker(child.name, child.description, lambda: named(child.runnable, child.name))
+    return Worker(child.name or "", child.description, lambda: compile_child(child))
+
+
+def _patch_tool_calls(building: Building) -> Middleware:
+    return PatchToolCallsMiddleware()
+
+
+def _approval(building: Building) -> Middleware | None:
+    rules = building.plan.interrupt_on
+    return HumanInTheLoopMiddleware(interrupt_on=dict(rules)) if rules else None
+
+
+def _tool_exclusion(building: Building) -> Middleware | None:
+    excluded = building.plan.profile.excluded_tools
+    return ToolExclusionMiddleware(excluded=excluded) if excluded else None
+
+
+def _tool_origin(building: Building) -> Middleware:
+    return ToolOriginMiddleware()
+
+
+STACK: Final[tuple[Slot | Place, ...]] = (
+    Slot(
+        "ToolErrorMiddleware",
+        _tool_errors,
+        "a failing tool becomes a result; a caller's own retry sees it first",
+    ),
+    Slot("TodoListMiddleware", _todos, "planning is spoken of first, after the base prompt"),
+    Slot("FilesystemMiddleware", _filesystem, "every tool result passes it on the way out", required=True),
+    Slot("SubAgentMiddleware", _subagents, "offers the task tool", required=True),
+    Slot("PatchToolCallsMiddleware", _patch_tool_calls, "the history is valid before the first model call"),
+    Place("CALLER", "sees requests with the library's parts in them, and results before they are evicted"),
+    Place("PROFILE", "a profile's extras are closer to the model than the caller's"),
+    Slot(
+        "HumanInTheLoopMiddleware",
+        _approval,
+        "asks about the calls that the model made, before any of them runs",
+    ),
+    Slot("ToolExclusionMiddleware", _tool_exclusion, "hides tools whoever brought them"),
+    Slot("ToolOriginMiddleware", _tool_origin, "tells what a tool raised from what middleware raised"),
+)
+
+
+def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
+    """Walk the table once: make each slot or take the caller's of that name, and drop exclusions.
+
+    Raises:
+        StackError: for two middleware of one name, or a replacement that would silently drop what was asked
+        for.
+    """
+    _refuse_contradictions(plan)
+    building = Building(plan, compile_child)
+    stack = [each for row in STACK for each in _fill(row, building) if not plan.profile.excludes(each)]
+    names = [each.name for each in stack]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise StackError(f"two middleware are named {twice!r}; give one of each pair another name")
+    return stack
+
+
+def _fill(row: Slot | Place, building: Building) -> Iterator[Middleware]:
+    own = building.plan.middleware
+    if isinstance(row, Place):
+        yield from _newcomers(building.plan) if row.name == "CALLER" else _extras(building.plan)
+        return
+    standing = next((each for each in own if each.name == row.name), None) or row.make(building)
+    if standing is not None:
+        yield standing
+
+
+def _newcomers(plan: AgentPlan) -> Sequence[Middleware]:
+    if plan.role == "general-purpose":
+        return ()
+    return [each for each in plan.middleware if each.name not in SLOT_NAMES]
+
+
+def _extras(plan: AgentPlan) -> Sequence[Middleware]:
+    taken = {each.name for each in plan.middleware}
+    return [
+        each for each in plan.profile.materialize_extra_middleware() if each.name not in taken | SLOT_NAMES
+    ]
+
+
+def _refuse_contradictions(plan: AgentPlan) -> None:
+    names: list[Any] = [each.name for each in plan.middleware]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise StackError(f"middleware= holds two named {twice!r}; each needs a name of its own")
+    own_workers = [child for child in plan.subagents if child.name != "general-purpose"]
+    if "SubAgentMiddleware" in names and own_workers:
+        raise StackError(
+            "middleware= replaces SubAgentMiddleware, which would drop subagents=; give the subagents to "
+            "one of them"
+        )
+
+
+SLOT_NAMES: Final = frozenset(row.name for row in STACK if isinstance(row, Slot))

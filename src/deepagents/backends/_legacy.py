@@ -1,0 +1,27 @@
+"""Older shapes of a backend become the current one, here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepagents._deprecation import warn_legacy
+from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
+
+
+def is_factory(backend: BACKEND_TYPES) -> bool:
+    """Tell whether this is a callable that makes a backend, and not a backend that can be called."""
+    return callable(backend) and not isinstance(backend, BackendProtocol)
+
+
+def resolve(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
+    """Return the backend itself, or what its factory makes for this runtime."""
+    if isinstance(backend, BackendProtocol):
+        return backend
+    return backend(runtime)
+
+
+def warn_factory() -> None:
+    """Say once, at the caller's line, that a backend is now given as an instance."""
+    warn_legacy(
+        "A backend factory is deprecated: pass the backend itself, for example backend=StateBackend()."
+    )

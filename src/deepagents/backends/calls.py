@@ -1,0 +1,112 @@
+"""A backend as flow calls: the only door through which tools and middleware reach files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from deepagents._flow import Call, Flow
+from deepagents.backends._legacy import resolve
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
+from deepagents.backends.results import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.errors import BackendError, ErrorCode, ToolFailure
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """One backend, as calls that either answer or raise `ToolFailure`."""
+
+    backend: BackendProtocol
+
+    @classmethod
+    def of(cls, backend: BACKEND_TYPES, runtime: Any) -> Files:
+        """Open a backend, or what its factory makes for this runtime."""
+        return cls(resolve(backend, runtime))
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Say what can be done at a path."""
+        return self.backend.capabilities(path)
+
+    def ls(self, path: str) -> Flow[LsResult]:
+        """List a directory; entries that could be read may stand beside an error."""
+        found = yield from self._ask("ls", path)
+        return _answered(found, or_else=found.entries)
+
+    def read(self, path: str, offset: int, limit: int) -> Flow[ReadResult]:
+        """Read a window of a file."""
+        return _answered((yield from self._ask("read", path, offset, limit)))
+
+    def write(self, path: str, content: str, expected_version: str | None) -> Flow[WriteResult]:
+        """Create or replace a file, unless it changed since `expected_version`."""
+        guard = self._guard(path, expected_version)
+        return _answered((yield from self._ask("write", path, content, **guard)))
+
+    def edit(
+        self, path: str, old: str, new: str, replace_all: bool, expected_version: str | None
+    ) -> Flow[EditResult]:
+        """Replace exact text, unless the file changed since `expected_version`."""
+        guard = self._guard(path, expected_version)
+        return _answered((yield from self._ask("edit", path, old, new, replace_all, **guard)))
+
+    def delete(self, path: str) -> Flow[DeleteResult]:
+        """Remove a path and all below it."""
+        return _answered((yield from self._ask("delete", path)))
+
+    def glob(self, pattern: str, path: str | None) -> Flow[GlobResult]:
+        """Find files by pattern; matches may stand beside an error."""
+        found = yield from self._ask("glob", pattern, path)
+        return _answered(found, or_else=found.matches)
+
+    def grep(self, pattern: str, path: str | None, glob: str | None, **options: Any) -> Flow[GrepResult]:
+        """Find lines that hold a pattern; matches may stand beside an error."""
+        found = yield from self._ask("grep", pattern, path, glob, **options)
+        return _answered(found, or_else=found.matches)
+
+    def execute(self, command: str, **options: Any) -> Flow[ExecuteResponse]:
+        """Run a shell command."""
+        return (yield from self._ask("execute", command, **options))
+
+    def _guard(self, path: str, expected_version: str | None) -> dict[str, str]:
+        if expected_version is None or not self.capabilities(path).versions:
+            return {}
+        return {"expected_version": expected_version}
+
+    def _ask(self, method: str, *args: Any, **options: Any) -> Flow[Any]:
+        blocking: Callable[..., Any] = getattr(self.backend, method)
+        awaiting: Callable[..., Any] = getattr(self.backend, f"a{method}")
+        try:
+            return (yield from Call(lambda: blocking(*args, **options), lambda: awaiting(*args, **options)))
+        except BackendError as error:
+            raise ToolFailure(error.code, error.text) from error
+        except (NotImplementedError, OSError, ValueError) as error:
+            raise ToolFailure(_code_of(error), f"{method}: {error}") from error
+
+
+def _answered(result: Result, or_else: Any = None) -> Result:
+    error: str | None = getattr(result, "error", None)
+    if error and not or_else:
+        raise ToolFailure(getattr(result, "code", None) or "io_error", error)
+    return result
+
+
+def _code_of(error: Exception) -> ErrorCode:
+    match error:
+        case NotImplementedError():
+            return "not_supported"
+        case ValueError():
+            return "invalid_argument"
+        case _:
+            return "io_error"

@@ -1,0 +1,225 @@
+"""What a backend promises: files by virtual path, every operation blocking and awaiting.
+
+A backend overrides the methods that it can do natively. Each `a...` method runs its blocking twin in a
+worker thread
+unless overridden. Failures that a caller can act on come back as results with `error` and `code`; only
+misuse raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from abc import ABC
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.results import (
+    ContextLine,
+    DeleteResult,
+    EditResult,
+    ExecuteArtifact,
+    ExecuteOffloadResult,
+    ExecuteResponse,
+    FileData,
+    FileDownloadResponse,
+    FileInfo,
+    FileOperationError,
+    FileUploadResponse,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+
+__all__ = [
+    "ASYNC_GLOB_TIMEOUT",
+    "ASYNC_GREP_TIMEOUT",
+    "BACKEND_TYPES",
+    "DEFAULT_GREP_TIMEOUT",
+    "BackendFactory",
+    "BackendProtocol",
+    "ContextLine",
+    "DeleteResult",
+    "EditResult",
+    "ExecuteArtifact",
+    "ExecuteOffloadResult",
+    "ExecuteResponse",
+    "FileData",
+    "FileDownloadResponse",
+    "FileInfo",
+    "FileOperationError",
+    "FileUploadResponse",
+    "GlobResult",
+    "GrepMatch",
+    "GrepResult",
+    "LsResult",
+    "ReadResult",
+    "SandboxBackendProtocol",
+    "WriteResult",
+    "execute_accepts_timeout",
+]
+
+DEFAULT_GREP_TIMEOUT = 15.0
+"""Seconds that one phase of a search may take."""
+ASYNC_GREP_TIMEOUT = 2 * DEFAULT_GREP_TIMEOUT + 5
+"""Seconds that an awaited search may take: two phases and some air."""
+ASYNC_GLOB_TIMEOUT = 30.0
+"""Seconds that an awaited walk may take."""
+
+
+class BackendProtocol(ABC):  # noqa: B024
+    """A place where files live. Override what you can do; the rest raises `NotImplementedError`."""
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Say what this backend can do at `path`."""
+        return Capabilities(delete=type(self).delete is not BackendProtocol.delete)
+
+    def ls(self, path: str) -> LsResult:
+        """List one directory."""
+        raise NotImplementedError(_lacks(self, "ls"))
+
+    async def als(self, path: str) -> LsResult:
+        """List one directory."""
+        return await asyncio.to_thread(self.ls, path)
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
+        raise NotImplementedError(_lacks(self, "read"))
+
+    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
+        return await asyncio.to_thread(self.read, file_path, offset, limit)
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        """Find the lines that hold `pattern`, literally; `max_count` caps all matches together."""
+        raise NotImplementedError(_lacks(self, "grep"))
+
+    async def agrep(
+        self,
+        pattern: str,
+        path: str | None = None,
+        glob: str | None = None,
+        *,
+        max_count: int | None = None,
+        **options: Any,
+    ) -> GrepResult:
+        """Find the lines that hold `pattern`, waiting at most `ASYNC_GREP_TIMEOUT` seconds."""
+        if _accepts_max_count(type(self)):
+            options["max_count"] = max_count
+        try:
+            found = await asyncio.wait_for(
+                asyncio.to_thread(self.grep, pattern, path, glob, **options), ASYNC_GREP_TIMEOUT
+            )
+        except TimeoutError:
+            waited = f"Search for {pattern!r} timed out after {ASYNC_GREP_TIMEOUT:.0f} s."
+            return GrepResult(error=f"{waited} Narrow it by path or glob.", code="timeout")
+        return capped(found, max_count)
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        """Find the files whose path matches `pattern`."""
+        raise NotImplementedError(_lacks(self, "glob"))
+
+    async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
+        """Find the files whose path matches `pattern`."""
+        return await asyncio.to_thread(self.glob, pattern, path)
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        """Create a file or replace it whole."""
+        raise NotImplementedError(_lacks(self, "write"))
+
+    async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        """Create a file or replace it whole."""
+        return await asyncio.to_thread(self.write, file_path, content, **options)
+
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        """Replace exact text; more than one place needs `replace_all`."""
+        raise NotImplementedError(_lacks(self, "edit"))
+
+    async def aedit(
+        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False, **options: Any
+    ) -> EditResult:
+        """Replace exact text; more than one place needs `replace_all`."""
+        return await asyncio.to_thread(self.edit, file_path, old_string, new_string, replace_all, **options)
+
+    def delete(self, file_path: str) -> DeleteResult:
+        """Remove a file, or a directory with all that is in it."""
+        raise NotImplementedError(_lacks(self, "delete"))
+
+    async def adelete(self, file_path: str) -> DeleteResult:
+        """Remove a file, or a directory with all that is in it."""
+        return await asyncio.to_thread(self.delete, file_path)
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Write many files as bytes; the answers keep the order."""
+        raise NotImplementedError(_lacks(self, "upload_files"))
+
+    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Write many files as bytes; the answers keep the order."""
+        return await asyncio.to_thread(self.upload_files, files)
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        """Read many files as bytes; the answers keep the order."""
+        raise NotImplementedError(_lacks(self, "download_files"))
+
+    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        """Read many files as bytes; the answers keep the order."""
+        return await asyncio.to_thread(self.download_files, paths)
+
+
+class SandboxBackendProtocol(BackendProtocol):
+    """A backend that can also run commands."""
+
+    @property
+    def id(self) -> str:
+        """Name this place, uniquely."""
+        raise NotImplementedError(_lacks(self, "id"))
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Say what this backend can do at `path`: always `execute`."""
+        return replace(super().capabilities(path), execute=True)
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        """Run a shell command; `timeout` is in seconds."""
+        raise NotImplementedError(_lacks(self, "execute"))
+
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        """Run a shell command; `timeout` is in seconds."""
+        options = {"timeout": timeout} if timeout is not None and execute_accepts_timeout(type(self)) else {}
+        return await asyncio.to_thread(self.execute, command, **options)
+
+
+BackendFactory: TypeAlias = Callable[[Any], BackendProtocol]
+"""The older way to give a backend: called with the runtime of each call."""
+BACKEND_TYPES: TypeAlias = BackendProtocol | BackendFactory
+
+
+def _lacks(backend: object, method: str) -> str:
+    return f"{type(backend).__name__} does not implement {method}()"
+
+
+@lru_cache(maxsize=128)
+def execute_accepts_timeout(backend: type[SandboxBackendProtocol]) -> bool:
+    """Tell whether this class's `execute` names a `timeout` parameter."""
+    return "timeout" in inspect.signature(backend.execute).parameters
+
+
+@lru_cache(maxsize=256)
+def _accepts_max_count(backend: type[BackendProtocol]) -> bool:
+    parameters = inspect.signature(backend.grep).parameters.values()
+    return any(p.name == "max_count" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def capped(found: GrepResult, max_count: int | None) -> GrepResult:
+    """Keep at most `max_count` matches, and say so when some were dropped."""
+    matches: Sequence[GrepMatch] = found.matches or ()
+    if max_count is None or len(matches) <= max_count:
+        return found
+    return replace(found, matches=list(matches[:max_count]), truncated=True)

@@ -1,0 +1,202 @@
+"""What a backend answers. Each result carries `error` for readers and `code` for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, NotRequired, TypedDict
+
+from deepagents.errors import ErrorCode
+
+FileOperationError = Literal["file_not_found", "permission_denied", "is_directory", "invalid_path"]
+
+
+class FileData(TypedDict):
+    """A file at rest in state or in a store."""
+
+    content: str | list[str]
+    encoding: NotRequired[str]
+    created_at: NotRequired[str]
+    modified_at: NotRequired[str]
+
+
+class FileInfo(TypedDict):
+    """An entry of a listing. Directories end in `/`; `size` is in bytes, `modified_at` is ISO 8601."""
+
+    path: str
+    is_dir: NotRequired[bool]
+    size: NotRequired[int]
+    modified_at: NotRequired[str]
+
+
+class ContextLine(TypedDict):
+    """A line beside a match; `line` counts from 1."""
+
+    line: int
+    text: str
+
+
+class GrepMatch(TypedDict):
+    """A line that holds the pattern; `line` counts from 1."""
+
+    path: str
+    line: int
+    text: str
+    context_before: NotRequired[list[ContextLine]]
+    context_after: NotRequired[list[ContextLine]]
+
+
+class ExecuteArtifact(TypedDict):
+    """What a program may read about a finished command."""
+
+    exit_code: NotRequired[int]
+    truncated: NotRequired[bool]
+    output_file: NotRequired[str]
+
+
+@dataclass
+class FileDownloadResponse:
+    """The bytes of one file, or why there are none."""
+
+    path: str
+    content: bytes | None = None
+    error: FileOperationError | str | None = None
+
+
+@dataclass
+class FileUploadResponse:
+    """Whether one file was taken."""
+
+    path: str
+    error: FileOperationError | str | None = None
+
+
+@dataclass
+class ReadResult:
+    """A window of a file. `start_line` and `end_line` count from 1, both included; `next_offset` from 0.
+
+    Raises:
+        ValueError: when the window's fields contradict each other.
+    """
+
+    error: str | None = None
+    file_data: FileData | None = None
+    total_lines: int | None = None
+    start_line: int | None = None
+    end_line: int | None = None
+    next_offset: int | None = None
+    no_lines_requested: bool = False
+    _: KW_ONLY
+    code: ErrorCode | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        problem = self._contradiction()
+        if problem:
+            raise ValueError(f"ReadResult: {problem}")
+
+    def _contradiction(self) -> str | None:
+        start, end = self.start_line, self.end_line
+        rest = (self.total_lines, self.next_offset)
+        if (start is None) != (end is None):
+            return f"start_line {start!r} and end_line {end!r} must be given together"
+        if self.no_lines_requested and (self.error or start is not None or rest != (None, None)):
+            return "no_lines_requested goes with no error and no window"
+        if start is None or end is None:
+            return None if rest == (None, None) else "total_lines and next_offset need a window"
+        return self._bad_window(start, end)
+
+    def _bad_window(self, start: int, end: int) -> str | None:
+        if start < 1 or end < start:
+            return f"lines {start} to {end} are no window"
+        if self.total_lines is not None and self.total_lines < end:
+            return f"total_lines {self.total_lines} is less than end_line {end}"
+        if self.next_offset is not None and self.next_offset != end:
+            return f"next_offset {self.next_offset} must equal end_line {end}"
+        return None
+
+
+@dataclass
+class WriteResult:
+    """Whether a file was written; `version` names what now stands there."""
+
+    error: str | None = None
+    path: str | None = None
+    files_update: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    code: ErrorCode | None = None
+    version: str | None = None
+
+
+@dataclass
+class EditResult:
+    """How many places were replaced; `version` names what now stands there."""
+
+    error: str | None = None
+    path: str | None = None
+    occurrences: int | None = None
+    files_update: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    code: ErrorCode | None = None
+    version: str | None = None
+
+
+@dataclass
+class DeleteResult:
+    """Whether a path is gone."""
+
+    error: str | None = None
+    path: str | None = None
+    _: KW_ONLY
+    code: ErrorCode | None = None
+
+
+@dataclass
+class LsResult:
+    """The entries of one directory. An error may stand beside the entries that could be read."""
+
+    error: str | None = None
+    entries: list[FileInfo] | None = None
+    _: KW_ONLY
+    code: ErrorCode | None = None
+
+
+@dataclass
+class GrepResult:
+    """The lines that hold a pattern. An error may stand beside the matches that were found."""
+
+    error: str | None = None
+    matches: list[GrepMatch] | None = None
+    truncated: bool = False
+    _: KW_ONLY
+    code: ErrorCode | None = None
+
+
+@dataclass
+class GlobResult:
+    """The files that match a pattern; `truncation_reason` says why some may be missing."""
+
+    error: str | None = None
+    matches: list[FileInfo] | None = None
+    truncated: bool = False
+    truncation_reason: Literal["budget", "unreadable", "transport"] | None = None
+    _: KW_ONLY
+    code: ErrorCode | None = None
+
+
+@dataclass
+class ExecuteResponse:
+    """What a command printed and how it ended; `exit_code` is `None` when unknown."""
+
+    output: str
+    exit_code: int | None = None
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteOffloadResult:
+    """A command's output, kept in a file when it was too large to return."""
+
+    offloaded: bool
+    response: ExecuteResponse
+    preview_has_truncation_marker: bool = False

@@ -1,0 +1,79 @@
+"""Every error this library raises, and the codes that a program may branch on.
+
+HarnessError
+├─ ConfigError (also ValueError)    the caller asked for the impossible; raised while building
+│  ├─ UnknownModel                  no model by that name, or none at all
+│  ├─ ProfileError                  a harness profile contradicts the agent it is applied to
+│  └─ StackError                    middleware that cannot stand together
+├─ ToolFailure(code, text)          the model may read it; never ends the run
+├─ BackendError(code, text)         inside a backend; becomes a result or a ToolFailure
+└─ ScriptError (also AssertionError)  a scripted model was asked for more, or less, than its script holds
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+ErrorCode = Literal[
+    "file_not_found",
+    "permission_denied",
+    "is_directory",
+    "not_a_directory",
+    "invalid_path",
+    "invalid_pattern",
+    "invalid_argument",
+    "invalid_encoding",
+    "already_exists",
+    "no_match",
+    "ambiguous_match",
+    "stale_version",
+    "parallel_mutation",
+    "too_large",
+    "timeout",
+    "not_supported",
+    "io_error",
+    "unknown_subagent",
+    "tool_failed",
+]
+"""What went wrong, for programs. The wording beside a code may change; a code may not."""
+
+
+class HarnessError(Exception):
+    """The root of every error that this library raises itself."""
+
+
+class ConfigError(HarnessError, ValueError):
+    """The caller asked for something that cannot be built."""
+
+
+class UnknownModel(ConfigError):
+    """No chat model could be made from what was given."""
+
+
+class ProfileError(ConfigError):
+    """A harness profile does not fit the agent it was applied to."""
+
+
+class StackError(ConfigError):
+    """Middleware that cannot stand together in one agent."""
+
+
+class CodedError(HarnessError):
+    """An error with a code for programs and a sentence for readers."""
+
+    def __init__(self, code: ErrorCode, text: str) -> None:
+        super().__init__(text)
+        self.code: ErrorCode = code
+        self.text = text
+
+
+class ToolFailure(CodedError):
+    """A tool could not do what the model asked; the model reads why."""
+
+
+class BackendError(CodedError):
+    """A backend could not do what it was asked; becomes a result at its public methods."""
+
+
+class ScriptError(HarnessError, AssertionError):
+    """A scripted model ran out of replies, or was left with some."""

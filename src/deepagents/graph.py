@@ -1,0 +1,141 @@
+"""create_deep_agent: plan, prompt, stack, compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain.agents.structured_output import ResponseFormat
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import SystemMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langgraph.cache.base import BaseCache
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+
+from deepagents._deprecation import warn_legacy
+from deepagents._plan import AgentPlan, InterruptOn, Wishes, plan_main
+from deepagents._prompt import assemble_prompt
+from deepagents._stack import assemble
+from deepagents._state import DeepAgentState
+from deepagents._version import __version__
+from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.backends.state import StateBackend
+from deepagents.middleware._base import Middleware
+from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
+from deepagents.models.resolve import default_model, resolve_model
+
+_RECURSION_LIMIT = 9_999
+
+
+def create_deep_agent(
+    model: str | BaseChatModel | None = None,
+    tools: Sequence[BaseTool | Callable[..., Any] | dict[str, Any]] | None = None,
+    *,
+    system_prompt: str | SystemMessage | None = None,
+    middleware: Sequence[Middleware] = (),
+    subagents: Sequence[SubAgent | CompiledSubAgent] | None = None,
+    skills: list[str] | None = None,
+    memory: list[str] | None = None,
+    permissions: list[Any] | None = None,
+    backend: BACKEND_TYPES | None = None,
+    interrupt_on: InterruptOn | None = None,
+    response_format: ResponseFormat[Any] | type[Any] | dict[str, Any] | None = None,
+    state_schema: type[Any] | None = None,
+    context_schema: type[Any] | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    store: BaseStore | None = None,
+    debug: bool = False,
+    name: str | None = None,
+    cache: BaseCache[Any] | None = None,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
+
+    It has `write_todos` and `read_todos`; `ls`, `read_file`, `write_file`, `edit_file`, `delete`, `glob`
+    and `grep` on its
+    backend; `execute` where the backend can run commands; and `task` to hand work to subagents. A tool that
+    fails gives
+    the model an error result and never ends the run.
+
+    Args:
+        model: a chat model, `"provider:name"`, or `None` for the default (see `docs/concepts/models.md`).
+        tools: further tools: LangChain tools, functions with a docstring, or provider dicts.
+        system_prompt: comes before the built-in prompt.
+        middleware: replaces the built-in middleware of the same name in place, else lands before the
+        model-side ones.
+        subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers beside `general-purpose`.
+        skills: not available in this version.
+        memory: not available in this version.
+        permissions: not available in this version.
+        backend: where files live; default `StateBackend()`, which keeps them in the graph's state.
+        interrupt_on: tool name to `True`, `False` or an `InterruptOnConfig`: calls that wait for a person.
+        Subagents
+            inherit it unless they have their own. Needs a checkpointer to resume.
+        response_format: structured output of the main agent.
+        state_schema: base state of the main agent and its declared subagents; default `DeepAgentState`.
+        context_schema: type of the run's context.
+        checkpointer: keeps threads, so that they can be resumed.
+        store: LangGraph store offered to tools and backends.
+        debug: LangGraph's debug output.
+        name: the agent's name in traces and streams.
+        cache: LangGraph node cache.
+
+    Raises:
+        ConfigError: for what cannot be built; the message names the value.
+        NotImplementedError: for a parameter whose feature is not there yet, naming it.
+    """
+    _refuse_later_features(skills=skills, memory=memory, permissions=permissions)
+    plan = plan_main(
+        Wishes(
+            model=_resolved(model),
+            tools=tools,
+            system_prompt=system_prompt,
+            middleware=middleware,
+            subagents=subagents or (),
+            backend=StateBackend() if backend is None else backend,
+            interrupt_on=interrupt_on,
+            response_format=response_format,
+            state_schema=state_schema or DeepAgentState,
+            name=name,
+        )
+    )
+    return _compile(
+        plan, context_schema=context_schema, checkpointer=checkpointer, store=store, debug=debug, cache=cache
+    )
+
+
+def _compile(plan: AgentPlan, **passed_on: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+    graph: Any = create_agent(
+        plan.model,
+        tools=list(plan.tools) or None,
+        system_prompt=assemble_prompt(plan) or None,
+        middleware=assemble(plan, _compile_child),
+        response_format=plan.response_format,
+        state_schema=cast(Any, plan.state_schema),
+        name=plan.name,
+        **passed_on,
+    )
+    metadata: dict[str, Any] = {"ls_integration": "deepagents", "lc_versions": {"deepagents": __version__}}
+    if plan.name is not None:
+        metadata["lc_agent_name"] = plan.name
+    return graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata})
+
+
+def _compile_child(plan: AgentPlan) -> Runnable[Any, Any]:
+    return _compile(plan)
+
+
+def _resolved(model: str | BaseChatModel | None) -> BaseChatModel:
+    if model is None:
+        warn_legacy("create_deep_agent(model=None) is deprecated: pass a model, as BaseChatModel | str.")
+        return default_model()
+    return resolve_model(model)
+
+
+def _refuse_later_features(**given: Any) -> None:
+    for parameter, value in given.items():
+        if value is not None:
+            raise NotImplementedError(f"create_deep_agent({parameter}=...) is not available in this version")

@@ -1,0 +1,71 @@
+"""Middleware whose hooks are flows: one body per hook gives LangChain its sync and its async method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    ModelRequest,
+    ModelResponse,
+    TracePolicy,
+    omit_payload,
+)
+from langchain_core.messages import SystemMessage, ToolMessage
+from langgraph.types import Command
+
+from deepagents._flow import Call, Flow, twins
+
+Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
+Request: TypeAlias = ModelRequest[Any]
+Response: TypeAlias = ModelResponse[Any]
+ToolResult: TypeAlias = ToolMessage | Command[Any]
+
+_HOOKS = {
+    "_around_model": ("wrap_model_call", "awrap_model_call"),
+    "_around_tool": ("wrap_tool_call", "awrap_tool_call"),
+}
+
+
+class FlowMiddleware(AgentMiddleware[Any, Any, Any]):
+    """A middleware whose subclass writes `_around_model` or `_around_tool` as a flow.
+
+    LangChain installs a hook only where a class overrides it, so the twins are made for the flows a
+    subclass defines.
+    """
+
+    trace_policy = TracePolicy(process_inputs=omit_payload)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for flow_name, (blocking, awaiting) in _HOOKS.items():
+            flow: Callable[..., Flow[Any]] | None = cls.__dict__.get(flow_name)
+            if flow is not None:
+                for name, method in zip((blocking, awaiting), twins(flow), strict=True):
+                    setattr(cls, name, method)
+
+
+def inner(handler: Callable[[Any], Any], request: Any) -> Call[Any]:
+    """Call the next layer, in whichever colour this one was called."""
+    return Call(lambda: handler(request), lambda: handler(request))
+
+
+def add_section(request: Request, text: str | None) -> Request:
+    """Append a part to the system message, after a blank line, keeping the blocks that stand there."""
+    if not text:
+        return request
+    standing = request.system_message
+    blocks: list[Any] = [] if standing is None or not standing.content else list(standing.content_blocks)
+    blocks.append({"type": "text", "text": f"\n\n{text}" if blocks else text})
+    return request.override(system_message=SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks)))
+
+
+def tool_name(tool: Any) -> str | None:
+    """Name a tool, be it an object, a provider's dict or an OpenAI-style dict."""
+    if not isinstance(tool, dict):
+        return getattr(tool, "name", None)
+    described = cast("dict[str, Any]", tool)
+    inside = described.get("function")
+    name = cast("dict[str, Any]", inside).get("name") if isinstance(inside, dict) else described.get("name")
+    return name if isinstance(name, str) else None

@@ -1,0 +1,29 @@
+"""The state that the file tools keep: the files themselves, and the version of each as this agent saw it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents import AgentState
+from langchain.agents.middleware.types import PrivateStateAttr
+from langgraph.channels.delta import DeltaChannel
+
+from deepagents._state import merge_latest
+from deepagents.backends.filedata import reduce_files
+from deepagents.backends.results import FileData
+
+Versions = Annotated[dict[str, str], DeltaChannel(merge_latest, snapshot_frequency=50), PrivateStateAttr]
+Kept = Annotated[dict[str, FileData], DeltaChannel(reduce_files, snapshot_frequency=50)]
+
+
+class FilesElsewhereState(AgentState[Any]):
+    """For files that live outside the graph's state."""
+
+    file_versions: NotRequired[Versions]
+
+
+class FilesystemState(AgentState[Any]):
+    """For files that live in the graph's state."""
+
+    files: NotRequired[Kept]
+    file_versions: NotRequired[Versions]

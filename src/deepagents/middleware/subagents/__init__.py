@@ -1,0 +1,20 @@
+"""Delegation to subagents."""
+
+from deepagents.middleware.subagents.legacy import (
+    DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
+    DEFAULT_SUBAGENT_PROMPT,
+)
+from deepagents.middleware.subagents.middleware import SubAgentMiddleware, create_sub_agent
+from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent
+from deepagents.middleware.subagents.task import TASK_TOOL_DESCRIPTION, TaskToolSchema
+
+__all__ = [
+    "DEFAULT_GENERAL_PURPOSE_DESCRIPTION",
+    "DEFAULT_SUBAGENT_PROMPT",
+    "TASK_TOOL_DESCRIPTION",
+    "CompiledSubAgent",
+    "SubAgent",
+    "SubAgentMiddleware",
+    "TaskToolSchema",
+    "create_sub_agent",
+]

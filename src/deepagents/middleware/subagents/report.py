@@ -1,0 +1,40 @@
+"""What a subagent's result says to its parent, as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, convert_to_messages
+from pydantic import BaseModel
+
+from deepagents.errors import ConfigError
+
+
+def report(name: str, result: Mapping[str, Any]) -> str:
+    """Return the structured response as JSON if there is one, else the last text that the subagent wrote.
+
+    Raises:
+        ConfigError: when the result has no `messages`.
+    """
+    structured = result.get("structured_response")
+    if structured is not None:
+        return _as_json(structured)
+    if "messages" not in result:
+        raise ConfigError(
+            f"CompiledSubAgent must return a state containing a 'messages' key; {name!r} returned "
+            f"{sorted(result)!r}"
+        )
+    for message in reversed(convert_to_messages(result["messages"])):
+        if isinstance(message, AIMessage) and message.text.strip():
+            return message.text.rstrip()
+    return f"The subagent {name!r} finished without writing an answer."
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    return json.dumps(plain, default=str)

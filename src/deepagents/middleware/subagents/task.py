@@ -1,0 +1,113 @@
+"""The task tool: choose a worker, give it a state of its own, run it, and return what it said and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, cast
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel, Field, model_validator
+
+from deepagents._channels import channel_reducers
+from deepagents._flow import Call, Flow
+from deepagents.errors import ToolFailure
+from deepagents.middleware.subagents.merge import changes
+from deepagents.middleware.subagents.report import report
+from deepagents.tools._tool import Reply, Runtime, ToolSpec
+
+NEVER_SHARED = frozenset(
+    {
+        "messages",
+        "todos",
+        "structured_response",
+        "skills_metadata",
+        "pinned_skills",
+        "rubric",
+        "file_versions",
+        "jump_to",
+    }
+)
+"""State keys that a subagent neither receives nor returns."""
+
+TASK_TOOL_DESCRIPTION = """Delegate a task to a subagent, which works on its own and returns one report.
+
+Agents:
+{available_agents}
+
+It starts blank: put all it needs, and what it should return, in description. The user does not see its
+report, so pass on what \
+matters. Start independent tasks together in one turn."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """A subagent: its name, what it is for, and its runnable, made on first use."""
+
+    name: str
+    description: str
+    make: Callable[[], Runnable[Any, Any]]
+    _made: Runnable[Any, Any] | None = None
+    _lock: Any = field(default_factory=Lock)
+
+    def runnable(self) -> Runnable[Any, Any]:
+        """Return the runnable, the same one at each call."""
+        with self._lock:
+            if self._made is None:
+                self._made = self.make()
+            return self._made
+
+
+class TaskToolSchema(BaseModel):
+    """What `task` takes; anything else is refused by name, because it would be lost."""
+
+    description: str = Field(description="The task, with all the context it needs.")
+    subagent_type: str = Field(description="Name of the agent.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_extras(cls, given: Any) -> Any:
+        named = set(cast("dict[str, Any]", given)) if isinstance(given, dict) else set[str]()
+        extra = sorted(named - {"description", "subagent_type", "runtime"})
+        if extra:
+            raise ValueError(f"task does not take {', '.join(extra)}: put everything in description")
+        return cast(Any, given)
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """What the task tool works with during one call."""
+
+    workers: Mapping[str, Worker]
+    private_keys: frozenset[str]
+    runtime: Runtime
+
+
+def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]:
+    worker = desk.workers.get(subagent_type)
+    if worker is None:
+        names = ", ".join(f"`{name}`" for name in desk.workers)
+        raise ToolFailure(
+            "unknown_subagent", f"there is no subagent {subagent_type!r}; choose one of {names}"
+        )
+    kept_back = NEVER_SHARED | desk.private_keys
+    shared = {key: value for key, value in desk.runtime.state.items() if key not in kept_back}
+    result = yield from _run(worker.runnable(), {**shared, "messages": [HumanMessage(description)]})
+    returned = {key: value for key, value in result.items() if key not in kept_back}
+    return Reply(report(worker.name, result), update=changes(shared, returned, channel_reducers()))
+
+
+def _run(runnable: Runnable[Any, Any], state: dict[str, Any]) -> Flow[dict[str, Any]]:
+    config: Any = {"configurable": {"ls_agent_type": "subagent"}}
+    return (yield from Call(lambda: runnable.invoke(state, config), lambda: runnable.ainvoke(state, config)))
+
+
+TASK = ToolSpec("task", TASK_TOOL_DESCRIPTION, TaskToolSchema, _task)
+
+
+def describe(workers: Mapping[str, Worker], template: str | None) -> str:
+    """Fill the list of agents into a description; a text without the placeholder is taken as it is."""
+    listed = "\n".join(f"- {worker.name}: {worker.description}" for worker in workers.values())
+    return (template or TASK_TOOL_DESCRIPTION).replace("{available_agents}", listed)

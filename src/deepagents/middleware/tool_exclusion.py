@@ -1,0 +1,33 @@
+"""Hide the tools that a harness profile excludes, and refuse calls that name one all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from langchain.agents.middleware.types import ToolCallRequest
+
+from deepagents._flow import Flow
+from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, inner, tool_name
+from deepagents.tools._tool import failure_message
+
+
+class ToolExclusionMiddleware(FlowMiddleware):
+    """Take tools out of each request. This shapes what a model sees; it is no security boundary."""
+
+    def __init__(self, *, excluded: frozenset[str]) -> None:
+        super().__init__()
+        self.excluded = excluded
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        kept = [tool for tool in request.tools if tool_name(tool) not in self.excluded]
+        return (yield from inner(handler, request.override(tools=kept)))
+
+    def _around_tool(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
+    ) -> Flow[ToolResult]:
+        call = request.tool_call
+        if call["name"] in self.excluded:
+            return failure_message(
+                call["name"], call["id"] or "", "not_supported", f"{call['name']} is not available"
+            )
+        return (yield from inner(handler, request))

@@ -1,0 +1,64 @@
+"""A model server on this machine that speaks the OpenAI protocol: found by asking the usual ports."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.util import find_spec
+from typing import Final
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from langchain_core.language_models import BaseChatModel
+
+from deepagents.errors import UnknownModel
+
+USUAL: Final = {
+    "Ollama": "http://127.0.0.1:11434/v1",
+    "LM Studio": "http://127.0.0.1:1234/v1",
+    "llama.cpp": "http://127.0.0.1:8080/v1",
+    "vLLM": "http://127.0.0.1:8000/v1",
+}
+ADDRESS_VARIABLE: Final = "DEEPAGENTS_LOCAL_SERVER"
+_SECONDS: Final = 2.0
+
+
+def chat_local_server(name: str) -> BaseChatModel:
+    """Make a chat model on the first local server that has this model; no name takes its first.
+
+    Raises:
+        UnknownModel: when no server answers, none has the model, or langchain-openai is missing.
+    """
+    servers = {address: models for address in _addresses() if (models := _models_at(address)) is not None}
+    if not servers:
+        raise UnknownModel(
+            f"No local model server answers at {', '.join(_addresses())}. Start one, or give its address "
+            f"in {ADDRESS_VARIABLE}."
+        )
+    for address, models in servers.items():
+        if name in models or (not name and models):
+            return _chat(address, name or models[0])
+    offered = "; ".join(f"{address} has {', '.join(models) or 'none'}" for address, models in servers.items())
+    raise UnknownModel(f"No local server has a model {name!r}: {offered}.")
+
+
+def _addresses() -> list[str]:
+    given = os.environ.get(ADDRESS_VARIABLE)
+    return [given.rstrip("/")] if given else list(USUAL.values())
+
+
+def _models_at(address: str) -> list[str] | None:
+    request = Request(f"{address}/models", headers={"Accept": "application/json"})
+    try:
+        with urlopen(request, timeout=_SECONDS) as answer:
+            return [entry["id"] for entry in json.load(answer)["data"]]
+    except (URLError, TimeoutError, ValueError, KeyError, TypeError, ConnectionError):
+        return None
+
+
+def _chat(address: str, model: str) -> BaseChatModel:
+    if find_spec("langchain_openai") is None:
+        raise UnknownModel("A local server needs langchain-openai: pip install 'deepagents[openai]'.")
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(model=model, base_url=address, api_key=lambda: "none", use_responses_api=False)

@@ -1,0 +1,1 @@
+"""The harness profiles that come with the library; data only."""

@@ -1,0 +1,205 @@
+"""A chat model that says what the test tells it, and remembers what it was asked."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.base import LangSmithParams
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import ConfigDict, PrivateAttr
+
+from deepagents.errors import ScriptError
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: the messages, and the tools that were offered with it (in OpenAI's form)."""
+
+    messages: list[BaseMessage]
+    tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The names of the offered tools, in order."""
+        return [tool["function"]["name"] for tool in self.tools]
+
+    @property
+    def system(self) -> str:
+        """The text of the system message, or an empty string."""
+        first = self.messages[0] if self.messages else None
+        return first.text if first is not None and first.type == "system" else ""
+
+    @property
+    def last(self) -> str:
+        """The text of the last message."""
+        return self.messages[-1].text if self.messages else ""
+
+
+Said: TypeAlias = str | AIMessage | Exception
+Reply: TypeAlias = Said | Callable[[Asked], Said]
+
+
+def call(tool: str, /, **arguments: Any) -> AIMessage:
+    """Say: call one tool with these arguments."""
+    return calls((tool, arguments))
+
+
+def calls(*wanted: tuple[str, Mapping[str, Any]], text: str = "") -> AIMessage:
+    """Say: call several tools at once."""
+    made = [
+        ToolCall(name=name, args=dict(arguments), id=f"call_{uuid4().hex[:12]}") for name, arguments in wanted
+    ]
+    return AIMessage(content=text, tool_calls=made)
+
+
+class ScriptedModel(BaseChatModel):
+    """A strict double of a chat model.
+
+    Its script is a queue of replies: a text, an `AIMessage`, an exception to raise, or a function of the
+    request that
+    returns one of these. `always` answers every request with one function instead. Each request is kept in
+    `asked`.
+    It serves sync, async and streaming callers and parallel threads. Used as a context manager, it fails
+    when replies are
+    left over.
+
+    Example:
+        ```python
+        with ScriptedModel(call("write_file", file_path="/a.txt", content="hi"), "Done.") as model:
+            create_deep_agent(model).invoke({"messages": "Write hi to /a.txt"})
+        ```
+
+    Raises:
+        ScriptError: when asked for more than the script holds, or left with some (see `finish`).
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    model_name: str = "scripted"
+    provider: str = "scripted"
+    always: Callable[[Asked], Said] | None = None
+    _replies: deque[Reply] = PrivateAttr(default_factory=deque[Reply])
+    _asked: list[Asked] = PrivateAttr(default_factory=list[Asked])
+    _lock: Any = PrivateAttr(default_factory=Lock)
+
+    def __init__(self, *replies: Reply, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._replies.extend(replies)
+
+    @property
+    def asked(self) -> list[Asked]:
+        """Every request so far, in order of arrival."""
+        return self._asked
+
+    def then(self, *replies: Reply) -> ScriptedModel:
+        """Add replies to the end of the script."""
+        self._replies.extend(replies)
+        return self
+
+    def finish(self) -> None:
+        """Fail when replies are left that nobody asked for."""
+        if self._replies:
+            raise ScriptError(
+                f"{len(self._replies)} scripted replies were never asked for; the next is "
+                f"{self._replies[0]!r}"
+            )
+
+    def __enter__(self) -> ScriptedModel:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self.finish()
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: Any = None, **options: Any
+    ) -> Runnable[Any, AIMessage]:
+        """Offer tools with each request; they are recorded, nothing else."""
+        described = [convert_to_openai_tool(tool) for tool in tools]
+        bound: Any = self.bind(
+            offered=described, **({"tool_choice": tool_choice} if tool_choice else {}), **options
+        )
+        return bound
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _get_ls_params(self, stop: list[str] | None = None, **options: Any) -> LangSmithParams:
+        return LangSmithParams(ls_provider=self.provider, ls_model_name=self.model_name, ls_model_type="chat")
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self._answer(messages, options))])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        for chunk in _in_pieces(self._answer(messages, options)):
+            if run_manager is not None:
+                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+    def _answer(self, messages: list[BaseMessage], options: dict[str, Any]) -> AIMessage:
+        offered = options.pop("offered", [])
+        asked = Asked(list(messages), offered, options)
+        with self._lock:
+            self._asked.append(asked)
+            reply = self.always or self._next(asked)
+        said = reply(asked) if callable(reply) else reply
+        if isinstance(said, Exception):
+            raise said
+        return AIMessage(content=said) if isinstance(said, str) else said.model_copy(update={"id": None})
+
+    def _next(self, asked: Asked) -> Reply:
+        if not self._replies:
+            raise ScriptError(
+                f"the script has run out; request {len(self._asked)} ended with {asked.last[:200]!r}"
+            )
+        return self._replies.popleft()
+
+
+def _in_pieces(message: AIMessage) -> Iterator[ChatGenerationChunk]:
+    words = message.content.split(" ") if isinstance(message.content, str) else []
+    for at, word in enumerate(words):
+        piece = word if at == len(words) - 1 else f"{word} "
+        if piece:
+            yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
+    yield ChatGenerationChunk(message=_rest(message, with_content=not words))
+
+
+def _rest(message: AIMessage, *, with_content: bool) -> AIMessageChunk:
+    chunks = [
+        tool_call_chunk(name=each["name"], args=json.dumps(each["args"]), id=each["id"], index=at)
+        for at, each in enumerate(message.tool_calls)
+    ]
+    return AIMessageChunk(
+        content=message.content if with_content else "",
+        tool_call_chunks=chunks,
+        usage_metadata=message.usage_metadata,
+        additional_kwargs=message.additional_kwargs,
+        response_metadata=message.response_metadata,
+        chunk_position="last",
+    )

@@ -1,0 +1,116 @@
+"""A spec and its flow become one LangChain tool; what it answers becomes a message here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from langchain.tools import ToolRuntime
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.types import Command
+from pydantic import BaseModel
+
+from deepagents._flow import Flow, arun, run
+from deepagents.backends.calls import Files
+from deepagents.errors import BackendError, ErrorCode, ToolFailure
+from deepagents.tools._seen import Seen
+
+Runtime: TypeAlias = ToolRuntime[Any, Any]
+Content: TypeAlias = str | list[str | dict[Any, Any]]
+Answer: TypeAlias = ToolMessage | Command[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one tool call may return or take. Tokens are counted as four characters each."""
+
+    result_tokens: int | None = 20_000
+    grep_matches: int | None = 1000
+    execute_seconds: int = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a file tool works with during one call."""
+
+    files: Files
+    seen: Seen
+    limits: Limits
+    read_format: str = "numbered"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a tool tells the model, and what it leaves for programs."""
+
+    content: Content
+    artifact: Any = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    update: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool: its name, what the model reads about it, its arguments and its flow."""
+
+    name: str
+    description: str
+    args: type[BaseModel]
+    flow: Callable[..., Flow[Reply]]
+
+
+def make_tool(spec: ToolSpec, desk: Callable[[Runtime], Any], description: str | None = None) -> BaseTool:
+    """Build the LangChain tool of a spec, in both colours; `desk` makes what its flow works with."""
+
+    def start(runtime: Runtime, arguments: dict[str, Any]) -> Flow[Answer]:
+        return _answer(spec, runtime, lambda: spec.flow(desk(runtime), **arguments))
+
+    def blocking(runtime: Runtime, **arguments: Any) -> Answer:
+        return run(start(runtime, arguments))
+
+    async def awaiting(runtime: Runtime, **arguments: Any) -> Answer:
+        return await arun(start(runtime, arguments))
+
+    return StructuredTool.from_function(
+        func=blocking,
+        coroutine=awaiting,
+        name=spec.name,
+        description=description or spec.description,
+        args_schema=spec.args,
+        infer_schema=False,
+    )
+
+
+def _answer(spec: ToolSpec, runtime: Runtime, begin: Callable[[], Flow[Reply]]) -> Flow[Answer]:
+    call_id = runtime.tool_call_id or ""
+    try:
+        reply = yield from begin()
+    except (ToolFailure, BackendError) as failure:
+        return failure_message(spec.name, call_id, failure.code, failure.text)
+    message = ToolMessage(
+        content=reply.content,
+        name=spec.name,
+        tool_call_id=call_id,
+        artifact=reply.artifact,
+        additional_kwargs=dict(reply.extra),
+    )
+    return message if reply.update is None else Command(update={**reply.update, "messages": [message]})
+
+
+def failure_message(tool: str, call_id: str, code: ErrorCode, text: str) -> ToolMessage:
+    """Tell the model what went wrong and leave the code for programs."""
+    return ToolMessage(
+        content=failure_text(code, text),
+        name=tool,
+        tool_call_id=call_id,
+        status="error",
+        additional_kwargs={"error_code": code},
+    )
+
+
+def failure_text(code: ErrorCode, text: str) -> str:
+    """Phrase a failure for the model: one prefix, the sentence, the code."""
+    said = text if text.startswith("Error") else f"Error: {text}"
+    return f"{said} [{code}]"

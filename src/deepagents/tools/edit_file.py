@@ -1,0 +1,36 @@
+"""Replace exact text in a file."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from deepagents._flow import Flow
+from deepagents._paths import normalise
+from deepagents.tools._tool import Desk, Reply, ToolSpec
+
+
+class EditFileSchema(BaseModel):
+    """What `edit_file` takes."""
+
+    file_path: str = Field(description="Absolute file path.")
+    old_string: str = Field(description="Text to replace, exactly as in the file, without line numbers.")
+    new_string: str = Field(description="Text to put there.")
+    replace_all: bool = Field(default=False, description="Replace every occurrence.")
+
+
+def _edit_file(
+    desk: Desk, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+) -> Flow[Reply]:
+    path = normalise(file_path)
+    edited = yield from desk.files.edit(path, old_string, new_string, replace_all, desk.seen.recall(path))
+    desk.seen.remember(path, edited.version)
+    return Reply(f"Successfully replaced {edited.occurrences} instance(s) of the string in '{path}'")
+
+
+EDIT_FILE = ToolSpec(
+    "edit_file",
+    "Replace exact text in a file. Read the file first; old_string must occur once unless replace_all is "
+    "true.",
+    EditFileSchema,
+    _edit_file,
+)

@@ -1,0 +1,65 @@
+"""Run a shell command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from deepagents._flow import Flow
+from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
+from deepagents.errors import ToolFailure
+from deepagents.tools._tool import Desk, Reply, ToolSpec
+
+
+class ExecuteSchema(BaseModel):
+    """What `execute` takes."""
+
+    command: str = Field(description="Shell command; quote paths that hold spaces.")
+    timeout: int | None = Field(default=None, description="Seconds.")
+
+
+def _execute(desk: Desk, command: str, timeout: int | None = None) -> Flow[Reply]:
+    if not desk.files.capabilities().execute:
+        raise ToolFailure(
+            "not_supported",
+            "Execution not available. The backend cannot run commands; use a sandbox backend or "
+            "LocalShellBackend.",
+        )
+    options: dict[str, Any] = {} if timeout is None else {"timeout": _allowed(desk, timeout)}
+    response = yield from desk.files.execute(command, **options)
+    return Reply(_report(response), artifact=_artifact(response))
+
+
+def _allowed(desk: Desk, timeout: int) -> int:
+    most = desk.limits.execute_seconds
+    if timeout < 0:
+        raise ToolFailure("invalid_argument", f"timeout must be non-negative, got {timeout}")
+    if timeout > most:
+        raise ToolFailure("invalid_argument", f"timeout {timeout} s exceeds maximum allowed ({most} s)")
+    return timeout
+
+
+def _report(response: ExecuteResponse) -> str:
+    said = [response.output]
+    if response.exit_code is not None:
+        verdict = "succeeded" if response.exit_code == 0 else "failed"
+        said.append(f"[Command {verdict} with exit code {response.exit_code}]")
+    if response.truncated:
+        said.append("[Output was truncated due to size limits]")
+    return "\n".join(said)
+
+
+def _artifact(response: ExecuteResponse) -> ExecuteArtifact:
+    artifact = ExecuteArtifact(truncated=response.truncated)
+    if response.exit_code is not None:
+        artifact["exit_code"] = response.exit_code
+    return artifact
+
+
+EXECUTE = ToolSpec(
+    "execute",
+    "Run a shell command. Use absolute paths. To read, find or change files prefer the file tools.",
+    ExecuteSchema,
+    _execute,
+)

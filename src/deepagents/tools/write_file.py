@@ -1,0 +1,31 @@
+"""Create or replace a file."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from deepagents._flow import Flow
+from deepagents._paths import normalise
+from deepagents.tools._tool import Desk, Reply, ToolSpec
+
+
+class WriteFileSchema(BaseModel):
+    """What `write_file` takes."""
+
+    file_path: str = Field(description="Absolute file path.")
+    content: str = Field(description="The whole new content.")
+
+
+def _write_file(desk: Desk, file_path: str, content: str) -> Flow[Reply]:
+    path = normalise(file_path)
+    written = yield from desk.files.write(path, content, desk.seen.recall(path))
+    desk.seen.remember(path, written.version)
+    return Reply(f"Updated file {path}")
+
+
+WRITE_FILE = ToolSpec(
+    "write_file",
+    "Create a file or replace it whole. To change part of a file use edit_file.",
+    WriteFileSchema,
+    _write_file,
+)

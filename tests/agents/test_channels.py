@@ -1,0 +1,111 @@
+"""The unnamed parts of LangGraph that `_channels` leans on still do what it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage, RemoveMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from deepagents import create_deep_agent
+from deepagents._channels import channel_reducers, in_graph, read_channel, write_channel
+from deepagents.backends.filedata import reduce_files
+from deepagents.testing import ScriptedModel, call, calls
+from tests.conftest import Colour
+
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+def text(content: str) -> dict[str, Any]:
+    return {"content": content, "encoding": "utf-8"}
+
+
+def test_a_tool_sees_its_own_writes_and_they_reach_the_state(colour: Colour) -> None:
+    @tool
+    def probe() -> str:
+        """Write, then read."""
+        write_channel("files", {"/a.txt": text("A")})
+        return read_channel("files")["/a.txt"]["content"]
+
+    with ScriptedModel(call("probe"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[probe]), {"messages": "Go"})
+
+    assert result["messages"][-2].text == "A"
+    assert result["files"]["/a.txt"]["content"] == "A"
+
+
+def test_parallel_tools_do_not_see_each_others_writes() -> None:
+    seen: list[list[str]] = []
+
+    @tool
+    def probe(path: str) -> str:
+        """Write one file and look at all."""
+        write_channel("files", {path: text("x")})
+        seen.append(sorted(read_channel("files")))
+        return "ok"
+
+    with ScriptedModel(calls(("probe", {"path": "/a"}), ("probe", {"path": "/b"})), "Done.") as model:
+        result = create_deep_agent(model, tools=[probe]).invoke({"messages": "Go"})
+
+    assert sorted(seen) == [["/a"], ["/b"]]
+    assert sorted(result["files"]) == ["/a", "/b"]
+
+
+def test_reducers_and_missing_channels_are_told() -> None:
+    found: dict[str, Any] = {}
+
+    @tool
+    def probe() -> str:
+        """Look around."""
+        found.update(reducers=channel_reducers(), missing=read_channel("no_such_channel"), inside=in_graph())
+        return "ok"
+
+    with ScriptedModel(call("probe"), "Done.") as model:
+        create_deep_agent(model, tools=[probe]).invoke({"messages": "Go"})
+
+    assert found["reducers"]["files"] is reduce_files
+    assert found["missing"] is None
+    assert found["inside"]
+
+
+def test_outside_a_run_there_is_nothing_to_reach() -> None:
+    assert not in_graph()
+    for reach in (lambda: read_channel("files"), lambda: write_channel("files", {})):
+        with pytest.raises(RuntimeError, match="inside a LangGraph graph execution"):
+            reach()
+
+
+@pytest.mark.parametrize("given", ["hello", ("user", "hello"), [{"role": "user", "content": "hello"}]])
+def test_every_form_of_message_gets_an_id_that_stays(colour: Colour, given: Any) -> None:
+    agent = create_deep_agent(ScriptedModel("Hi."), checkpointer=InMemorySaver())
+    colour.invoke(agent, {"messages": given}, THREAD)
+    first = [message.id for message in agent.get_state(THREAD).values["messages"]]
+    again = [message.id for message in agent.get_state(THREAD).values["messages"]]
+
+    assert first == again
+    assert all(first)
+
+
+def test_removing_all_messages_starts_afresh() -> None:
+    agent = create_deep_agent(ScriptedModel("Hi.", "Again."), checkpointer=InMemorySaver())
+    agent.invoke({"messages": "one"}, THREAD)
+    agent.update_state(THREAD, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), HumanMessage("fresh")]})
+    assert [message.text for message in agent.get_state(THREAD).values["messages"]] == ["fresh"]
+
+    agent.invoke({"messages": "two"}, THREAD)
+    assert [message.text for message in agent.get_state(THREAD).values["messages"]] == ["fresh", "two", "Again."]
+
+
+def test_checkpoints_hold_what_is_new_and_not_everything() -> None:
+    saver = InMemorySaver()
+    script = [call("write_file", file_path=f"/{number}.txt", content="x" * 100) for number in range(5)]
+    agent = create_deep_agent(ScriptedModel(*script, "Done."), checkpointer=saver)
+    agent.invoke({"messages": "Go"}, THREAD)
+    latest = saver.get_tuple(THREAD)
+
+    assert latest is not None
+    assert {"files", "messages", "file_versions"}.isdisjoint(latest.checkpoint["channel_values"])
+    assert len(agent.get_state(THREAD).values["files"]) == 5

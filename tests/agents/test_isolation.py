@@ -1,0 +1,92 @@
+"""Many agents at once, in threads and on one event loop, do not disturb each other."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.testing import Asked, ScriptedModel, call, calls
+from deepagents.testing.scripted import Said
+
+
+def script_of(number: int) -> tuple[Any, ...]:
+    return (
+        calls(
+            ("write_file", {"file_path": "/mine.txt", "content": f"I am {number}"}),
+            ("task", {"description": f"Task {number}", "subagent_type": "general-purpose"}),
+        ),
+        call("write_file", file_path=f"/child-{number}.txt", content=f"Child of {number}"),
+        f"report {number}",
+        call("read_file", file_path="/mine.txt"),
+        f"done {number}",
+    )
+
+
+def check(number: int, files: dict[str, str], result: dict[str, Any]) -> None:
+    assert files == {"/mine.txt": f"I am {number}", f"/child-{number}.txt": f"Child of {number}"}
+    assert result["messages"][-1].text == f"done {number}"
+    assert f"I am {number}" in result["messages"][-2].text
+
+
+def in_state(result: dict[str, Any]) -> dict[str, str]:
+    return {path: data["content"] for path, data in result["files"].items()}
+
+
+def test_twenty_agents_in_parallel_threads() -> None:
+    def life(number: int) -> None:
+        with ScriptedModel(*script_of(number)) as model:
+            result = create_deep_agent(model).invoke({"messages": f"Go {number}"})
+        check(number, in_state(result), result)
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(life, range(20)))
+
+
+def test_two_hundred_agents_on_one_event_loop() -> None:
+    async def life(number: int) -> None:
+        with ScriptedModel(*script_of(number)) as model:
+            result = await create_deep_agent(model).ainvoke({"messages": f"Go {number}"})
+        check(number, in_state(result), result)
+
+    async def everyone() -> None:
+        await asyncio.gather(*(life(number) for number in range(200)))
+
+    asyncio.run(everyone())
+
+
+def test_twenty_agents_on_disk_in_parallel_threads(tmp_path: Path) -> None:
+    def life(number: int) -> None:
+        root = tmp_path / str(number)
+        root.mkdir()
+        with ScriptedModel(*script_of(number)) as model:
+            agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root))
+            result = agent.invoke({"messages": f"Go {number}"})
+        files = {f"/{path.relative_to(root)}": path.read_text() for path in root.rglob("*") if path.is_file()}
+        check(number, files, result)
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(life, range(20)))
+
+
+@pytest.mark.parametrize("threads", [20])
+def test_one_agent_serves_many_threads_of_conversation(threads: int) -> None:
+    def answer(asked: Asked) -> Said:
+        number = next(message.text for message in asked.messages if message.type == "human")
+        wrote = any(message.type == "tool" for message in asked.messages)
+        return f"done {number}" if wrote else call("write_file", file_path="/mine.txt", content=number)
+
+    agent = create_deep_agent(ScriptedModel(always=answer))
+
+    def life(number: int) -> None:
+        result = agent.invoke({"messages": str(number)})
+        assert in_state(result) == {"/mine.txt": str(number)}
+        assert result["messages"][-1].text == f"done {number}"
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(life, range(threads)))

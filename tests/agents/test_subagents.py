@@ -1,0 +1,312 @@
+"""Delegation: who can be called, what a child sees, what comes back, and how parallel work merges."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from datetime import date
+from threading import Barrier
+from typing import Annotated, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+from pydantic import BaseModel
+
+from deepagents import CompiledSubAgent, DeepAgentState, create_deep_agent
+from deepagents.errors import ConfigError
+from deepagents.testing import Asked, ScriptedModel, call, calls
+from tests.conftest import Colour
+
+
+def delegate(to: str, what: str = "Go") -> AIMessage:
+    return call("task", description=what, subagent_type=to)
+
+
+def together(*to: str) -> AIMessage:
+    return calls(*(("task", {"description": "Go", "subagent_type": name}) for name in to))
+
+
+def worker(name: str, *script: Any, **rest: Any) -> Any:
+    return {"name": name, "description": f"does {name}", "model": ScriptedModel(*script), **rest}
+
+
+def text(content: str) -> dict[str, Any]:
+    return {"content": content, "encoding": "utf-8"}
+
+
+def test_the_general_purpose_agent_works_with_the_same_tools_and_prompt(colour: Colour) -> None:
+    script = (delegate("general-purpose", "Find out"), "the finding", "Told.")
+    with ScriptedModel(*script) as model:
+        agent = create_deep_agent(model, system_prompt="You are Ada.")
+        result = colour.invoke(agent, {"messages": "Find out"})
+
+    main, child, _ = model.asked
+    assert result["messages"][-2].text == "the finding"
+    assert child.messages[-1].text == "Find out"
+    assert "You are Ada." in child.system
+    assert "only your last message is returned" in child.system
+    assert child.tool_names == [name for name in main.tool_names if name != "task"]
+
+
+def test_a_declared_subagent_has_its_own_model_prompt_and_tools(colour: Colour) -> None:
+    def weather(city: str) -> str:
+        """Tell the weather."""
+        return "rain"
+
+    child = worker("meteo", call("weather", city="Oslo"), "Rain.", system_prompt="You watch clouds.", tools=[weather])
+    with ScriptedModel(delegate("meteo"), "Take a coat.") as model:
+        result = colour.invoke(create_deep_agent(model, subagents=[child]), {"messages": "Oslo?"})
+
+    asked: Asked = child["model"].asked[0]
+    assert asked.system.startswith("You watch clouds.")
+    assert "weather" in asked.tool_names
+    assert "weather" not in model.asked[0].tool_names
+    assert result["messages"][-2].text == "Rain."
+
+
+def test_a_subagent_without_tools_of_its_own_takes_the_main_agents() -> None:
+    def weather() -> str:
+        """Tell the weather."""
+        return "rain"
+
+    inherits, has_none = worker("inherits", "ok"), worker("has-none", "ok", tools=[])
+    with ScriptedModel(together("inherits", "has-none"), "Done.") as model:
+        create_deep_agent(model, tools=[weather], subagents=[inherits, has_none]).invoke({"messages": "Go"})
+
+    assert "weather" in inherits["model"].asked[0].tool_names
+    assert "weather" not in has_none["model"].asked[0].tool_names
+
+
+def test_a_compiled_subagent_is_used_as_it_is(colour: Colour) -> None:
+    graph = create_agent(ScriptedModel("compiled answer"), tools=[])
+    compiled = CompiledSubAgent(name="ready", description="is ready", runnable=graph)
+    with ScriptedModel(delegate("ready"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, subagents=[compiled]), {"messages": "Go"})
+
+    assert result["messages"][-2].text == "compiled answer"
+
+
+def test_a_compiled_subagent_may_answer_with_plain_dicts() -> None:
+    plain = RunnableLambda(lambda state: {"messages": [{"role": "assistant", "content": "plain"}]})  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+    compiled = CompiledSubAgent(name="plain", description="is plain", runnable=plain)
+    with ScriptedModel(delegate("plain"), "Done.") as model:
+        result = create_deep_agent(model, subagents=[compiled]).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].text == "plain"
+
+
+def test_an_unknown_subagent_is_an_error_that_names_the_known_ones(colour: Colour) -> None:
+    with ScriptedModel(delegate("nobody"), "Oh.") as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+
+    refused = result["messages"][-2]
+    assert refused.status == "error"
+    assert refused.additional_kwargs["error_code"] == "unknown_subagent"
+    assert "`general-purpose`" in refused.text
+
+
+def test_an_extra_argument_of_task_is_refused_by_name() -> None:
+    bad = call("task", description="Go", subagent_type="general-purpose", files=["/a"])
+    with ScriptedModel(bad, "Oh.") as model:
+        result = create_deep_agent(model).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].status == "error"
+    assert "files" in result["messages"][-2].text
+
+
+def test_parallel_subagents_keep_each_others_files(colour: Colour) -> None:
+    first = worker("first", call("write_file", file_path="/a.txt", content="A"), "ok")
+    second = worker("second", call("write_file", file_path="/b.txt", content="B"), "ok")
+    with ScriptedModel(together("first", "second"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, subagents=[first, second]), {"messages": "Go"})
+
+    assert {path: data["content"] for path, data in result["files"].items()} == {"/a.txt": "A", "/b.txt": "B"}
+
+
+def test_parallel_edits_of_different_existing_files_both_stand(colour: Colour) -> None:
+    def editor(name: str, path: str) -> Any:
+        return worker(name, call("edit_file", file_path=path, old_string="old", new_string=name), "ok")
+
+    given = {"/a.txt": text("old"), "/b.txt": text("old")}
+    subagents = [editor("first", "/a.txt"), editor("second", "/b.txt")]
+    with ScriptedModel(together("first", "second"), "Done.") as model:
+        agent = create_deep_agent(model, subagents=subagents)
+        result = colour.invoke(agent, {"messages": "Go", "files": given})
+
+    assert result["files"]["/a.txt"]["content"] == "first"
+    assert result["files"]["/b.txt"]["content"] == "second"
+
+
+def test_parallel_edits_of_one_file_merge_by_line(colour: Colour) -> None:
+    def editor(name: str, line: str) -> Any:
+        return worker(name, call("edit_file", file_path="/a.txt", old_string=line, new_string=name), "ok")
+
+    given = {"/a.txt": text("one\ntwo\nthree\nfour\nfive\n")}
+    subagents = [editor("FIRST", "one"), editor("LAST", "five")]
+    with ScriptedModel(together("FIRST", "LAST"), "Done.") as model:
+        agent = create_deep_agent(model, subagents=subagents)
+        result = colour.invoke(agent, {"messages": "Go", "files": given})
+
+    assert result["files"]["/a.txt"]["content"] == "FIRST\ntwo\nthree\nfour\nLAST\n"
+
+
+def test_parallel_changes_of_one_line_are_both_kept_and_marked() -> None:
+    def editor(name: str) -> Any:
+        return worker(name, call("edit_file", file_path="/a.txt", old_string="one", new_string=name), "ok")
+
+    with ScriptedModel(together("red", "blue"), "Done.") as model:
+        agent = create_deep_agent(model, subagents=[editor("red"), editor("blue")])
+        result = agent.invoke({"messages": "Go", "files": {"/a.txt": text("one\n")}})
+
+    content = result["files"]["/a.txt"]["content"]
+    assert "red" in content
+    assert "blue" in content
+    assert "<<<<<<<" in content
+
+
+def test_a_file_that_a_subagent_deleted_stays_deleted(colour: Colour) -> None:
+    remover = worker("remover", call("delete", file_path="/old.txt"), "ok")
+    bystander = worker("bystander", "ok")
+    with ScriptedModel(together("remover", "bystander"), "Done.") as model:
+        agent = create_deep_agent(model, subagents=[remover, bystander])
+        result = colour.invoke(agent, {"messages": "Go", "files": {"/old.txt": text("x"), "/new.txt": text("y")}})
+
+    assert sorted(result["files"]) == ["/new.txt"]
+
+
+def test_values_with_reducers_are_not_counted_twice() -> None:
+    class Ledger(DeepAgentState):
+        notes: Annotated[list[str], operator.add]
+        spent: Annotated[int, operator.add]
+
+    def work(state: Any) -> dict[str, Any]:
+        return {**state, "notes": [*state["notes"], "n"], "spent": state["spent"] + 2, "messages": [AIMessage("ok")]}
+
+    compiled = CompiledSubAgent(name="clerk", description="notes", runnable=RunnableLambda(work))
+    with ScriptedModel(together("clerk", "clerk"), "Done.") as model:
+        agent = create_deep_agent(model, subagents=[compiled], state_schema=Ledger)
+        result = agent.invoke({"messages": "Go", "notes": ["p"], "spent": 10})
+
+    assert result["notes"] == ["p", "n", "n"]
+    assert result["spent"] == 14
+
+
+def test_parallel_subagents_really_run_side_by_side(colour: Colour) -> None:
+    both_are_here = Barrier(2, timeout=30)
+
+    def meet(asked: Asked) -> str:
+        both_are_here.wait()
+        return "met"
+
+    subagents = [worker("left", meet), worker("right", meet)]
+    with ScriptedModel(together("left", "right"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, subagents=subagents), {"messages": "Go"})
+
+    assert [message.text for message in result["messages"][-3:-1]] == ["met", "met"]
+
+
+def test_one_failing_subagent_leaves_its_siblings_alone(colour: Colour) -> None:
+    good = worker("good", call("write_file", file_path="/a.txt", content="A"), "fine")
+    bad = worker("bad", RuntimeError("broken"))
+    with ScriptedModel(together("bad", "good"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, subagents=[good, bad]), {"messages": "Go"})
+
+    assert [message.status for message in result["messages"][-3:-1]] == ["error", "success"]
+    assert result["files"]["/a.txt"]["content"] == "A"
+
+
+class Finding(BaseModel):
+    what: str
+    when: date
+
+
+@dataclass
+class Place:
+    city: str
+
+
+def test_a_structured_response_comes_back_as_json(colour: Colour) -> None:
+    child = worker("finder", call("Finding", what="comet", when="2026-01-02"), response_format=Finding)
+    with ScriptedModel(delegate("finder"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, subagents=[child]), {"messages": "Go"})
+
+    assert result["messages"][-2].text == '{"what":"comet","when":"2026-01-02"}'
+
+
+@pytest.mark.parametrize(
+    ("structured", "expected"),
+    [({"a": 1}, '{"a": 1}'), (Place("Oslo"), '{"city": "Oslo"}'), ({"d": date(2026, 1, 2)}, '{"d": "2026-01-02"}')],
+)
+def test_any_structured_value_becomes_json(structured: Any, expected: str) -> None:
+    def work(state: Any) -> dict[str, Any]:
+        return {"messages": [], "structured_response": structured}
+
+    compiled = CompiledSubAgent(name="maker", description="makes", runnable=RunnableLambda(work))
+    with ScriptedModel(delegate("maker"), "Done.") as model:
+        result = create_deep_agent(model, subagents=[compiled]).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].text == expected
+
+
+def test_an_empty_answer_is_said_to_be_empty() -> None:
+    child = worker("mute", "  ")
+    with ScriptedModel(delegate("mute"), "Done.") as model:
+        result = create_deep_agent(model, subagents=[child]).invoke({"messages": "Go"})
+
+    assert "without writing an answer" in result["messages"][-2].text
+
+
+def test_each_agent_keeps_its_own_plan() -> None:
+    plan = [{"content": "child's", "status": "pending"}]
+    child = worker("planner", call("write_todos", todos=plan), "ok")
+    mine = [{"content": "main's", "status": "pending"}]
+    with ScriptedModel(call("write_todos", todos=mine), delegate("planner"), "Done.") as model:
+        result = create_deep_agent(model, subagents=[child]).invoke({"messages": "Go"})
+
+    assert [todo["content"] for todo in result["todos"]] == ["main's"]
+
+
+def test_the_older_key_prompt_still_works_and_warns_once() -> None:
+    child = worker("old", "ok", prompt="You are old.")
+    with pytest.warns(DeprecationWarning, match="'prompt'") as warned:
+        agent = create_deep_agent(ScriptedModel(delegate("old"), "Done."), subagents=[child])
+    agent.invoke({"messages": "Go"})
+
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+    assert child["model"].asked[0].system.startswith("You are old.")
+
+
+@pytest.mark.parametrize(
+    ("specs", "complaint"),
+    [
+        ([{"description": "d"}], "needs a name"),
+        ([{"name": "a"}], "needs a description"),
+        ([worker("a"), worker("a")], "'a'"),
+        (["general-purpose"], "mapping"),
+    ],
+)
+def test_a_bad_spec_is_refused_while_building(specs: list[Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        create_deep_agent(ScriptedModel(), subagents=specs)
+
+
+def test_an_unknown_key_is_reported_with_what_was_meant() -> None:
+    with pytest.warns(UserWarning, match="'systemprompt'.*'system_prompt'"):
+        create_deep_agent(ScriptedModel(), subagents=[worker("a", systemprompt="x")])
+
+
+@pytest.mark.parametrize("later", [{"mode": "fork"}, {"skills": ["/s"]}, {"permissions": [1]}, {"graph_id": "g"}])
+def test_a_key_whose_feature_is_not_there_says_so(later: dict[str, Any]) -> None:
+    with pytest.raises(NotImplementedError, match=next(iter(later))):
+        create_deep_agent(ScriptedModel(), subagents=[worker("a", **later)])
+
+
+def test_a_callers_general_purpose_agent_replaces_the_built_in_one() -> None:
+    own = worker("general-purpose", "mine")
+    with ScriptedModel(delegate("general-purpose"), "Done.") as model:
+        result = create_deep_agent(model, subagents=[own]).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].text == "mine"

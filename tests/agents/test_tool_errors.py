@@ -1,0 +1,125 @@
+"""A failing tool never ends the run, and a bug in somebody's middleware is not hidden as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import interrupt
+
+from deepagents import create_deep_agent
+from deepagents.middleware.tool_errors import ToolErrorMiddleware
+from deepagents.testing import ScriptedModel, call, calls
+from tests.conftest import Colour
+
+
+@tool
+def divide(a: int, b: int) -> str:
+    """Divide a by b."""
+    return str(a / b)
+
+
+def test_what_a_tool_raises_is_read_by_the_model(colour: Colour) -> None:
+    with ScriptedModel(call("divide", a=1, b=0), "It cannot be done.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[divide]), {"messages": "1 / 0?"})
+
+    failed = result["messages"][-2]
+    assert failed.status == "error"
+    assert "ZeroDivisionError: division by zero" in failed.text
+    assert "[tool_failed]" in failed.text
+    assert result["messages"][-1].text == "It cannot be done."
+
+
+def test_siblings_that_finished_keep_their_results(colour: Colour) -> None:
+    both = calls(("divide", {"a": 1, "b": 0}), ("divide", {"a": 6, "b": 3}))
+    with ScriptedModel(both, "2.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[divide]), {"messages": "Go"})
+
+    assert [message.status for message in result["messages"][-3:-1]] == ["error", "success"]
+    assert result["messages"][-2].text == "2.0"
+
+
+def test_wrong_arguments_are_read_by_the_model() -> None:
+    with ScriptedModel(call("read_file", path="/a.txt"), "Sorry.") as model:
+        result = create_deep_agent(model).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].status == "error"
+    assert "file_path" in result["messages"][-2].text
+
+
+def test_an_unknown_tool_is_read_by_the_model() -> None:
+    with ScriptedModel(call("fly"), "I cannot.") as model:
+        result = create_deep_agent(model).invoke({"messages": "Fly"})
+
+    assert result["messages"][-2].status == "error"
+
+
+def test_a_callers_retry_sees_the_failure_first(colour: Colour) -> None:
+    attempts: list[int] = []
+
+    @tool
+    def flaky() -> str:
+        """Work at the second attempt."""
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise TimeoutError("try again")
+        return "worked"
+
+    retry: Any = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False, on_failure="error")
+    with ScriptedModel(call("flaky"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[flaky], middleware=[retry]), {"messages": "Go"})
+
+    assert result["messages"][-2].text == "worked"
+
+
+def test_a_bug_in_a_callers_middleware_reaches_the_caller(colour: Colour) -> None:
+    class Buggy(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            raise AttributeError("a typo")
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            raise AttributeError("a typo")
+
+    agent = create_deep_agent(ScriptedModel(call("divide", a=1, b=1)), tools=[divide], middleware=[Buggy()])
+    with pytest.raises(AttributeError, match="a typo"):
+        colour.invoke(agent, {"messages": "Go"})
+
+
+def test_a_failing_main_model_reaches_the_caller(colour: Colour) -> None:
+    agent = create_deep_agent(ScriptedModel(ConnectionError("the provider is away")))
+    with pytest.raises(ConnectionError, match="the provider is away"):
+        colour.invoke(agent, {"messages": "Go"})
+
+
+def test_a_failing_subagents_model_is_an_error_result(colour: Colour) -> None:
+    helper: Any = {"name": "helper", "description": "helps", "model": ScriptedModel(ConnectionError("away"))}
+    with ScriptedModel(call("task", description="Help", subagent_type="helper"), "No help.") as model:
+        result = colour.invoke(create_deep_agent(model, subagents=[helper]), {"messages": "Go"})
+
+    assert result["messages"][-2].status == "error"
+    assert "ConnectionError: away" in result["messages"][-2].text
+
+
+def test_an_interrupt_passes_through(colour: Colour) -> None:
+    @tool
+    def ask(question: str) -> str:
+        """Ask a person."""
+        return str(interrupt(question))
+
+    agent = create_deep_agent(ScriptedModel(call("ask", question="Why?")), tools=[ask], checkpointer=InMemorySaver())
+    result = colour.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+
+    assert result["__interrupt__"][0].value == "Why?"
+
+
+def test_a_caller_can_ask_for_raising() -> None:
+    agent = create_deep_agent(
+        ScriptedModel(call("divide", a=1, b=0)),
+        tools=[divide],
+        middleware=[ToolErrorMiddleware(raise_errors=True)],
+    )
+    with pytest.raises(ZeroDivisionError):
+        agent.invoke({"messages": "1 / 0?"})

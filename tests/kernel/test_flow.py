@@ -1,0 +1,126 @@
+"""A flow is one body for two colours: what its calls return or raise arrives inside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from deepagents._flow import Call, Flow, arun, in_thread, run, twins
+
+
+def answering(value: Any) -> Call[Any]:
+    async def later() -> Any:
+        await asyncio.sleep(0)
+        return value
+
+    return Call(lambda: value, later)
+
+
+def failing(error: BaseException) -> Call[Any]:
+    def now() -> Any:
+        raise error
+
+    async def later() -> Any:
+        raise error
+
+    return Call(now, later)
+
+
+@pytest.fixture(params=["run", "arun"])
+def drive(request: pytest.FixtureRequest) -> Callable[[Flow[Any]], Any]:
+    return run if request.param == "run" else lambda flow: asyncio.run(arun_to_end(flow))
+
+
+async def arun_to_end(flow: Flow[Any]) -> Any:
+    return await arun(flow)
+
+
+def test_results_arrive_where_they_were_asked_for(drive: Callable[[Flow[Any]], Any]) -> None:
+    def adding() -> Flow[int]:
+        first = yield from answering(2)
+        second = yield from answering(3)
+        return first + second
+
+    assert drive(adding()) == 5
+
+
+def test_an_error_can_be_handled_inside(drive: Callable[[Flow[Any]], Any]) -> None:
+    def careful() -> Flow[str]:
+        try:
+            yield from failing(OSError("disk"))
+        except OSError as error:
+            return f"handled {error}"
+        return "not reached"
+
+    assert drive(careful()) == "handled disk"
+
+
+def test_an_unhandled_error_reaches_the_caller(drive: Callable[[Flow[Any]], Any]) -> None:
+    def careless() -> Flow[None]:
+        yield from failing(KeyError("gone"))
+
+    with pytest.raises(KeyError, match="gone"):
+        drive(careless())
+
+
+def test_finally_runs_when_a_call_fails(drive: Callable[[Flow[Any]], Any]) -> None:
+    closed: list[bool] = []
+
+    def tidy() -> Flow[None]:
+        try:
+            yield from failing(ValueError("no"))
+        finally:
+            closed.append(True)
+
+    with pytest.raises(ValueError, match="no"):
+        drive(tidy())
+    assert closed == [True]
+
+
+def test_cancellation_arrives_inside_the_flow() -> None:
+    seen: list[str] = []
+
+    def waiting() -> Flow[None]:
+        try:
+            yield from Call(lambda: None, lambda: asyncio.Event().wait())
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def scenario() -> None:
+        task = asyncio.create_task(arun_to_end(waiting()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    assert seen == ["cancelled"]
+
+
+def test_one_flow_makes_both_methods() -> None:
+    class Greeter:
+        def _greet(self, name: str) -> Flow[str]:
+            """Say hello."""
+            hello = yield from answering("hello")
+            return f"{hello} {name}"
+
+        greet, agreet = twins(_greet)
+
+    assert Greeter().greet("Ada") == "hello Ada"
+    assert asyncio.run(arun_of(Greeter().agreet("Ada"))) == "hello Ada"
+    assert Greeter.greet.__doc__ == "Say hello."
+
+
+async def arun_of(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def test_blocking_work_can_be_awaited(drive: Callable[[Flow[Any]], Any]) -> None:
+    def working() -> Flow[int]:
+        return (yield from in_thread(lambda: 7))
+
+    assert drive(working()) == 7

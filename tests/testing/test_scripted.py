@@ -1,0 +1,112 @@
+"""The scripted model is strict: it says what it was told, keeps what it was asked, and fails loudly."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.tools import tool
+
+from deepagents.errors import ScriptError
+from deepagents.testing import Asked, ScriptedModel, call, calls
+from tests.conftest import Colour
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def test_replies_come_in_order(colour: Colour) -> None:
+    with ScriptedModel("one", AIMessage("two")) as model:
+        said = [colour.invoke(model, "Hi").text for _ in range(2)]
+
+    assert said == ["one", "two"]
+
+
+def test_a_function_answers_from_the_request(colour: Colour) -> None:
+    model = ScriptedModel(lambda asked: f"You said {asked.last}")
+
+    assert colour.invoke(model, "Hi").text == "You said Hi"
+
+
+def test_always_answers_every_request() -> None:
+    model = ScriptedModel(always=lambda asked: asked.last.upper())
+
+    assert [model.invoke(word).text for word in ("a", "b")] == ["A", "B"]
+
+
+def test_an_exception_is_raised(colour: Colour) -> None:
+    with pytest.raises(TimeoutError, match="slow"):
+        colour.invoke(ScriptedModel(TimeoutError("slow")), "Hi")
+
+
+def test_requests_are_kept_with_their_tools(colour: Colour) -> None:
+    model = ScriptedModel("ok")
+    colour.invoke(model.bind_tools([add], tool_choice="any"), [("system", "Be kind."), HumanMessage("Hi")])
+    asked = model.asked[0]
+
+    assert (asked.system, asked.last, asked.tool_names) == ("Be kind.", "Hi", ["add"])
+    assert asked.options["tool_choice"] == "any"
+
+
+def test_a_reply_streams_in_pieces_that_add_up(colour: Colour) -> None:
+    reply = calls(("add", {"a": 1, "b": 2}), text="Let me add")
+    pieces: list[AIMessageChunk] = colour.stream(ScriptedModel(reply), "Hi")
+    whole = sum(pieces[1:], pieces[0])
+
+    assert len(pieces) > 3
+    assert whole.text == "Let me add"
+    assert [(each["name"], each["args"]) for each in whole.tool_calls] == [("add", {"a": 1, "b": 2})]
+
+
+def test_running_out_fails_loudly(colour: Colour) -> None:
+    with pytest.raises(ScriptError, match="run out.*'Hi'"):
+        colour.invoke(ScriptedModel(), "Hi")
+
+
+def test_replies_left_over_fail_loudly() -> None:
+    with pytest.raises(ScriptError, match="1 scripted replies.*'two'"), ScriptedModel("one", "two") as model:
+        model.invoke("Hi")
+
+
+def test_another_failure_is_not_hidden_by_what_is_left() -> None:
+    with pytest.raises(KeyError), ScriptedModel("one"):
+        raise KeyError("first")
+
+
+def test_a_script_can_be_added_to() -> None:
+    with ScriptedModel("one").then("two") as model:
+        assert [model.invoke("Hi").text for _ in range(2)] == ["one", "two"]
+
+
+def test_every_call_has_an_id_of_its_own() -> None:
+    made = [*calls(("add", {}), ("add", {})).tool_calls, *call("add").tool_calls]
+
+    assert len({each["id"] for each in made}) == 3
+
+
+def test_parallel_callers_each_get_one_reply() -> None:
+    with ScriptedModel(*(str(number) for number in range(50))) as model, ThreadPoolExecutor(10) as pool:
+        said = list(pool.map(lambda _: model.invoke("Hi").text, range(50)))
+
+    assert sorted(said, key=int) == [str(number) for number in range(50)]
+    assert len(model.asked) == 50
+
+
+def test_many_awaiting_callers_each_get_one_reply() -> None:
+    async def everyone(model: ScriptedModel) -> list[Any]:
+        return await asyncio.gather(*(model.ainvoke("Hi") for _ in range(50)))
+
+    with ScriptedModel(*(str(number) for number in range(50))) as model:
+        said = asyncio.run(everyone(model))
+
+    assert len({message.text for message in said}) == 50
+
+
+def test_a_request_speaks_of_empty_histories() -> None:
+    assert (Asked([]).system, Asked([]).last) == ("", "")
