@@ -120,6 +120,18 @@ def test_an_edit_that_no_longer_fits_leaves_the_file() -> None:
     )
 
 
+def test_text_alone_is_a_file() -> None:
+    assert reduce_files(None, [{P: "a"}]) == {P: text("a")}
+
+
+def test_content_of_a_wrong_type_gives_way_to_a_good_one() -> None:
+    bad = {P: {"content": 1}}
+
+    assert reduce_files(bad, [{P: text("a", base="b")}]) == {P: text("a")}
+    assert reduce_files(bad, [{P: {"delete": "x"}}]) == bad
+    assert reduce_files(bad, [{P: None}]) == {}
+
+
 def test_a_new_text_on_an_unchanged_base_replaces_it() -> None:
     files = reduce_files({P: text("a\n", created_at="once")}, [{P: text("b\n", base="a\n")}])
     assert files == {P: text("b\n", created_at="once")}

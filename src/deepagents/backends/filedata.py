@@ -102,7 +102,7 @@ def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]
     A write maps a path to one of:
 
     - `None`: the file is removed.
-    - A file: it replaces what is there.
+    - A file, or its text alone: it replaces what is there.
     - A file with `"base"`, the content that its writer started from (`None`: no file): merged by lines with
       what others made of that base. Clashes in text stand between conflict markers; clashes in binary files
       leave both, the older one as `<path>.conflict-<hex>`.
@@ -116,21 +116,30 @@ def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]
     return files
 
 
-def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | None) -> None:
+def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | None) -> None:
     current = files.get(path)
     match change:
         case None:
             files.pop(path, None)
+        case str():
+            files[path] = {"content": change, "encoding": "utf-8"}
         case {"edit": [str(old), str(new), bool(replace_all)]}:
             if current is not None:
                 files[path] = _edited(current, old, new, replace_all, change.get("modified_at"))
         case {"delete": version}:
-            if current is not None and file_version(current) == version:
+            if current is not None and _holds(current, version):
                 del files[path]
         case {"base": base}:
             _merge(files, path, base, {key: value for key, value in change.items() if key != "base"})
         case _:
             files[path] = _created_when(current, change)
+
+
+def _holds(current: Mapping[str, Any], version: str) -> bool:
+    try:
+        return file_version(current) == version
+    except TypeError:
+        return False
 
 
 def _edited(
@@ -153,7 +162,10 @@ def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping
     files[path] = _created_when(current, incoming)
     if current is None:
         return
-    ours, theirs = file_data_to_string(current), file_data_to_string(incoming)
+    try:
+        ours, theirs = file_data_to_string(current), file_data_to_string(incoming)
+    except TypeError:
+        return
     if ours in (base, theirs):
         return
     if is_base64(current) or is_base64(incoming):
