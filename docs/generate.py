@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -89,7 +88,7 @@ def rendered(page: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Rewrite the pages, or check them."""
-    parser = argparse.ArgumentParser(description=inspect.getdoc(sys.modules[__name__]))
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="change nothing; fail when a page is out of date"
     )
