@@ -1,0 +1,31 @@
+"""Places where an agent's files live. Names load on first use: an agent on state needs nothing of the disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepagents._lazy import lazy
+
+if TYPE_CHECKING:
+    from deepagents.backends.filesystem import FilesystemBackend
+    from deepagents.backends.local_shell import LocalShellBackend
+    from deepagents.backends.protocol import BackendProtocol, SandboxBackendProtocol
+    from deepagents.backends.state import StateBackend
+
+__all__ = [
+    "BackendProtocol",
+    "FilesystemBackend",
+    "LocalShellBackend",
+    "SandboxBackendProtocol",
+    "StateBackend",
+]
+
+_HOMES = {
+    "BackendProtocol": "deepagents.backends.protocol",
+    "FilesystemBackend": "deepagents.backends.filesystem",
+    "LocalShellBackend": "deepagents.backends.local_shell",
+    "SandboxBackendProtocol": "deepagents.backends.protocol",
+    "StateBackend": "deepagents.backends.state",
+}
+
+__getattr__ = lazy(__name__, _HOMES)
