@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -78,12 +80,30 @@ def stack() -> str:
     return table(["middleware", "why there", "required"], rows)
 
 
+def cli() -> str:
+    """The help of every command; argparse words it a little differently in each Python, so 3.11 writes it."""
+    commands = ["", "run", "models", "models pull", "models list", "models path", "first-run"]
+    return "\n".join(f"```text\n{_help(command)}```\n" for command in commands)
+
+
+def _help(command: str) -> str:
+    asked = [sys.executable, "-m", "deepagents_cli", *command.split(), "--help"]
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout
+
+
 BLOCKS: dict[str, Callable[[], str]] = {"errors": errors, "stack": stack, "tools": tools}
+if sys.version_info[:2] == (3, 11):
+    BLOCKS["cli"] = cli
 
 
 def rendered(page: str) -> str:
     """Return a page with its generated blocks made anew."""
-    return BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}{found[3]}", page)
+    return BLOCK.sub(lambda found: f"{found[1]}{_block(found[2], found[0])}{found[3]}", page)
+
+
+def _block(name: str, standing: str) -> str:
+    return BLOCKS[name]() if name in BLOCKS else standing.split("\n", 1)[1].removesuffix("<!-- end -->")
 
 
 def main(arguments: list[str]) -> int:
