@@ -1,0 +1,241 @@
+"""An open directory on disk, through which names are reached without following a link.
+
+Where the system can open relative to a directory (Linux, macOS), a name means the entry that the open
+directory holds, whatever happens to the path above it. Elsewhere (Windows) it is a path, checked before use.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | _NO_FOLLOW
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _COMMON
+_PASS_THROUGH = getattr(os, "O_PATH", 0)
+_NOT_A_REPARSE_POINT = 4390
+_STEM = ".deepagents-"
+_TEMPORARY = re.compile(re.escape(_STEM) + r"[0-9a-f]{16}\.tmp")
+
+
+def temporary_name() -> str:
+    """Make a name for a file that is still being written."""
+    return f"{_STEM}{secrets.token_hex(8)}.tmp"
+
+
+def is_temporary(name: str) -> bool:
+    """Tell whether a name is one of those; they are shown to nobody."""
+    return name.startswith(_STEM) and _TEMPORARY.fullmatch(name) is not None
+
+
+class Directory(Protocol):
+    """What can be done with the names in one directory. A name is one component; failures are `OSError`."""
+
+    def child(self, name: str) -> Directory:
+        """Open a directory below; a link is refused with `NotADirectoryError`."""
+        ...
+
+    def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        """Walk over the entries."""
+        ...
+
+    def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+        """Open a file and return its descriptor; a link is refused, a pipe does not block."""
+        ...
+
+    def stat(self, name: str) -> os.stat_result:
+        """Describe an entry itself, not what it links to."""
+        ...
+
+    def readlink(self, name: str) -> str | None:
+        """Return the target of a link, `None` for anything else."""
+        ...
+
+    def may_write(self, name: str) -> bool:
+        """Tell whether this process may write to a file."""
+        ...
+
+    def mkdir(self, name: str) -> None:
+        """Make a directory."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Move an entry over another in one step."""
+        ...
+
+    def unlink(self, name: str) -> None:
+        """Remove a file or a link."""
+        ...
+
+    def remove_tree(self, name: str) -> None:
+        """Remove a directory and all below it."""
+        ...
+
+    def sync(self) -> None:
+        """Wait until the names themselves are on disk."""
+        ...
+
+    def lock(self) -> int | None:
+        """Return a descriptor to hold an advisory lock on, if the system has such."""
+        ...
+
+    def close(self) -> None:
+        """Let go."""
+        ...
+
+
+class HandleDirectory:
+    """A directory held open by a descriptor."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def child(self, name: str) -> HandleDirectory:
+        return HandleDirectory(self._open_directory(name))
+
+    def _open_directory(self, name: str) -> int:
+        try:
+            return os.open(name, _DIRECTORY, dir_fd=self._fd)
+        except PermissionError:
+            if not _PASS_THROUGH:
+                raise
+            return os.open(name, _DIRECTORY | _PASS_THROUGH, dir_fd=self._fd)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
+            raise
+
+    def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        try:
+            return os.scandir(self._fd)
+        except OSError as error:
+            if error.errno == errno.EBADF:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from error
+            raise
+
+    def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+        return os.open(name, flags | _COMMON, mode, dir_fd=self._fd)
+
+    def stat(self, name: str) -> os.stat_result:
+        return os.stat(name or ".", dir_fd=self._fd, follow_symlinks=False)
+
+    def readlink(self, name: str) -> str | None:
+        return _target(lambda: os.readlink(name, dir_fd=self._fd))
+
+    def may_write(self, name: str) -> bool:
+        as_ourselves = os.access in os.supports_effective_ids
+        return os.access(name, os.W_OK, dir_fd=self._fd, effective_ids=as_ourselves)
+
+    def mkdir(self, name: str) -> None:
+        os.mkdir(name, dir_fd=self._fd)
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def unlink(self, name: str) -> None:
+        os.unlink(name, dir_fd=self._fd)
+
+    def remove_tree(self, name: str) -> None:
+        shutil.rmtree(name, dir_fd=self._fd)
+
+    def sync(self) -> None:
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            if error.errno not in (errno.EBADF, errno.EINVAL):
+                raise
+
+    def lock(self) -> int | None:
+        return self._fd
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class PathDirectory:
+    """A directory known by its path, for systems that cannot open relative to one."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def child(self, name: str) -> PathDirectory:
+        below = self._path / name
+        below.lstat()
+        if below.is_symlink() or not below.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        return PathDirectory(below)
+
+    def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        return os.scandir(self._path)
+
+    def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+        path = self._path / name
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return os.open(path, flags | _COMMON, mode)
+
+    def stat(self, name: str) -> os.stat_result:
+        return (self._path / name).lstat()
+
+    def readlink(self, name: str) -> str | None:
+        return _target(lambda: str((self._path / name).readlink()))
+
+    def may_write(self, name: str) -> bool:
+        return os.access(self._path / name, os.W_OK)
+
+    def mkdir(self, name: str) -> None:
+        (self._path / name).mkdir()
+
+    def rename(self, old: str, new: str) -> None:
+        (self._path / old).replace(self._path / new)
+
+    def unlink(self, name: str) -> None:
+        (self._path / name).unlink()
+
+    def remove_tree(self, name: str) -> None:
+        shutil.rmtree(self._path / name)
+
+    def sync(self) -> None:
+        return
+
+    def lock(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        return
+
+
+BY_HANDLE = bool(_NO_FOLLOW) and {os.open, os.stat, os.rename, os.unlink} <= os.supports_dir_fd
+
+
+@contextmanager
+def opened(path: Path, *, by_handle: bool = BY_HANDLE) -> Generator[Directory]:
+    """Open a trusted path; links in it are followed."""
+    if not by_handle:
+        yield PathDirectory(path.resolve(strict=True))
+        return
+    directory = HandleDirectory(os.open(path, _DIRECTORY & ~_NO_FOLLOW))
+    try:
+        yield directory
+    finally:
+        directory.close()
+
+
+def _target(read: Callable[[], str]) -> str | None:
+    try:
+        return read()
+    except OSError as error:
+        if error.errno == errno.EINVAL or getattr(error, "winerror", None) == _NOT_A_REPARSE_POINT:
+            return None
+        raise

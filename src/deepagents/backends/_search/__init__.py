@@ -1,0 +1,27 @@
+"""Find files by name and lines by text below a directory on disk.
+
+Links are not followed. With ripgrep or without it the answer is the same: ripgrep only says which files are
+worth opening, and the lines are always taken from them here.
+"""
+
+from deepagents.backends._search.deadline import Deadline
+from deepagents.backends._search.files import Files
+from deepagents.backends._search.grep import Found, Hit, Search, search, search_file
+from deepagents.backends._search.lines import Query
+from deepagents.backends._search.ripgrep import find_ripgrep
+from deepagents.backends._search.walk import Unread, Walk, walk
+
+__all__ = [
+    "Deadline",
+    "Files",
+    "Found",
+    "Hit",
+    "Query",
+    "Search",
+    "Unread",
+    "Walk",
+    "find_ripgrep",
+    "search",
+    "search_file",
+    "walk",
+]

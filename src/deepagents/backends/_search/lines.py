@@ -1,0 +1,72 @@
+"""Find lines in the bytes of one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from deepagents._text import split_lines
+from deepagents.backends.kinds import BINARY_HEAD
+
+
+class Line(NamedTuple):
+    """A line that was asked for, with the lines around it; numbers count from 1."""
+
+    number: int
+    text: str
+    before: list[tuple[int, str]]
+    after: list[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to look for: literal text, or a regular expression, within single lines."""
+
+    pattern: str
+    expression: re.Pattern[str] | None = None
+    context: int = 0
+
+    @classmethod
+    def of(cls, pattern: str, *, regex: bool = False, context: int = 0) -> Query:
+        """Make a query.
+
+        Raises:
+            re.error: when the regular expression is none.
+        """
+        return cls(pattern, re.compile(pattern) if regex else None, context)
+
+    @property
+    def needle(self) -> bytes | None:
+        """The bytes that every file with a match holds, when that is known."""
+        return None if self.expression else self.pattern.encode("utf-8", "surrogatepass")
+
+    def fits(self, line: str) -> bool:
+        """Tell whether a line matches."""
+        return bool(self.expression.search(line)) if self.expression else self.pattern in line
+
+
+def lines_in(data: bytes, query: Query) -> Iterator[Line]:
+    """Yield the matching lines of a text file, and nothing for any other."""
+    needle = query.needle
+    if (needle is not None and needle not in data) or b"\0" in data[:BINARY_HEAD]:
+        return
+    lines = split_lines(data.decode("utf-8", "replace"))
+    for index, text in enumerate(lines):
+        if query.fits(text):
+            yield Line(index + 1, text, *_around(lines, index, query))
+
+
+def _around(
+    lines: list[str], index: int, query: Query
+) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Take the lines around one, but for those that match themselves."""
+    if not query.context:
+        return [], []
+    first, last = max(0, index - query.context), index + 1 + query.context
+    before = [(at + 1, lines[at]) for at in range(first, index) if not query.fits(lines[at])]
+    after = [
+        (at + 1, lines[at]) for at in range(index + 1, min(last, len(lines))) if not query.fits(lines[at])
+    ]
+    return before, after

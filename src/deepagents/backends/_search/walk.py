@@ -1,0 +1,130 @@
+"""Walk over the files below a directory, without a look at any file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from deepagents._globs import Glob
+from deepagents.backends._directory import Directory, is_temporary
+from deepagents.backends._search.deadline import Deadline
+
+_ENTRIES_BETWEEN_LOOKS_AT_THE_CLOCK = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A path that could not be looked into, and why, without a word about where it really lies."""
+
+    path: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Walk:
+    """The files that were found, as paths relative to the start, in order; and what is missing among them."""
+
+    files: list[str] = field(default_factory=list[str])
+    unread: list[Unread] = field(default_factory=list[Unread])
+    timed_out: bool = False
+
+
+def walk(
+    base: Directory,
+    deadline: Deadline,
+    glob: Glob | None = None,
+    accept_link: Callable[[str], bool] | None = None,
+) -> Walk:
+    """Find the regular files below `base` that match; a link counts as one when `accept_link` says so."""
+    walker = _Walker(deadline, glob, accept_link)
+    walker.run(base)
+    walker.found.files.sort()
+    return walker.found
+
+
+class _Walker:
+    def __init__(
+        self, deadline: Deadline, glob: Glob | None, accept_link: Callable[[str], bool] | None
+    ) -> None:
+        self.found = Walk()
+        self._deadline = deadline
+        self._glob = glob
+        self._by_path = glob is not None and "/" in glob.pattern
+        self._accept_link = accept_link
+
+    def run(self, base: Directory) -> None:
+        levels = [(base, "", self._scan(base, ""))]
+        try:
+            while levels and not self.found.timed_out:
+                directory, prefix, names = levels[-1]
+                if not names:
+                    levels.pop()
+                    self._close(directory, base)
+                    continue
+                name = names.pop()
+                if below := self._enter(directory, prefix, name):
+                    levels.append((below, f"{prefix}{name}/", self._scan(below, f"{prefix}{name}/")))
+        finally:
+            for directory, _, _ in levels:
+                self._close(directory, base)
+
+    def _close(self, directory: Directory, base: Directory) -> None:
+        if directory is not base:
+            directory.close()
+
+    def _enter(self, directory: Directory, prefix: str, name: str) -> Directory | None:
+        if self._glob and not self._glob.may_match_below(prefix + name):
+            return None
+        try:
+            return directory.child(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self._missed(prefix + name, error)
+            return None
+
+    def _scan(self, directory: Directory, prefix: str) -> list[str]:
+        """Take the files of one directory and return the directories in it, the first one last."""
+        here: list[str] = []
+        below: list[str] = []
+        try:
+            with directory.scan() as entries:
+                while self._sort_out(entries, prefix, here, below) and not self.found.timed_out:
+                    self.found.timed_out = self._deadline.passed
+        except OSError as error:
+            self._missed(prefix.rstrip("/"), error)
+        here.sort()
+        below.sort(reverse=True)
+        self.found.files.extend([prefix + name for name in here if name[0] != "." or not is_temporary(name)])
+        return below
+
+    def _sort_out(
+        self, entries: Iterator[os.DirEntry[str]], prefix: str, here: list[str], below: list[str]
+    ) -> bool:
+        glob, before = self._glob, prefix if self._by_path else ""
+        entry = None
+        for entry in islice(entries, _ENTRIES_BETWEEN_LOOKS_AT_THE_CLOCK):
+            name = entry.name
+            if entry.is_file(follow_symlinks=False):
+                if glob is None or glob(before + name):
+                    here.append(name)
+            elif entry.is_dir(follow_symlinks=False):
+                below.append(name)
+            elif self._is_wanted_link(entry, prefix + name):
+                here.append(name)
+        return entry is not None
+
+    def _is_wanted_link(self, entry: os.DirEntry[str], path: str) -> bool:
+        if not self._accept_link or not entry.is_symlink():
+            return False
+        return (self._glob is None or self._glob(path)) and self._accept_link(path)
+
+    def _missed(self, path: str, error: OSError) -> None:
+        self.found.unread.append(Unread(path, reason_of(error)))
+
+
+def reason_of(error: OSError) -> str:
+    """Say what went wrong in the system's words, which name no path."""
+    return os.strerror(error.errno) if error.errno else type(error).__name__
