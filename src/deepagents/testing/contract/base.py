@@ -1,0 +1,165 @@
+"""How a check reaches the backend: one call at a time, in either colour, from where the backend can work."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+
+import pytest
+
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.protocol import BackendProtocol
+
+Colour = Literal["sync", "async"]
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    answer: Future[Any]
+
+    def __enter__(self) -> _Request:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is not None:
+            self.answer.set_exception(error)
+        return error is not None
+
+
+class Called:
+    """A backend as the checks see it: `files.call("read", "/a.txt")` calls `read` or awaits `aread`."""
+
+    def __init__(self) -> None:
+        self._capabilities: Future[Capabilities] = Future()
+        self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._server: Future[None] | None = None
+
+    def start(self, server: Future[None]) -> None:
+        """Name the work that serves the calls."""
+        self._server = server
+
+    def stop(self) -> None:
+        """End the work that serves the calls."""
+        self._requests.put(None)
+
+    def call(self, method: str, *args: Any, **options: Any) -> Any:
+        """Call a method of the backend; what it raises is raised here."""
+        request = _Request(method, args, options, Future())
+        self._requests.put(request)
+        return self._awaited(request.answer)
+
+    def _awaited(self, answer: Future[Any]) -> Any:
+        server: tuple[Future[Any], ...] = () if self._server is None else (self._server,)
+        done, _ = wait((answer, *server), _PATIENCE, FIRST_COMPLETED)
+        if answer not in done and self._server in done:
+            raise RuntimeError("run() or arun() ended before the work was done") from self._server.exception()
+        return answer.result(timeout=0)
+
+    def serve(self, backend: BackendProtocol) -> None:
+        """Answer calls, blocking."""
+        self._capabilities.set_result(backend.capabilities())
+        while request := self._requests.get():
+            with request:
+                request.answer.set_result(getattr(backend, request.method)(*request.args, **request.options))
+
+    async def aserve(self, backend: BackendProtocol) -> None:
+        """Answer calls, awaiting."""
+        self._capabilities.set_result(backend.capabilities())
+        while request := await asyncio.to_thread(self._requests.get):
+            with request:
+                awaited = f"a{request.method}"
+                request.answer.set_result(await getattr(backend, awaited)(*request.args, **request.options))
+
+    def ls(self, path: str) -> Any:
+        return self.call("ls", path)
+
+    def read(self, path: str, *args: Any) -> Any:
+        return self.call("read", path, *args)
+
+    def text(self, path: str) -> str:
+        """Return the whole text of a file; fails when it cannot be read."""
+        found = self.call("read", path)
+        assert found.error is None, found.error
+        return found.file_data["content"]
+
+    def write(self, path: str, content: str, **options: Any) -> Any:
+        return self.call("write", path, content, **options)
+
+    def wrote(self, path: str, content: str) -> Any:
+        """Write a file; fails when it cannot be written."""
+        done = self.call("write", path, content)
+        assert done.error is None, done.error
+        return done
+
+    def edit(self, path: str, old: str, new: str, *args: Any, **options: Any) -> Any:
+        return self.call("edit", path, old, new, *args, **options)
+
+    def delete(self, path: str) -> Any:
+        return self.call("delete", path)
+
+    def glob(self, pattern: str, path: str | None = None) -> Any:
+        return self.call("glob", pattern, path)
+
+    def grep(self, pattern: str, path: str | None = None, glob: str | None = None, **options: Any) -> Any:
+        return self.call("grep", pattern, path, glob, **options)
+
+    def upload(self, *files: tuple[str, bytes]) -> Any:
+        return self.call("upload_files", list(files))
+
+    def download(self, *paths: str) -> Any:
+        return self.call("download_files", list(paths))
+
+    def bytes(self, path: str) -> bytes:
+        """Return the bytes of a file; fails when it cannot be read."""
+        (found,) = self.download(path)
+        assert found.error is None, found.error
+        return found.content
+
+    def needs(self, capability: str) -> None:
+        """Skip the check when the backend does not claim a capability."""
+        if not getattr(self._awaited(self._capabilities), capability):
+            pytest.skip(f"the backend does not claim {capability!r}")
+
+
+class ContractBase:
+    """Makes the backend and runs the checks where it can work."""
+
+    def make_backend(self) -> BackendProtocol:
+        """Return a new, empty backend. Override this."""
+        raise NotImplementedError("override make_backend() to return a new, empty backend")
+
+    def run(self, work: Callable[[BackendProtocol], None]) -> None:
+        """Do blocking work with a backend. Override this when it needs certain surroundings."""
+        work(self.make_backend())
+
+    async def arun(self, work: Callable[[BackendProtocol], Awaitable[None]]) -> None:
+        """Do awaiting work with a backend. Override this when it needs certain surroundings."""
+        await work(self.make_backend())
+
+    @pytest.fixture(params=["sync", "async"])
+    def files(self, request: pytest.FixtureRequest) -> Iterator[Called]:
+        """Serve one backend to one check, in each colour."""
+        called = Called()
+        with ThreadPoolExecutor(1) as thread:
+            called.start(thread.submit(self._serve, request.param, called))
+            try:
+                yield called
+            finally:
+                called.stop()
+
+    def _serve(self, colour: Colour, called: Called) -> None:
+        if colour == "sync":
+            self.run(called.serve)
+        else:
+            asyncio.run(self.arun(called.aserve))

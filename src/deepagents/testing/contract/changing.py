@@ -1,0 +1,184 @@
+"""What writing, deleting, uploading and downloading promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepagents.testing.contract.base import Called, ContractBase
+
+
+class ChangingContract(ContractBase):
+    """`write`, `delete`, `upload_files`, `download_files` and versions."""
+
+    def test_a_file_is_created_with_its_directories(self, files: Called) -> None:
+        done = files.write("/a/b/c.txt", "one\n")
+
+        assert done.error is None
+        assert done.code is None
+        assert done.path == "/a/b/c.txt"
+        assert files.text("/a/b/c.txt") == "one\n"
+
+    def test_a_file_is_replaced_whole(self, files: Called) -> None:
+        files.wrote("/a.txt", "one\ntwo\nthree\n")
+        files.wrote("/a.txt", "x")
+        assert files.bytes("/a.txt") == b"x"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "kept"),
+        [
+            ("a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n"),
+            ("a\r\nb\n", "x\ny\n", b"x\ny\n"),
+            ("a\n", "x\r\n", b"x\r\n"),
+            ("a\r\n", "x\ry\n", b"x\ry\n"),
+            ("", "x\n", b"x\n"),
+        ],
+    )
+    def test_a_replaced_file_keeps_consistent_crlf(
+        self, files: Called, old: str, new: str, kept: bytes
+    ) -> None:
+        files.wrote("/a.txt", old)
+        files.wrote("/a.txt", new)
+        assert files.bytes("/a.txt") == kept
+
+    def test_a_binary_file_may_be_replaced_by_text(self, files: Called) -> None:
+        assert files.upload(("/a.dat", b"\x00\xff"))[0].error is None
+        files.wrote("/a.dat", "text\n")
+        assert files.text("/a.dat") == "text\n"
+
+    def test_the_root_is_no_file(self, files: Called) -> None:
+        done = files.write("/", "x")
+        assert done.error
+        assert done.code in ("invalid_path", "is_directory")
+
+    def test_a_version_names_what_is_there(self, files: Called) -> None:
+        files.needs("versions")
+        first = files.wrote("/a.txt", "one\n").version
+        assert first
+        assert files.read("/a.txt").version == first
+
+        second = files.edit("/a.txt", "one", "two").version
+        assert second not in (None, first)
+        assert files.read("/a.txt").version == second
+
+    def test_a_change_to_the_version_expected_lands(self, files: Called) -> None:
+        files.needs("versions")
+        version = files.wrote("/a.txt", "one\n").version
+
+        version = files.write("/a.txt", "two\n", expected_version=version).version
+        done = files.edit("/a.txt", "two", "three", expected_version=version)
+
+        assert done.error is None
+        assert files.text("/a.txt") == "three\n"
+
+    def test_a_change_to_a_stale_version_is_refused(self, files: Called) -> None:
+        files.needs("versions")
+        stale = files.wrote("/a.txt", "one\n").version
+        files.wrote("/a.txt", "somebody else's\n")
+
+        written = files.write("/a.txt", "mine\n", expected_version=stale)
+        edited = files.edit("/a.txt", "else", "x", expected_version=stale)
+
+        assert written.code == edited.code == "stale_version"
+        assert "changed since" in written.error
+        assert files.text("/a.txt") == "somebody else's\n"
+
+    def test_a_change_to_a_file_that_is_gone_is_refused(self, files: Called) -> None:
+        files.needs("versions")
+        files.needs("delete")
+        stale = files.wrote("/a.txt", "one\n").version
+        assert files.delete("/a.txt").error is None
+
+        assert files.write("/a.txt", "mine\n", expected_version=stale).code == "stale_version"
+        assert files.edit("/a.txt", "one", "x", expected_version=stale).code in (
+            "stale_version",
+            "file_not_found",
+        )
+        assert files.read("/a.txt").code == "file_not_found"
+
+    @pytest.mark.parametrize("spelling", ["/a", "/a/", "a", "//a/."])
+    def test_a_directory_is_deleted_with_all_in_it(self, files: Called, spelling: str) -> None:
+        files.needs("delete")
+        for path in ("/a/x.txt", "/a/b/y.txt", "/a/.hidden", "/ab.txt", "/a.txt", "/b/a/x.txt"):
+            files.wrote(path, "text")
+
+        assert files.delete(spelling).error is None
+
+        assert sorted(found["path"] for found in files.glob("*.txt").matches) == [
+            "/a.txt",
+            "/ab.txt",
+            "/b/a/x.txt",
+        ]
+        assert files.read("/a/.hidden").code == "file_not_found"
+
+    def test_a_file_is_deleted_alone(self, files: Called) -> None:
+        files.needs("delete")
+        files.wrote("/a/x.txt", "x")
+        files.wrote("/a/y.txt", "y")
+
+        assert files.delete("/a/x.txt").path == "/a/x.txt"
+
+        assert files.read("/a/x.txt").code == "file_not_found"
+        assert files.text("/a/y.txt") == "y"
+
+    def test_what_is_not_there_cannot_be_deleted(self, files: Called) -> None:
+        files.needs("delete")
+        files.wrote("/a.txt", "a")
+        assert files.delete("/b.txt").code == "file_not_found"
+        assert files.delete("/a").code == "file_not_found"
+
+    @pytest.mark.parametrize("spelling", ["/", "", ".", "//", "/."])
+    def test_the_root_cannot_be_deleted(self, files: Called, spelling: str) -> None:
+        files.needs("delete")
+        files.wrote("/a.txt", "a")
+
+        assert files.delete(spelling).code == "invalid_path"
+
+        assert files.text("/a.txt") == "a"
+
+    def test_a_deleted_file_may_come_back(self, files: Called) -> None:
+        files.needs("delete")
+        files.wrote("/a.txt", "one")
+        assert files.delete("/a.txt").error is None
+        files.wrote("/a.txt", "two")
+        assert files.text("/a.txt") == "two"
+
+    @pytest.mark.parametrize(
+        "content", [b"", b"text\n", b"a\r\nb\r\n", "ü🙂".encode(), bytes(range(256)), b"\x00" * 10, b"\xff"]
+    )
+    @pytest.mark.parametrize("path", ["/a.txt", "/a.png", "/d/a"])
+    def test_uploaded_bytes_come_back(self, files: Called, path: str, content: bytes) -> None:
+        assert files.upload((path, content))[0].error is None
+        assert files.bytes(path) == content
+
+    def test_uploaded_text_is_text(self, files: Called) -> None:
+        assert files.upload(("/a.txt", b"one\ntwo\n"))[0].error is None
+        assert files.edit("/a.txt", "two", "2").occurrences == 1
+        assert files.text("/a.txt") == "one\n2\n"
+
+    def test_an_upload_replaces(self, files: Called) -> None:
+        files.wrote("/a.txt", "one\r\n")
+        assert files.upload(("/a.txt", b"two\n"))[0].error is None
+        assert files.bytes("/a.txt") == b"two\n"
+
+    def test_uploads_answer_in_order_and_each_for_itself(self, files: Called) -> None:
+        answers = files.upload(("/b.txt", b"b"), ("/../x", b"x"), ("/a/c.txt", b"c"))
+
+        assert [answer.path for answer in answers] == ["/b.txt", "/../x", "/a/c.txt"]
+        assert [answer.error for answer in answers] == [None, "invalid_path", None]
+        assert files.text("/a/c.txt") == "c"
+
+    def test_downloads_answer_in_order_and_each_for_itself(self, files: Called) -> None:
+        files.wrote("/b.txt", "b")
+        files.wrote("/d/a.txt", "a")
+
+        answers = files.download("/b.txt", "/nowhere", "/d/a.txt", "/d", "~/x")
+
+        assert [answer.path for answer in answers] == ["/b.txt", "/nowhere", "/d/a.txt", "/d", "~/x"]
+        assert [answer.content for answer in answers] == [b"b", None, b"a", None, None]
+        assert [answer.error for answer in answers] == [
+            None, "file_not_found", None, "is_directory", "invalid_path",
+        ]  # fmt: skip
+
+    def test_nothing_may_be_asked_for(self, files: Called) -> None:
+        assert files.upload() == []
+        assert files.download() == []
