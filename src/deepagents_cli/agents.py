@@ -1,0 +1,70 @@
+"""The agent that a run works with: one directory, one model, approval before every change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from deepagents import create_deep_agent
+from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.local_shell import LocalShellBackend
+from deepagents.models import default_model, resolve_model
+from deepagents.models.traits import model_identifier, model_provider
+from deepagents_cli.approval import GATED
+from deepagents_cli.diffs import Read
+from deepagents_cli.exits import CommandError, Exit
+
+_SHELL_SEES: Final = ("USER", "SHELL", "VIRTUAL_ENV", "LC_ALL")
+"""Variables that commands see beside the usual ones; never keys."""
+
+
+def choose_model(name: str | None) -> BaseChatModel:
+    """Make the model that was named, or the default one.
+
+    Raises:
+        UnknownModel: when there is none.
+    """
+    return resolve_model(name) if name else default_model()
+
+
+def model_label(model: BaseChatModel) -> str:
+    """Name a model as `provider:name`, as far as it tells."""
+    return ":".join(filter(None, (model_provider(model), model_identifier(model)))) or type(model).__name__
+
+
+def make_backend(directory: Path, *, shell: bool, model: BaseChatModel) -> FilesystemBackend:
+    """Confine file tools to a directory, and add commands where asked for.
+
+    Raises:
+        CommandError: when commands are asked for with the small model in this process.
+    """
+    if not shell:
+        return FilesystemBackend(root_dir=directory, virtual_mode=True)
+    if model_provider(model) == "local":
+        raise CommandError(
+            "--shell is not offered to the local model: it is too weak to be trusted with commands",
+            Exit.USAGE,
+        )
+    return LocalShellBackend(root_dir=directory, virtual_mode=True, inherit_env=_SHELL_SEES)
+
+
+def make_agent(
+    model: BaseChatModel, backend: FilesystemBackend, checkpointer: BaseCheckpointSaver[Any]
+) -> Any:
+    """Create the agent; its subagents ask for approval as it does."""
+    return create_deep_agent(
+        model, backend=backend, checkpointer=checkpointer, interrupt_on=dict.fromkeys(GATED, True)
+    )
+
+
+def reader(backend: FilesystemBackend) -> Read:
+    """Read files as the agent sees them, for diffs."""
+
+    def read(path: str) -> str | None:
+        (found,) = backend.download_files([path])
+        return None if found.content is None else found.content.decode("utf-8", "replace")
+
+    return read

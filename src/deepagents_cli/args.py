@@ -1,0 +1,118 @@
+"""What was typed becomes values; nothing heavy is imported here, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+_EXITS: Final = """exit codes:
+  0    done
+  1    failed; one sentence on standard error says why
+  2    wrong usage, or no model to use
+  3    done, but calls that needed approval were refused because nobody could be asked
+  130  stopped by Ctrl-C or SIGTERM; `deepagents run --continue` goes on
+
+environment:
+  DEEPAGENTS_MODEL  the model to use when --model is not given
+  DEEPAGENTS_STATE  the directory that keeps the threads
+  DEEPAGENTS_CACHE  the directory that keeps the weights of local models
+  NO_COLOR          any value turns colours off
+"""
+
+
+class _ShowVersion(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
+        from deepagents import __version__
+
+        parser.exit(message=f"deepagents {__version__}\n")
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line; help, version and wrong usage end the program."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command == "run" and not (arguments.task or arguments.resume or arguments.thread):
+        parser.error('a task is needed: deepagents run "TASK" (or --continue to take up the last thread)')
+    return arguments
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Describe every command and option."""
+    parser = argparse.ArgumentParser(
+        prog="deepagents",
+        description="Run an agent that plans, works on files and delegates.",
+        epilog=_EXITS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_ShowVersion)
+    parser.set_defaults(debug=False)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_run(commands)
+    _add_models(commands)
+    _add_first_run(commands)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="let an agent work on a directory",
+        description="Let an agent work on a directory. It reads freely and asks before it changes anything.",
+    )
+    run.add_argument("task", nargs="?", metavar="TASK", help="what to do, in plain words")
+    run.add_argument(
+        "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
+    )
+    _add_model(run)
+    run.add_argument("--yes", action="store_true", help="approve every change without asking")
+    run.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
+    run.add_argument(
+        "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
+    )
+    run.add_argument("--thread", metavar="ID", help="use this thread, whether it exists or not")
+    run.add_argument(
+        "--shell", action="store_true", help="let the agent run commands, which can reach beyond DIR"
+    )
+    _add_debug(run)
+
+
+def _add_models(commands: Any) -> None:
+    models = commands.add_parser("models", help="fetch and list models that run on this machine")
+    verbs = models.add_subparsers(dest="verb", metavar="VERB", required=True)
+    pull = verbs.add_parser(
+        "pull", help="fetch the weights of a model, going on where an earlier pull stopped"
+    )
+    pull.add_argument("name", nargs="?", metavar="NAME", help="a name from `deepagents models list`")
+    listed = verbs.add_parser("list", help="list the known models and which of them are here")
+    path = verbs.add_parser("path", help="print where the weights of a model are")
+    path.add_argument("name", nargs="?", metavar="NAME", help="a name from `deepagents models list`")
+    for each in (pull, listed, path):
+        _add_debug(each)
+
+
+def _add_first_run(commands: Any) -> None:
+    first = commands.add_parser(
+        "first-run",
+        help="watch an agent do a small real job on a throw-away copy of example files",
+        description=(
+            "Watch an agent do a small real job on a throw-away copy of example files, see what changed, and "
+            "whether it got done. Without a model or a key, a small local model is fetched first."
+        ),
+    )
+    _add_model(first)
+    _add_debug(first)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model", metavar="PROVIDER:NAME", help="the model, such as anthropic:NAME or local-server:NAME"
+    )
+
+
+def _add_debug(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--debug", action="store_true", help="show the traceback when something fails")

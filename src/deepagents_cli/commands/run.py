@@ -1,0 +1,100 @@
+"""`deepagents run`: let an agent work on a directory."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiosqlite
+from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from deepagents.events import RunStarted
+from deepagents_cli.agents import choose_model, make_agent, make_backend, model_label, reader
+from deepagents_cli.approval import ApproveAll, AskPerson, RefuseAll
+from deepagents_cli.conversation import converse
+from deepagents_cli.diffs import Read
+from deepagents_cli.exits import Exit
+from deepagents_cli.modes.jsonl import JsonLines
+from deepagents_cli.modes.print import Printer
+from deepagents_cli.session import Session
+from deepagents_cli.settings import Settings, run_settings
+from deepagents_cli.terminal import make_console
+from deepagents_cli.threads import BUSY_SECONDS, Threads
+
+
+def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
+    """Run, or take up, a thread; return the exit code."""
+    settings = run_settings(arguments)
+    chosen = model or choose_model(settings.model)
+    backend = make_backend(settings.directory, shell=settings.shell, model=chosen)
+    threads = Threads(settings.state)
+    thread = threads.choose(settings.directory, settings.thread, latest=settings.resume)
+    threads.note(thread, settings.directory)
+    started = RunStarted(
+        thread,
+        settings.task,
+        model_label(chosen),
+        str(settings.directory),
+        resumed=settings.resume or settings.task is None,
+    )
+    ask = _asker(settings, reader(backend))
+    with _shown(settings) as show, asyncio.Runner() as runner, _saver(runner, threads.path) as saver:
+        session = Session(make_agent(chosen, backend, saver), thread)
+        try:
+            converse(runner, session, started, ask=ask, show=show)
+        except KeyboardInterrupt:
+            _say_how_to_go_on(settings, thread)
+            raise
+    return _verdict(ask.refused)
+
+
+@contextmanager
+def _shown(settings: Settings) -> Generator[JsonLines | Printer]:
+    mode = JsonLines(sys.stdout) if settings.as_json else Printer(make_console(sys.stdout))
+    try:
+        yield mode
+    finally:
+        mode.close()
+
+
+@contextmanager
+def _saver(runner: asyncio.Runner, path: Path) -> Generator[AsyncSqliteSaver]:
+    async def connect() -> AsyncSqliteSaver:
+        connection = await aiosqlite.connect(path, timeout=BUSY_SECONDS)
+        await connection.execute("PRAGMA synchronous=NORMAL")
+        return AsyncSqliteSaver(connection)
+
+    saver = runner.run(connect())
+    try:
+        yield saver
+    finally:
+        runner.run(saver.conn.close())
+
+
+def _asker(settings: Settings, read: Read) -> ApproveAll | AskPerson | RefuseAll:
+    if settings.approve_all:
+        return ApproveAll()
+    asked_on = sys.stderr if settings.as_json else sys.stdout
+    if sys.stdin.isatty() and asked_on.isatty():
+        return AskPerson(make_console(asked_on), read)
+    return RefuseAll()
+
+
+def _verdict(refused: int) -> int:
+    if not refused:
+        return Exit.DONE
+    calls = "1 call was" if refused == 1 else f"{refused} calls were"
+    sys.stderr.write(
+        f"deepagents: {calls} refused: there is no terminal to ask for approval; allow changes with --yes\n"
+    )
+    return Exit.REFUSED
+
+
+def _say_how_to_go_on(settings: Settings, thread: str) -> None:
+    place = "" if settings.directory == Path.cwd() else f" --dir {settings.directory}"
+    sys.stderr.write(f"\ndeepagents: stopped. Go on with: deepagents run --continue{place}\n")

@@ -1,0 +1,68 @@
+"""Drives a session to its end: shows events, asks about calls, starts again with the decisions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol, TypeAlias
+
+from deepagents.events import ApprovalGiven, ApprovalNeeded, Event, RunFailed, RunStarted, RunStopped
+from deepagents_cli.exits import CommandError
+from deepagents_cli.session import Decisions, Session
+
+Show: TypeAlias = Callable[[Event], None]
+
+
+class Ask(Protocol):
+    """Decides about calls that wait."""
+
+    def __call__(self, needed: ApprovalNeeded, told: Callable[[ApprovalGiven], None]) -> Decisions: ...
+
+
+def converse(runner: asyncio.Runner, session: Session, started: RunStarted, *, ask: Ask, show: Show) -> None:
+    """Run until the agent has nothing left to do.
+
+    The person is asked between two turns of the event loop, so that Ctrl-C works at the question too.
+
+    Raises:
+        CommandError: when there is nothing to take up and no task.
+    """
+    try:
+        waiting = runner.run(_begin(session, started, show))
+        while waiting:
+            decisions = {
+                interrupt: made for needed in waiting for interrupt, made in ask(needed, show).items()
+            }
+            waiting = runner.run(_drain(session.answer(decisions), show))
+    except KeyboardInterrupt:
+        show(RunStopped(session.thread))
+        raise
+    except CommandError:
+        raise
+    except Exception as error:
+        show(RunFailed(type(error).__name__, str(error)))
+        raise
+
+
+async def _begin(session: Session, started: RunStarted, show: Show) -> list[ApprovalNeeded]:
+    if started.task is not None:
+        show(started)
+        return await _drain(session.send(started.task), show)
+    if not await session.is_cut():
+        raise CommandError(
+            'Nothing is left to do in this thread; give it a task: deepagents run --continue "TASK"'
+        )
+    show(started)
+    if needed := await session.pending():
+        show(needed)
+        return [needed]
+    return await _drain(session.resume(), show)
+
+
+async def _drain(events: AsyncIterator[Event], show: Show) -> list[ApprovalNeeded]:
+    waiting: list[ApprovalNeeded] = []
+    async for event in events:
+        if isinstance(event, ApprovalNeeded):
+            waiting.append(event)
+        show(event)
+    return waiting

@@ -1,0 +1,72 @@
+"""The example of the first run: a request, the files before it, and what they must be after it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deepagents_cli.diffs import text_diff
+from deepagents_cli.exits import CommandError
+
+_INSTALLED: Final = Path(__file__).with_name("first-run")
+_IN_A_CHECKOUT: Final = Path(__file__).parents[2] / "examples" / "first-run"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A folder with `task.txt`, the files in `before/`, and in `after/` what they must become."""
+
+    home: Path
+
+    @property
+    def task(self) -> str:
+        """What the agent is asked."""
+        return (self.home / "task.txt").read_text("utf-8").strip()
+
+    def lay(self, place: Path) -> None:
+        """Copy the files to start from."""
+        shutil.copytree(self.home / "before", place, dirs_exist_ok=True)
+
+    def diff(self, place: Path) -> list[str]:
+        """Say what became of the files."""
+        return compare(_texts(self.home / "before"), _texts(place))
+
+    def fault(self, place: Path) -> str:
+        """Say what is wrong with the outcome, or nothing: every file must be as it should, and no other there."""
+        wanted, found = _texts(self.home / "after"), _texts(place)
+        for name in sorted(wanted.keys() | found.keys()):
+            if name not in found:
+                return f"{name} is missing"
+            if name not in wanted:
+                return f"{name} was not asked for"
+            if found[name].rstrip() != wanted[name].rstrip():
+                return f"{name} is not as it should be"
+        return ""
+
+
+def find_example() -> Example:
+    """Find the example beside this module or in the checkout.
+
+    Raises:
+        CommandError: when it is in neither place.
+    """
+    for home in (_INSTALLED, _IN_A_CHECKOUT):
+        if (home / "task.txt").is_file():
+            return Example(home)
+    raise CommandError("The files of the first run are not in this installation")
+
+
+def compare(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Return the unified diff between two sets of files."""
+    lines: list[str] = []
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            lines += text_diff(before.get(name), after.get(name), name)
+    return lines
+
+
+def _texts(root: Path) -> dict[str, str]:
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_text("utf-8", "replace") for path in files}

@@ -1,0 +1,1 @@
+"""Ways to show a run: as text for people, as JSON lines for programs."""

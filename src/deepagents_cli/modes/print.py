@@ -1,0 +1,215 @@
+"""Events as text that a person can follow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from deepagents.events import (
+    Event,
+    FinalAnswer,
+    PlanChanged,
+    RunFailed,
+    RunStarted,
+    SubagentFinished,
+    SubagentStarted,
+    Todo,
+    Token,
+    ToolCalled,
+    ToolFinished,
+    Usage,
+)
+from deepagents_cli.modes.words import call_line, result_line, todo_line
+from deepagents_cli.terminal import clean, one_line
+
+_PLANNING: Final = frozenset({"write_todos", "read_todos"})
+_MIN_RESULT: Final = 24
+_TODO_STYLES: Final = {"completed": "green", "in_progress": "bold"}
+
+
+class Printer:
+    """Writes a run to a console as it happens.
+
+    A tool call is one line, and its result follows on that line when nothing came between. The main agent's
+    text is streamed; a subagent's is shown when it is whole, behind the subagent's name.
+    """
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._began = clock()
+        self._open: ToolCalled | None = None
+        self._column = 0
+        self._after_line = True
+        self._spoken: dict[str, str] = {}
+        self._calls: dict[str, ToolCalled] = {}
+        self._plans: dict[str | None, tuple[Todo, ...]] = {}
+        self._used = [0, 0]
+        self._marks = (
+            {"success": "✓", "error": "✗"} if _speaks_unicode(console) else {"success": "ok", "error": "!!"}
+        )
+        self._arrow = "→" if _speaks_unicode(console) else ">"
+        self._shows: Mapping[type[Any], Callable[[Any], None]] = {
+            RunStarted: self._run_started,
+            Token: self._token,
+            ToolCalled: self._tool_called,
+            ToolFinished: self._tool_finished,
+            PlanChanged: self._plan_changed,
+            SubagentStarted: self._subagent_started,
+            SubagentFinished: self._subagent_finished,
+            Usage: self._usage,
+            FinalAnswer: self._final_answer,
+            RunFailed: self._run_failed,
+        }
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        show = self._shows.get(type(event))
+        if show is not None:
+            show(event)
+
+    def close(self) -> None:
+        """End the last line and tell what the run took."""
+        self._break()
+        self._console.out("", highlight=False)
+        sent, written = self._used
+        tokens = f"{sent:,} tokens in, {written:,} out, " if sent or written else ""
+        self._line("", f"{tokens}{self._clock() - self._began:.1f} s", "dim")
+
+    def _run_started(self, event: RunStarted) -> None:
+        parts = [event.model, event.directory, f"thread {event.thread}", "resumed" if event.resumed else None]
+        self._line("", " · ".join(filter(None, parts)), "dim")
+
+    def _token(self, event: Token) -> None:
+        if event.agent is not None:
+            self._spoken[event.agent] = self._spoken.get(event.agent, "") + event.text
+            return
+        if self._open is not None:
+            self._break()
+        text = clean(event.text)
+        if not self._column:
+            text = self._opening(text)
+        if text:
+            self._console.out(text, end="", highlight=False)
+            self._console.file.flush()
+            self._column = 0 if text.endswith("\n") else 1
+
+    def _opening(self, text: str) -> str:
+        text = text.lstrip("\n") if self._after_line else text
+        if text and self._after_line:
+            self._console.out("", highlight=False)
+            self._after_line = False
+        return text
+
+    def _tool_called(self, event: ToolCalled) -> None:
+        self._say_spoken(event.agent)
+        self._calls[event.call_id] = event
+        if event.name in _PLANNING:
+            return
+        self._break()
+        head = self._head(event)
+        self._console.print(head, end="", no_wrap=True, overflow="ellipsis", crop=True)
+        self._console.file.flush()
+        self._open, self._column = event, min(head.cell_len, self._console.width)
+
+    def _tool_finished(self, event: ToolFinished) -> None:
+        call = self._calls.pop(event.call_id, None)
+        if event.name in _PLANNING and event.status == "success":
+            return
+        told = result_line(event.name, event.status, event.text)
+        style = "red" if event.status == "error" else "dim"
+        mark = self._marks[event.status]
+        if call is not None and call is self._open:
+            self._behind_call(mark, told, style)
+            return
+        named = call_line(call.name, call.args) if call is not None else event.name
+        self._break()
+        self._line(f"{_indent(event.agent)}{mark} ", f"{named}  {told}".rstrip(), style)
+
+    def _behind_call(self, mark: str, told: str, style: str) -> None:
+        room = self._console.width - self._column - len(mark) - 3
+        tail = Text(f"  {mark}", style="green" if style == "dim" else style)
+        if told and room >= min(_MIN_RESULT, len(told)):
+            cut = Text(f" {told}", style=style)
+            cut.truncate(room, overflow="ellipsis")
+            self._console.print(tail + cut, soft_wrap=True)
+            self._open, self._column = None, 0
+            return
+        self._console.print(tail, soft_wrap=True)
+        agent = self._open.agent if self._open else None
+        self._open, self._column = None, 0
+        if told:
+            self._line(f"{_indent(agent)}    ", told, style)
+
+    def _plan_changed(self, event: PlanChanged) -> None:
+        if self._plans.get(event.agent) == event.todos:
+            return
+        self._plans[event.agent] = event.todos
+        self._break()
+        indent = _indent(event.agent)
+        self._line(indent, "Plan", "bold")
+        for todo in event.todos:
+            self._line(f"{indent}  ", todo_line(todo), _TODO_STYLES.get(todo.status, ""))
+
+    def _subagent_started(self, event: SubagentStarted) -> None:
+        self._say_spoken(event.agent)
+        self._break()
+        self._line(
+            f"{_indent(event.agent)}{self._arrow} ", f"{event.name}: {one_line(event.task)}", "magenta"
+        )
+
+    def _subagent_finished(self, event: SubagentFinished) -> None:
+        self._break()
+        self._spoken.pop(event.name, None)
+        told = one_line(event.text)
+        style = "red" if event.status == "error" else "magenta"
+        self._line(f"{_indent(event.agent)}{self._marks[event.status]} ", f"{event.name}: {told}", style)
+
+    def _usage(self, event: Usage) -> None:
+        self._used[0] += event.input_tokens
+        self._used[1] += event.output_tokens
+
+    def _final_answer(self, event: FinalAnswer) -> None:
+        self._break()
+
+    def _run_failed(self, event: RunFailed) -> None:
+        self._break()
+
+    def _say_spoken(self, agent: str | None) -> None:
+        text = self._spoken.pop(agent, "").strip() if agent is not None else ""
+        if text:
+            self._break()
+            self._line(_indent(agent), one_line(text), "italic")
+
+    def _head(self, event: ToolCalled) -> Text:
+        name, _, rest = call_line(event.name, event.args).partition(" ")
+        text = Text(f"{_indent(event.agent)}{self._arrow} ", style="dim")
+        text.append(name, style="cyan not dim")
+        text.append(f" {rest}" if rest else "", style="not dim")
+        text.truncate(max(self._console.width - 4, 20), overflow="ellipsis")
+        return text
+
+    def _line(self, indent: str, text: str, style: str) -> None:
+        self._console.print(
+            Text(indent, style="dim") + Text(clean(text), style=style),
+            no_wrap=True,
+            overflow="ellipsis",
+            crop=True,
+        )
+
+    def _break(self) -> None:
+        if self._column:
+            self._console.out("", highlight=False)
+        self._open, self._column, self._after_line = None, 0, True
+
+
+def _indent(agent: str | None) -> str:
+    return f"  {one_line(agent)} | " if agent is not None else ""
+
+
+def _speaks_unicode(console: Console) -> bool:
+    return (console.encoding or "").lower().replace("-", "").startswith("utf")

@@ -1,0 +1,54 @@
+"""What to say of a tool call and of its result in one line; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from deepagents.events import Todo
+from deepagents_cli.terminal import clean, one_line
+
+_TELLING: Final = {
+    "ls": ("path",),
+    "read_file": ("file_path",),
+    "write_file": ("file_path",),
+    "edit_file": ("file_path",),
+    "delete": ("file_path",),
+    "glob": ("pattern", "path"),
+    "grep": ("pattern", "path", "glob"),
+    "execute": ("command",),
+}
+_COUNTED: Final = {"ls": "entry", "glob": "path", "grep": "line", "read_file": "line"}
+_QUIET: Final = frozenset({"write_file", "edit_file", "delete"})
+_MARKS: Final = {"completed": "[x]", "in_progress": "[>]"}
+
+
+def call_line(name: str, args: Mapping[str, Any]) -> str:
+    """Name a tool and the argument that tells most."""
+    told = [one_line(str(args[key])) for key in _TELLING.get(name, tuple(args)[:1]) if args.get(key)]
+    return " ".join([name, *told])
+
+
+def result_line(name: str, status: str, text: str) -> str:
+    """Shorten a result to what fits behind its call; an empty string where the mark says it all."""
+    if status == "error":
+        return one_line(text)
+    if name in _QUIET:
+        return ""
+    lines = [line for line in clean(text).splitlines() if line.strip()]
+    if name in _COUNTED and len(lines) != 1:
+        return _count(len(lines), _COUNTED[name])
+    if not lines:
+        return ""
+    more = f" (+{_count(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
+    return f"{one_line(lines[0])}{more}"
+
+
+def todo_line(todo: Todo) -> str:
+    """One step of a plan as an entry of a checklist."""
+    return f"{_MARKS.get(todo.status, '[ ]')} {one_line(todo.content)}"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"

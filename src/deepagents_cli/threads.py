@@ -1,0 +1,79 @@
+"""Which threads there are and which directory each belongs to, beside the checkpoints in one SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from deepagents_cli.exits import CommandError
+
+FILE = "threads.sqlite"
+BUSY_SECONDS = 30.0
+
+_TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
+    thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL
+)"""
+
+
+class Threads:
+    """The register of threads."""
+
+    def __init__(self, state: Path) -> None:
+        try:
+            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise CommandError(
+                f"Threads cannot be kept in {str(state)!r} ({error.strerror}); "
+                "name another directory in DEEPAGENTS_STATE"
+            ) from error
+        self.path = state / FILE
+        with self._open() as database:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute(_TABLE)
+
+    def choose(self, directory: Path, wanted: str | None, *, latest: bool) -> str:
+        """Name the thread to work in: the one wanted, the directory's latest, or a new one.
+
+        Raises:
+            CommandError: when the wanted thread belongs to another directory, or there is no latest.
+        """
+        if wanted is not None:
+            return self._claimed(directory, wanted)
+        return self._latest(directory) if latest else f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid4().hex[:6]}"
+
+    def note(self, thread: str, directory: Path) -> None:
+        """Remember that a thread of this directory is in use now."""
+        with self._open() as database:
+            database.execute(
+                "INSERT INTO deepagents_threads VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET used = excluded.used",
+                (thread, str(directory), time.time()),
+            )
+
+    def _latest(self, directory: Path) -> str:
+        with self._open() as database:
+            found = database.execute(
+                "SELECT thread_id FROM deepagents_threads WHERE directory = ? ORDER BY used DESC LIMIT 1",
+                (str(directory),),
+            ).fetchone()
+        if found is None:
+            raise CommandError(f"There is nothing to continue: no thread belongs to {str(directory)!r} yet")
+        return found[0]
+
+    def _claimed(self, directory: Path, thread: str) -> str:
+        with self._open() as database:
+            found = database.execute(
+                "SELECT directory FROM deepagents_threads WHERE thread_id = ?", (thread,)
+            ).fetchone()
+        if found is not None and found[0] != str(directory):
+            raise CommandError(f"Thread {thread!r} belongs to {found[0]!r}; give it with --dir")
+        return thread
+
+    @contextmanager
+    def _open(self) -> Generator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as database, database:
+            yield database
