@@ -30,9 +30,17 @@ class Files:
     def open(self, path: str) -> int:
         """Open a file by its path from the start, following no link."""
         above, _, name = path.rpartition("/")
-        if above != self._at:
-            self._go(above)
-        return (self._way[-1][1] if self._way else self._base).open(name)
+        return self._directory(above).open(name)
+
+    def stat(self, path: str) -> os.stat_result:
+        """Describe a file, or a link itself."""
+        above, _, name = path.rpartition("/")
+        return self._directory(above).stat(name)
+
+    def _directory(self, path: str) -> Directory:
+        if path != self._at:
+            self._go(path)
+        return self._way[-1][1] if self._way else self._base
 
     def _go(self, path: str) -> None:
         names = path.split("/") if path else []

@@ -1,0 +1,225 @@
+"""Files on disk, below one root directory."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from deepagents.backends._search import Search
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.filesystem import finding, reading
+from deepagents.backends.filesystem.targets import HostNames, Names, VirtualNames
+from deepagents.backends.filesystem.writing import Writer
+from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT, BackendProtocol
+from deepagents.backends.results import (
+    DeleteResult,
+    EditResult,
+    FileDownloadResponse,
+    FileOperationError,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.errors import BackendError, ErrorCode
+
+DEFAULT_GLOB_TIMEOUT = 5.0
+"""Seconds that a walk may take before it hands over what it has."""
+
+Result = TypeVar("Result")
+Answer = TypeVar("Answer", covariant=True)
+
+
+class _Failed(Protocol[Answer]):
+    def __call__(self, *, error: str, code: ErrorCode) -> Answer: ...
+
+
+class FilesystemBackend(BackendProtocol):
+    """Files on disk.
+
+    With `virtual_mode` (the default) every path starts at `/`, which is `root_dir`, and no `..`, link or race
+    leads out of it. Without, paths are those of this machine and nothing is confined. Writes replace a file
+    whole, or not at all, and keep its mode and line ends. Files of more than `max_file_size_mb` are neither
+    edited, nor searched, nor handed over as base64; text of any size is read by pages.
+    """
+
+    def __init__(
+        self,
+        root_dir: str | Path | None = None,
+        virtual_mode: bool | None = True,
+        max_file_size_mb: float = 10,
+    ) -> None:
+        if virtual_mode is None:
+            warnings.warn(
+                "virtual_mode=None is deprecated: say True or False.", DeprecationWarning, stacklevel=2
+            )
+            virtual_mode = True
+        self.cwd = Path(root_dir or ".").expanduser().resolve()
+        self.virtual_mode = virtual_mode
+        self.max_file_size_bytes = int(max_file_size_mb * 1024 * 1024)
+        self._names: Names = VirtualNames(self.cwd) if virtual_mode else HostNames(self.cwd)
+        self._writer = Writer(self.max_file_size_bytes)
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Say what this backend can do."""
+        root = "/" if self.virtual_mode else self.cwd.as_posix()
+        return Capabilities(delete=True, versions=True, artifacts_root=root)
+
+    def real_path(self, path: str) -> str:
+        """Name the place to which a path leads once every link on the way is resolved.
+
+        Raises:
+            BackendError: when there is no such place, or none inside the root.
+        """
+        target = self._names.find(path)
+        return self._names.shown(target.real_parts())
+
+    def ls(self, path: str) -> LsResult:
+        """List one directory."""
+        return _answer(lambda: reading.ls(self._names.find(path)), LsResult)
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        """Read `limit` lines from line `offset` (counted from 0); what is not text comes whole, as base64."""
+        return _answer(
+            lambda: reading.read(self._names.find(file_path), offset, limit, self.max_file_size_bytes),
+            ReadResult,
+        )
+
+    def write(self, file_path: str, content: str, *, expected_version: str | None = None) -> WriteResult:
+        """Create a file or replace it whole, unless it changed since `expected_version`."""
+
+        def write() -> WriteResult:
+            target = self._names.find(file_path)
+            version = self._writer.write(target, content, expected_version)
+            return WriteResult(path=target.shown, version=version)
+
+        return _answer(write, WriteResult)
+
+    def edit(
+        self,
+        file_path: str,
+        old_string: str,
+        new_string: str,
+        replace_all: bool = False,
+        *,
+        expected_version: str | None = None,
+    ) -> EditResult:
+        """Replace exact text, unless the file changed since `expected_version`."""
+
+        def edit() -> EditResult:
+            target = self._names.find(file_path)
+            count, version = self._writer.edit(target, old_string, new_string, replace_all, expected_version)
+            return EditResult(path=target.shown, occurrences=count, version=version)
+
+        return _answer(edit, EditResult)
+
+    def delete(self, file_path: str) -> DeleteResult:
+        """Remove a file, or a directory with all that is in it; of a link, the link alone."""
+
+        def delete() -> DeleteResult:
+            target = self._names.find(file_path)
+            self._writer.delete(target, self._names.guards)
+            return DeleteResult(path=target.shown)
+
+        return _answer(delete, DeleteResult)
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        """Find the files whose path matches `pattern`, by path; up to 1,000 come with size and time."""
+        return _answer(
+            lambda: finding.glob(self._names.start(path), pattern, DEFAULT_GLOB_TIMEOUT), GlobResult
+        )
+
+    def grep(
+        self,
+        pattern: str,
+        path: str | None = None,
+        glob: str | None = None,
+        *,
+        max_count: int | None = None,
+        context_lines: int = 0,
+        regex: bool = False,
+    ) -> GrepResult:
+        """Find the lines that hold `pattern`, by path and line.
+
+        Raises:
+            ValueError: when `context_lines` is negative.
+        """
+        if context_lines < 0:
+            raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
+
+        def grep() -> GrepResult:
+            wanted = Search(
+                finding.query(pattern, regex, context_lines),
+                None if glob is None else finding.compiled_glob(glob),
+                max_count,
+                self.max_file_size_bytes,
+                DEFAULT_GREP_TIMEOUT,
+            )
+            return finding.grep(self._names.start(path), wanted)
+
+        return _answer(grep, GrepResult)
+
+    async def agrep(
+        self,
+        pattern: str,
+        path: str | None = None,
+        glob: str | None = None,
+        *,
+        max_count: int | None = None,
+        **options: Any,
+    ) -> GrepResult:
+        """Find the lines that hold `pattern`, by path and line; takes what `grep` takes."""
+        search = asyncio.to_thread(self.grep, pattern, path, glob, max_count=max_count, **options)
+        try:
+            return await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
+        except TimeoutError:
+            return GrepResult(
+                error=f"Search for {pattern!r} timed out. Narrow it by path or glob.", code="timeout"
+            )
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Write many files as bytes; the answers keep the order."""
+        return [self._upload(path, content) for path, content in files]
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        """Read many files as bytes; the answers keep the order."""
+        return [self._download(path) for path in paths]
+
+    def _upload(self, path: str, content: bytes) -> FileUploadResponse:
+        try:
+            self._writer.write_bytes(self._names.find(path), content)
+        except BackendError as error:
+            return FileUploadResponse(path, _transfer_error(error))
+        return FileUploadResponse(path)
+
+    def _download(self, path: str) -> FileDownloadResponse:
+        try:
+            return FileDownloadResponse(path, reading.download(self._names.find(path)))
+        except BackendError as error:
+            return FileDownloadResponse(path, error=_transfer_error(error))
+
+    def _resolve_path(self, key: str) -> Path:
+        target = self._names.find(key)
+        return target.tree.root.joinpath(*target.real_parts())
+
+
+def _answer(work: Callable[[], Result], failed: _Failed[Result]) -> Result:
+    try:
+        return work()
+    except BackendError as error:
+        return failed(error=error.text, code=error.code)
+
+
+def _transfer_error(error: BackendError) -> FileOperationError | str:
+    match error.code:
+        case "file_not_found" | "permission_denied" | "is_directory" | "invalid_path":
+            return error.code
+        case "not_a_directory":
+            return "invalid_path"
+        case _:
+            return error.text

@@ -1,0 +1,137 @@
+"""Find files by name and lines by text."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+
+from deepagents._globs import Glob, InvalidGlobPatternError, compile_glob
+from deepagents.backends._directory import Directory
+from deepagents.backends._search import (
+    Deadline,
+    Files,
+    Found,
+    Hit,
+    Query,
+    Search,
+    Unread,
+    find_ripgrep,
+    search,
+    search_file,
+    walk,
+)
+from deepagents.backends.filesystem.faults import told
+from deepagents.backends.filesystem.reading import moment
+from deepagents.backends.filesystem.targets import Target
+from deepagents.backends.results import ContextLine, FileInfo, GlobResult, GrepMatch, GrepResult
+from deepagents.errors import BackendError
+
+_PROBLEMS_SHOWN = 10
+_MOST_DESCRIBED = 1000
+
+
+def glob(target: Target, pattern: str, seconds: float) -> GlobResult:
+    """Find the files below a directory whose path matches."""
+    compiled = compiled_glob(pattern)
+    try:
+        with told(f"'{target.shown}'", "searching"), target.tree.directory(target.parts) as (directory, _):
+            walked = walk(directory, Deadline.within(seconds), compiled, target.is_regular_file)
+            matches = _described(directory, walked.files, target)
+    except BackendError as error:
+        if error.code in ("file_not_found", "not_a_directory"):
+            return GlobResult(matches=[])
+        raise
+    found = GlobResult(matches=matches)
+    if walked.timed_out:
+        found.truncated, found.truncation_reason = True, "budget"
+    elif walked.unread:
+        found.truncated, found.truncation_reason = True, "unreadable"
+    return found
+
+
+def grep(target: Target, wanted: Search) -> GrepResult:
+    """Find lines in one file or in all files below a directory."""
+    try:
+        with told(f"'{target.shown}'", "searching"):
+            found, below = _search(target, wanted)
+    except BackendError as error:
+        if error.code in ("file_not_found", "not_a_directory"):
+            return GrepResult(matches=[])
+        raise
+    matches = [_match(hit, target.below(hit.path) if below else target.shown, wanted) for hit in found.hits]
+    said = _problems(found.unread, target, below)
+    return GrepResult(
+        error=said, matches=matches, truncated=found.truncated, code="io_error" if said else None
+    )
+
+
+def compiled_glob(pattern: str) -> Glob:
+    """Compile a pattern, or say what is wrong with it.
+
+    Raises:
+        BackendError: `invalid_pattern`.
+    """
+    try:
+        return compile_glob(pattern)
+    except InvalidGlobPatternError as error:
+        raise BackendError("invalid_pattern", str(error)) from error
+
+
+def query(pattern: str, regex: bool, context_lines: int) -> Query:
+    """Make a query, or say what is wrong with the expression.
+
+    Raises:
+        BackendError: `invalid_pattern`.
+    """
+    try:
+        return Query.of(pattern, regex=regex, context=context_lines)
+    except re.error as error:
+        raise BackendError("invalid_pattern", f"Invalid regular expression {pattern!r}: {error}") from error
+
+
+def _described(directory: Directory, paths: Sequence[str], target: Target) -> list[FileInfo]:
+    """Describe found files; a long list goes without sizes and times, which cost a look at each file."""
+    if len(paths) > _MOST_DESCRIBED:
+        return [FileInfo(path=target.below(path), is_dir=False) for path in paths]
+    with Files(directory) as files:
+        return [_describe(files, path, target) for path in paths]
+
+
+def _describe(files: Files, path: str, target: Target) -> FileInfo:
+    info = FileInfo(path=target.below(path), is_dir=False)
+    with suppress(OSError):
+        about = files.stat(path)
+        about = target.stat(path) if stat.S_ISLNK(about.st_mode) else about
+        info["size"], info["modified_at"] = about.st_size, moment(about)
+    return info
+
+
+def _search(target: Target, wanted: Search) -> tuple[Found, bool]:
+    with target.tree.place(target.parts) as place:
+        if place.name and stat.S_ISREG(place.stat().st_mode):
+            return search_file(place.above, place.name, wanted), False
+    with target.tree.directory(target.parts) as (directory, real):
+        return search(directory, wanted, find_ripgrep(), real), True
+
+
+def _match(hit: Hit, path: str, wanted: Search) -> GrepMatch:
+    match = GrepMatch(path=path, line=hit.line.number, text=hit.line.text)
+    if wanted.query.context:
+        match["context_before"] = [ContextLine(line=number, text=text) for number, text in hit.line.before]
+        match["context_after"] = [ContextLine(line=number, text=text) for number, text in hit.line.after]
+    return match
+
+
+def _problems(unread: Sequence[Unread], target: Target, below: bool) -> str | None:
+    if not unread:
+        return None
+    shown = [
+        f"- {target.below(each.path) if below else target.shown}: {each.reason}"
+        for each in unread[:_PROBLEMS_SHOWN]
+    ]
+    more = len(unread) - len(shown)
+    return "\n".join(
+        ["Some files could not be fully searched:", *shown, *([f"- and {more} more"] if more else [])]
+    )

@@ -1,0 +1,127 @@
+"""Read a page of an open text file without reading what comes after it."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Iterator
+
+from deepagents._text import Window, format_size, window
+from deepagents.backends.kinds import BINARY_HEAD
+from deepagents.errors import BackendError
+
+_READ_WHOLE = 1 << 20
+_BLOCK = 1 << 18
+
+
+def read_all(fd: int) -> bytes:
+    """Read a file from where it stands to its end."""
+    parts: list[bytes] = []
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def is_binary(head: bytes) -> bool:
+    """Judge by the first bytes of a file; a character may be cut off at their end."""
+    if b"\0" in head[:BINARY_HEAD]:
+        return True
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head[:BINARY_HEAD], final=len(head) < BINARY_HEAD)
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def read_head(fd: int) -> bytes:
+    """Read the first bytes of a file and go back to its start."""
+    head = os.read(fd, BINARY_HEAD)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return head
+
+
+def read_page(fd: int, offset: int, limit: int, most: int) -> Window:
+    """Read `limit` lines from line `offset`, at most `most` bytes of them.
+
+    Raises:
+        BackendError: `invalid_argument` past the end of the file, `too_large` for a page that is.
+    """
+    if os.fstat(fd).st_size <= _READ_WHOLE:
+        return window(_decoded(read_all(fd)), offset, limit)
+    if limit <= 0:
+        return Window("", no_lines_requested=True)
+    return _Pager(fd, most).page(max(offset, 0), limit)
+
+
+class _Pager:
+    def __init__(self, fd: int, most: int) -> None:
+        self._blocks = _blocks(fd)
+        self._most = most
+
+    def page(self, offset: int, limit: int) -> Window:
+        first = self._skip(offset)
+        parts: list[bytes] = []
+        taken = size = 0
+        block = first
+        while block is not None:
+            cut = _after_lines(block, limit - taken)
+            parts.append(block[:cut])
+            taken += parts[-1].count(b"\n")
+            size += cut
+            if size > self._most:
+                raise self._too_large(offset, limit)
+            if taken == limit:
+                more = cut < len(block) or next(self._blocks, None) is not None
+                return _window(b"".join(parts), offset, limit, more)
+            block = next(self._blocks, None)
+        return _window(b"".join(parts), offset, taken, more=False)
+
+    def _skip(self, offset: int) -> bytes:
+        """Go to the start of a line and return what was read beyond it."""
+        passed, last = 0, b""
+        for block in self._blocks:
+            lines = block.count(b"\n")
+            if passed + lines >= offset:
+                rest = block[_after_lines(block, offset - passed) :] or next(self._blocks, b"")
+                if rest:
+                    return rest
+            passed, last = passed + lines, block
+        total = passed + (not last.endswith(b"\n"))
+        raise BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")
+
+    def _too_large(self, offset: int, limit: int) -> BackendError:
+        return BackendError(
+            "too_large",
+            f"Lines {offset + 1} to {offset + limit} hold more than {format_size(self._most)}. "
+            "Ask for fewer lines, or find text with grep.",
+        )
+
+
+def _window(data: bytes, offset: int, lines: int, more: bool) -> Window:
+    end = offset + lines + (not more and not data.endswith(b"\n"))
+    return Window(_decoded(data), offset + 1, end, None if more else end, end if more else None)
+
+
+def _blocks(fd: int) -> Iterator[bytes]:
+    """Read on, with every line ended by `\\n`."""
+    held = b""
+    while raw := os.read(fd, _BLOCK):
+        data = held + raw
+        held = b"\r" if data.endswith(b"\r") else b""
+        data = data[: len(data) - len(held)]
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if data:
+            yield data
+    if held:
+        yield b"\n"
+
+
+def _after_lines(block: bytes, lines: int) -> int:
+    """Find where the next line starts after so many, or the end of the block."""
+    rest = block.split(b"\n", lines)
+    return len(block) if len(rest) <= lines else len(block) - len(rest[-1])
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
