@@ -1,0 +1,70 @@
+"""The lock files hold what pyproject.toml asks for, by hash, and name no place to get it from."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.architecture.source import ROOT
+
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+GROUPS: dict[str, list[Any]] = PROJECT["dependency-groups"]
+CORE: list[str] = PROJECT["project"]["dependencies"]
+
+NEEDED = {
+    "run.lock": [*CORE, *EXTRAS["cli"], *EXTRAS["local"], *GROUPS["build"]],
+    "dev.lock": [*CORE, *(each for group in [*EXTRAS.values(), *GROUPS.values()] for each in group)],
+}
+PINNED = re.compile(r"^([a-z0-9._-]+)==([^ ;\\]+)((?:.*\\\n)+)", re.MULTILINE)
+
+
+def locked(text: str) -> dict[str, str]:
+    """Read a lock file: name to version, of what is pinned and hashed."""
+    return {found[1]: found[2] for found in PINNED.finditer(text)}
+
+
+def missing(wanted: Iterable[Any], found: Mapping[str, str]) -> list[str]:
+    """Name the requirements that no locked version satisfies."""
+    requirements = [Requirement(each) for each in wanted if isinstance(each, str)]
+    return [
+        str(each)
+        for each in requirements
+        if each.name != "deepagents" and not _holds(each, found.get(each.name.lower()))
+    ]
+
+
+def _holds(requirement: Requirement, version: str | None) -> bool:
+    return version is not None and requirement.specifier.contains(version)
+
+
+@pytest.mark.parametrize("lock", NEEDED)
+def test_a_lock_holds_what_the_project_asks_for(lock: str) -> None:
+    assert missing(NEEDED[lock], locked((ROOT / "requirements" / lock).read_text())) == []
+
+
+def test_both_locks_hold_the_same_versions() -> None:
+    run, dev = (locked((ROOT / "requirements" / name).read_text()) for name in ("run.lock", "dev.lock"))
+
+    assert {name: version for name, version in run.items() if dev[name] != version} == {}
+
+
+@pytest.mark.parametrize("lock", NEEDED)
+def test_a_lock_is_hashed_throughout_and_names_no_host(lock: str) -> None:
+    text = (ROOT / "requirements" / lock).read_text()
+
+    assert len(locked(text)) == len(re.findall(r"^[a-z]", text, re.MULTILINE))
+    assert set(re.findall(r"--[a-z-]+", text)) == {"--hash"}
+    assert "//" not in text
+
+
+def test_what_a_lock_lacks_is_noticed() -> None:
+    found = locked("one==1.2 \\\n    --hash=sha256:aa\ntwo==2.0\n")
+
+    assert found == {"one": "1.2"}
+    assert missing(["one>=1", "one>=2", "two"], found) == ["one>=2", "two"]
