@@ -44,12 +44,18 @@ def test_nothing_runs_before_a_person_decides(colour: Colour) -> None:
     ("decision", "status", "said"),
     [
         ({"type": "approve"}, "success", "sent to Ada"),
-        ({"type": "edit", "edited_action": {"name": "send", "args": {"to": "Bob"}}}, "success", "sent to Bob"),
+        (
+            {"type": "edit", "edited_action": {"name": "send", "args": {"to": "Bob"}}},
+            "success",
+            "sent to Bob",
+        ),
         ({"type": "reject", "message": "not today"}, "error", "not today"),
         ({"type": "respond", "message": "already sent"}, "success", "already sent"),
     ],
 )
-def test_each_decision_has_its_effect(colour: Colour, decision: dict[str, Any], status: str, said: str) -> None:
+def test_each_decision_has_its_effect(
+    colour: Colour, decision: dict[str, Any], status: str, said: str
+) -> None:
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         agent = agent_with(model)
         colour.invoke(agent, {"messages": "Write to Ada"}, THREAD)
@@ -113,7 +119,11 @@ def test_a_subagents_own_rules_replace_the_inherited_ones() -> None:
 
 def test_parallel_subagents_each_ask_and_are_answered_by_id(colour: Colour) -> None:
     def helper(name: str) -> Any:
-        return {"name": name, "description": name, "model": ScriptedModel(call("send", to=name), f"{name} is done")}
+        return {
+            "name": name,
+            "description": name,
+            "model": ScriptedModel(call("send", to=name), f"{name} is done"),
+        }
 
     both = calls(*(("task", {"description": "Send", "subagent_type": name}) for name in ("left", "right")))
     with ScriptedModel(both, "Done.") as model:

@@ -96,7 +96,11 @@ def test_removing_all_messages_starts_afresh() -> None:
     assert [message.text for message in agent.get_state(THREAD).values["messages"]] == ["fresh"]
 
     agent.invoke({"messages": "two"}, THREAD)
-    assert [message.text for message in agent.get_state(THREAD).values["messages"]] == ["fresh", "two", "Again."]
+    assert [message.text for message in agent.get_state(THREAD).values["messages"]] == [
+        "fresh",
+        "two",
+        "Again.",
+    ]
 
 
 def test_checkpoints_hold_what_is_new_and_not_everything() -> None:

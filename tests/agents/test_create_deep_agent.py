@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, TodoListMiddleware
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel
@@ -64,7 +64,13 @@ def test_prompt_order_is_caller_base_then_features() -> None:
         create_deep_agent(model, system_prompt="You are Ada.").invoke({"messages": "Hi"})
 
     said = model.asked[0].system
-    parts = ["You are Ada.", "You are a deep agent", "write_todos", "You have a filesystem", "subagent with task"]
+    parts = [
+        "You are Ada.",
+        "You are a deep agent",
+        "write_todos",
+        "You have a filesystem",
+        "subagent with task",
+    ]
     places = [said.index(part) for part in parts]
     assert places == sorted(places)
 
@@ -101,8 +107,6 @@ def test_structured_answers(colour: Colour) -> None:
 
 
 def test_middleware_of_a_slots_name_takes_its_place() -> None:
-    from langchain.agents.middleware import TodoListMiddleware
-
     with ScriptedModel("Hello.") as model:
         create_deep_agent(model, middleware=[TodoListMiddleware()]).invoke({"messages": "Hi"})
 

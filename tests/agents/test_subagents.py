@@ -55,7 +55,9 @@ def test_a_declared_subagent_has_its_own_model_prompt_and_tools(colour: Colour) 
         """Tell the weather."""
         return "rain"
 
-    child = worker("meteo", call("weather", city="Oslo"), "Rain.", system_prompt="You watch clouds.", tools=[weather])
+    child = worker(
+        "meteo", call("weather", city="Oslo"), "Rain.", system_prompt="You watch clouds.", tools=[weather]
+    )
     with ScriptedModel(delegate("meteo"), "Take a coat.") as model:
         result = colour.invoke(create_deep_agent(model, subagents=[child]), {"messages": "Oslo?"})
 
@@ -89,7 +91,7 @@ def test_a_compiled_subagent_is_used_as_it_is(colour: Colour) -> None:
 
 
 def test_a_compiled_subagent_may_answer_with_plain_dicts() -> None:
-    plain = RunnableLambda(lambda state: {"messages": [{"role": "assistant", "content": "plain"}]})  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+    plain = RunnableLambda(lambda state: {"messages": [{"role": "assistant", "content": "plain"}]})
     compiled = CompiledSubAgent(name="plain", description="is plain", runnable=plain)
     with ScriptedModel(delegate("plain"), "Done.") as model:
         result = create_deep_agent(model, subagents=[compiled]).invoke({"messages": "Go"})
@@ -171,7 +173,9 @@ def test_a_file_that_a_subagent_deleted_stays_deleted(colour: Colour) -> None:
     bystander = worker("bystander", "ok")
     with ScriptedModel(together("remover", "bystander"), "Done.") as model:
         agent = create_deep_agent(model, subagents=[remover, bystander])
-        result = colour.invoke(agent, {"messages": "Go", "files": {"/old.txt": text("x"), "/new.txt": text("y")}})
+        result = colour.invoke(
+            agent, {"messages": "Go", "files": {"/old.txt": text("x"), "/new.txt": text("y")}}
+        )
 
     assert sorted(result["files"]) == ["/new.txt"]
 
@@ -182,7 +186,12 @@ def test_values_with_reducers_are_not_counted_twice() -> None:
         spent: Annotated[int, operator.add]
 
     def work(state: Any) -> dict[str, Any]:
-        return {**state, "notes": [*state["notes"], "n"], "spent": state["spent"] + 2, "messages": [AIMessage("ok")]}
+        return {
+            **state,
+            "notes": [*state["notes"], "n"],
+            "spent": state["spent"] + 2,
+            "messages": [AIMessage("ok")],
+        }
 
     compiled = CompiledSubAgent(name="clerk", description="notes", runnable=RunnableLambda(work))
     with ScriptedModel(together("clerk", "clerk"), "Done.") as model:
@@ -237,7 +246,11 @@ def test_a_structured_response_comes_back_as_json(colour: Colour) -> None:
 
 @pytest.mark.parametrize(
     ("structured", "expected"),
-    [({"a": 1}, '{"a": 1}'), (Place("Oslo"), '{"city": "Oslo"}'), ({"d": date(2026, 1, 2)}, '{"d": "2026-01-02"}')],
+    [
+        ({"a": 1}, '{"a": 1}'),
+        (Place("Oslo"), '{"city": "Oslo"}'),
+        ({"d": date(2026, 1, 2)}, '{"d": "2026-01-02"}'),
+    ],
 )
 def test_any_structured_value_becomes_json(structured: Any, expected: str) -> None:
     def work(state: Any) -> dict[str, Any]:
@@ -298,7 +311,9 @@ def test_an_unknown_key_is_reported_with_what_was_meant() -> None:
         create_deep_agent(ScriptedModel(), subagents=[worker("a", systemprompt="x")])
 
 
-@pytest.mark.parametrize("later", [{"mode": "fork"}, {"skills": ["/s"]}, {"permissions": [1]}, {"graph_id": "g"}])
+@pytest.mark.parametrize(
+    "later", [{"mode": "fork"}, {"skills": ["/s"]}, {"permissions": [1]}, {"graph_id": "g"}]
+)
 def test_a_key_whose_feature_is_not_there_says_so(later: dict[str, Any]) -> None:
     with pytest.raises(NotImplementedError, match=next(iter(later))):
         create_deep_agent(ScriptedModel(), subagents=[worker("a", **later)])

@@ -70,7 +70,9 @@ def test_a_callers_retry_sees_the_failure_first(colour: Colour) -> None:
 
     retry: Any = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False, on_failure="error")
     with ScriptedModel(call("flaky"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[flaky], middleware=[retry]), {"messages": "Go"})
+        result = colour.invoke(
+            create_deep_agent(model, tools=[flaky], middleware=[retry]), {"messages": "Go"}
+        )
 
     assert result["messages"][-2].text == "worked"
 
@@ -109,7 +111,9 @@ def test_an_interrupt_passes_through(colour: Colour) -> None:
         """Ask a person."""
         return str(interrupt(question))
 
-    agent = create_deep_agent(ScriptedModel(call("ask", question="Why?")), tools=[ask], checkpointer=InMemorySaver())
+    agent = create_deep_agent(
+        ScriptedModel(call("ask", question="Why?")), tools=[ask], checkpointer=InMemorySaver()
+    )
     result = colour.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
 
     assert result["__interrupt__"][0].value == "Why?"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from deepagents._flow import Call, Flow
 from deepagents.backends._legacy import resolve
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
+from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, accepts, capped
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
@@ -23,6 +23,15 @@ from deepagents.backends.results import (
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to search: most matches in all, whether the pattern is an expression, and lines around a match."""
+
+    max_count: int | None = None
+    regex: bool = False
+    context_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +79,31 @@ class Files:
         found = yield from self._ask("glob", pattern, path)
         return _answered(found, or_else=found.matches)
 
-    def grep(self, pattern: str, path: str | None, glob: str | None, **options: Any) -> Flow[GrepResult]:
+    def grep(
+        self, pattern: str, path: str | None, glob: str | None, wanted: SearchOptions
+    ) -> Flow[GrepResult]:
         """Find lines that hold a pattern; matches may stand beside an error."""
-        found = yield from self._ask("grep", pattern, path, glob, **options)
+        options = self._search_options(wanted)
+        found = capped((yield from self._ask("grep", pattern, path, glob, **options)), wanted.max_count)
         return _answered(found, or_else=found.matches)
 
-    def execute(self, command: str, **options: Any) -> Flow[ExecuteResponse]:
-        """Run a shell command."""
-        return (yield from self._ask("execute", command, **options))
+    def execute(self, command: str, timeout: int | None) -> Flow[ExecuteResponse]:
+        """Run a shell command; `timeout` is in seconds."""
+        if timeout is None:
+            return (yield from self._ask("execute", command))
+        if not accepts(type(self.backend), "execute", "timeout"):
+            raise ToolFailure(
+                "not_supported", "This backend does not support per-command timeout; leave it out."
+            )
+        return (yield from self._ask("execute", command, timeout=timeout))
+
+    def _search_options(self, wanted: SearchOptions) -> dict[str, Any]:
+        kind = type(self.backend)
+        if wanted.regex and not accepts(kind, "grep", "regex"):
+            raise ToolFailure("not_supported", "This backend finds literal text only; leave regex out.")
+        asked: dict[str, Any] = {"regex": wanted.regex or None, "context_lines": wanted.context_lines or None}
+        asked["max_count"] = wanted.max_count
+        return {name: value for name, value in asked.items() if value and accepts(kind, "grep", name)}
 
     def _guard(self, path: str, expected_version: str | None) -> dict[str, str]:
         if expected_version is None or not self.capabilities(path).versions:

@@ -112,7 +112,7 @@ class BackendProtocol(ABC):  # noqa: B024
         **options: Any,
     ) -> GrepResult:
         """Find the lines that hold `pattern`, waiting at most `ASYNC_GREP_TIMEOUT` seconds."""
-        if _accepts_max_count(type(self)):
+        if accepts(type(self), "grep", "max_count"):
             options["max_count"] = max_count
         try:
             found = await asyncio.wait_for(
@@ -205,16 +205,16 @@ def _lacks(backend: object, method: str) -> str:
     return f"{type(backend).__name__} does not implement {method}()"
 
 
-@lru_cache(maxsize=128)
 def execute_accepts_timeout(backend: type[SandboxBackendProtocol]) -> bool:
     """Tell whether this class's `execute` names a `timeout` parameter."""
-    return "timeout" in inspect.signature(backend.execute).parameters
+    return accepts(backend, "execute", "timeout")
 
 
-@lru_cache(maxsize=256)
-def _accepts_max_count(backend: type[BackendProtocol]) -> bool:
-    parameters = inspect.signature(backend.grep).parameters.values()
-    return any(p.name == "max_count" or p.kind is p.VAR_KEYWORD for p in parameters)
+@lru_cache(maxsize=1024)
+def accepts(backend: type[BackendProtocol], method: str, option: str) -> bool:
+    """Tell whether a method of this class takes an option: older backends lack some."""
+    parameters = inspect.signature(getattr(backend, method)).parameters
+    return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
 def capped(found: GrepResult, max_count: int | None) -> GrepResult:

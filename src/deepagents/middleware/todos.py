@@ -7,7 +7,6 @@ from typing import Any
 from langchain.agents.middleware import TodoListMiddleware as LangChainTodoList
 from langchain.tools import ToolRuntime
 from langchain_core.tools import BaseTool, StructuredTool
-from pydantic import BaseModel
 
 TODO_PROMPT = (
     "For work of three or more steps keep a plan with write_todos: mark a step in_progress before you "
@@ -20,10 +19,6 @@ _READ = "Show the to-do list."
 _MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 
 
-class ReadTodosSchema(BaseModel):
-    """`read_todos` takes nothing."""
-
-
 class TodoListMiddleware(LangChainTodoList[Any, Any]):
     """Give an agent `write_todos` and `read_todos`; the list is kept in its state under `todos`."""
 
@@ -33,6 +28,7 @@ class TodoListMiddleware(LangChainTodoList[Any, Any]):
 
 
 def _read_todos(runtime: ToolRuntime[Any, Any]) -> str:
+    """Show the to-do list."""
     todos: list[dict[str, str]] = runtime.state.get("todos") or []
     return (
         "\n".join(f"{_MARKS[todo['status']]} {todo['content']}" for todo in todos)
@@ -41,6 +37,7 @@ def _read_todos(runtime: ToolRuntime[Any, Any]) -> str:
 
 
 async def _aread_todos(runtime: ToolRuntime[Any, Any]) -> str:
+    """Show the to-do list."""
     return _read_todos(runtime)
 
 
@@ -50,6 +47,4 @@ def _read_todos_tool() -> BaseTool:
         coroutine=_aread_todos,
         name="read_todos",
         description=_READ,
-        args_schema=ReadTodosSchema,
-        infer_schema=False,
     )

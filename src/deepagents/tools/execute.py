@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel, Field
 
 from deepagents._flow import Flow
@@ -26,8 +24,7 @@ def _execute(desk: Desk, command: str, timeout: int | None = None) -> Flow[Reply
             "Execution not available. The backend cannot run commands; use a sandbox backend or "
             "LocalShellBackend.",
         )
-    options: dict[str, Any] = {} if timeout is None else {"timeout": _allowed(desk, timeout)}
-    response = yield from desk.files.execute(command, **options)
+    response = yield from desk.files.execute(command, None if timeout is None else _allowed(desk, timeout))
     return Reply(_report(response), artifact=_artifact(response))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field, PositiveInt
 
 from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents._text import truncate
+from deepagents.backends.calls import SearchOptions
 from deepagents.backends.matches import OutputMode, format_grep_matches, regex_literal_hint
 from deepagents.backends.results import GrepResult
 from deepagents.errors import ToolFailure
@@ -40,13 +41,10 @@ def _grep(
     regex: bool = False,
     context: int = 0,
 ) -> Flow[Reply]:
-    options: dict[str, Any] = {"max_count": max_count or desk.limits.grep_matches}
-    if regex:
-        options["regex"] = True
-    if context and output_mode == "content":
-        options["context_lines"] = context
+    lines_around = context if output_mode == "content" else 0
+    wanted = SearchOptions(max_count or desk.limits.grep_matches, regex, lines_around)
     root = None if path is None else normalise(path)
-    found = yield from desk.files.grep(pattern, root, glob, **options)
+    found = yield from desk.files.grep(pattern, root, glob, wanted)
     return Reply(_report(found, pattern, output_mode, regex))
 
 

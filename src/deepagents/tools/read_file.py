@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -69,7 +70,10 @@ def _media(path: str, data: FileData) -> Reply:
     if not content:
         return Reply(EMPTY_FILE)
     block, media_type = media_block(path, content)
-    return Reply([block], extra={"read_file_path": path, "read_file_media_type": media_type})
+    extra = {"read_file_path": path, "read_file_media_type": media_type}
+    # LangGraph turns the blocks of a bare tool message into text where it does not know their type.
+    update: dict[str, Any] | None = {} if block["type"] in ("audio", "video") else None
+    return Reply([block], extra=extra, update=update)
 
 
 def _text(desk: Desk, page: ReadResult, text: str, limit: int) -> str:
@@ -79,7 +83,13 @@ def _text(desk: Desk, page: ReadResult, text: str, limit: int) -> str:
     end = page.end_line if page.end_line is not None else start + text.count("\n")
     if not text.strip() and (page.start_line is None or (start, end) == (1, page.total_lines)):
         return EMPTY_FILE
-    window = Shown(text=text, start=start, end=end, total=page.total_lines, next_offset=page.next_offset)
+    window = Shown(
+        text=text.removesuffix("\n"),
+        start=start,
+        end=end,
+        total=page.total_lines,
+        next_offset=page.next_offset,
+    )
     return _fitted(window, desk)
 
 

@@ -38,7 +38,8 @@ class Eviction:
         if isinstance(result, ToolMessage):
             return (yield from self._message(result))
         command: Any = result
-        update = cast("dict[str, Any]", command.update) if isinstance(command.update, dict) else dict[str, Any]()
+        given: Any = command.update
+        update = cast("dict[str, Any]", given if isinstance(given, dict) else {})
         if not isinstance(update.get("messages"), list):
             return result
         changed: list[Any] = []

@@ -138,8 +138,7 @@ class FilesystemMiddleware(FlowMiddleware):
         limit = self.tool_token_limit_before_evict
         if not limit or call["name"] in TOOLS_EXCLUDED_FROM_EVICTION:
             return result
-        runtime: Runtime = request.runtime
-        files = Files.of(self.backend, runtime)
+        files = Files.of(self.backend, cast(Any, request).runtime)
         return (yield from Eviction(files, limit * CHARACTERS_PER_TOKEN).of(result))
 
 

@@ -1,0 +1,149 @@
+"""A result too large for the context moves to a file, whole, and says where and how to read on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import tool
+from langgraph.types import Command
+
+from deepagents import FilesystemMiddleware, create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.testing import ScriptedModel, call, calls
+from tests.conftest import Colour
+
+LONG = "\n".join(f"row {number}" for number in range(30_000))
+
+
+@tool
+def report() -> str:
+    """Return a long report."""
+    return LONG
+
+
+def path_in(message: ToolMessage) -> str:
+    found = re.search(r"saved to the file (\S+)", message.text)
+    assert found
+    return found[1]
+
+
+def test_the_whole_result_is_kept_and_the_preview_begins_it(colour: Colour) -> None:
+    with ScriptedModel(call("report"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[report]), {"messages": "Go"})
+
+    notice = result["messages"][-2]
+    assert result["files"][path_in(notice)]["content"] == LONG
+    assert notice.text.startswith("Tool result too large")
+    assert all(f"row {number}\n" in notice.text for number in range(10))
+    assert "row 29999" in notice.text
+    assert "offset=0 and limit=100" in notice.text
+    assert len(notice.text) < 2000
+
+
+def test_the_model_can_read_on(colour: Colour, tmp_path: Path) -> None:
+    def read_it(asked: Any) -> Any:
+        return call("read_file", file_path=path_in(asked.messages[-1]), offset=500, limit=2)
+
+    with ScriptedModel(call("report"), read_it, "Done.") as model:
+        agent = create_deep_agent(model, tools=[report], backend=FilesystemBackend(root_dir=tmp_path))
+        result = colour.invoke(agent, {"messages": "Go"})
+
+    assert "   501\trow 500\n   502\trow 501" in result["messages"][-2].text
+
+
+def test_a_small_result_stays(colour: Colour) -> None:
+    @tool
+    def small() -> str:
+        """Return a little."""
+        return "x" * 80_000
+
+    with ScriptedModel(call("small"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[small]), {"messages": "Go"})
+
+    assert result["messages"][-2].text == "x" * 80_000
+
+
+def test_the_limit_is_the_callers(colour: Colour) -> None:
+    @tool
+    def small() -> str:
+        """Return a little."""
+        return "x" * 500
+
+    files = FilesystemMiddleware(tool_token_limit_before_evict=100)
+    with ScriptedModel(call("small"), "Done.") as model:
+        agent = create_deep_agent(model, tools=[small], middleware=[files])
+        result = colour.invoke(agent, {"messages": "Go"})
+
+    assert "too large" in result["messages"][-2].text
+
+
+@pytest.mark.parametrize("off", [None, 0])
+def test_it_can_be_turned_off(off: int | None) -> None:
+    files = FilesystemMiddleware(tool_token_limit_before_evict=off)
+    with ScriptedModel(call("report"), "Done.") as model:
+        result = create_deep_agent(model, tools=[report], middleware=[files]).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].text == LONG
+
+
+def test_results_of_calls_with_one_id_do_not_overwrite_each_other() -> None:
+    counter = iter("AB")
+
+    @tool
+    def letter() -> str:
+        """Return one letter, often."""
+        return next(counter) * 90_000
+
+    def same_id() -> Any:
+        said = call("letter")
+        said.tool_calls[0]["id"] = "call.0"
+        return said
+
+    with ScriptedModel(same_id(), same_id(), "Done.") as model:
+        result = create_deep_agent(model, tools=[letter]).invoke({"messages": "Go"})
+
+    assert sorted(data["content"][0] for data in result["files"].values()) == ["A", "B"]
+
+
+def test_images_beside_a_long_text_stay() -> None:
+    image = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+
+    @tool
+    def mixed() -> Any:
+        """Return text and an image."""
+        return [{"type": "text", "text": LONG}, image]
+
+    with ScriptedModel(call("mixed"), "Done.") as model:
+        result = create_deep_agent(model, tools=[mixed]).invoke({"messages": "Go"})
+
+    blocks = result["messages"][-2].content
+    assert "too large" in blocks[0]["text"]
+    assert blocks[1] == image
+
+
+def test_a_command_keeps_everything_but_the_long_text() -> None:
+    @tool
+    def commanding(tool_call_id: str = "") -> Any:
+        """Return a command."""
+        return Command(update={"messages": [ToolMessage(LONG, tool_call_id=wanted)], "todos": []})
+
+    said = calls(("commanding", {}))
+    wanted = said.tool_calls[0]["id"]
+    with ScriptedModel(said, "Done.") as model:
+        result = create_deep_agent(model, tools=[commanding]).invoke({"messages": "Go"})
+
+    assert "too large" in result["messages"][-2].text
+    assert result["todos"] == []
+
+
+def test_when_it_cannot_be_saved_the_result_stays_whole(tmp_path: Path) -> None:
+    (tmp_path / "large_tool_results").write_text("in the way")
+    with ScriptedModel(call("report"), "Done.") as model:
+        agent = create_deep_agent(model, tools=[report], backend=FilesystemBackend(root_dir=tmp_path))
+        result = agent.invoke({"messages": "Go"})
+
+    assert result["messages"][-2].text == LONG

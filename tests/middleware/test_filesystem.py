@@ -1,0 +1,134 @@
+"""FilesystemMiddleware on its own: which tools, which words, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import SystemMessage
+
+from deepagents import FilesystemMiddleware
+from deepagents.backends import BackendProtocol, FilesystemBackend, StateBackend
+from deepagents.backends.protocol import GrepResult, LsResult
+from deepagents.errors import ConfigError
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import Colour
+
+
+def asked_by(files: FilesystemMiddleware, **options: Any) -> Any:
+    with ScriptedModel("Hello.") as model:
+        agent: Any = create_agent(model, middleware=[files], **options)
+        agent.invoke({"messages": [("user", "Hi")]})
+    return model.asked[0]
+
+
+def test_it_works_alone_with_create_agent(colour: Colour) -> None:
+    with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
+        agent = create_agent(model, middleware=[FilesystemMiddleware()])
+        result = colour.invoke(agent, {"messages": [("user", "Go")]})
+
+    assert result["files"]["/a.txt"]["content"] == "A"
+
+
+def test_its_words_can_be_replaced_or_left_out() -> None:
+    assert "You have a filesystem" in asked_by(FilesystemMiddleware()).system
+    assert asked_by(FilesystemMiddleware(system_prompt="Files are dear.")).system == "Files are dear."
+    assert asked_by(FilesystemMiddleware(system_prompt="")).system == ""
+
+
+def test_the_blocks_of_a_system_message_are_kept() -> None:
+    marked = {"type": "text", "text": "Mine.", "cache_control": {"type": "ephemeral"}}
+    asked = asked_by(FilesystemMiddleware(), system_prompt=SystemMessage(content=[marked]))
+
+    assert asked.messages[0].content[0] == marked
+    assert asked.messages[0].content[1]["text"].startswith("\n\nYou have")
+
+
+def test_descriptions_can_be_replaced() -> None:
+    asked = asked_by(FilesystemMiddleware(custom_tool_descriptions={"ls": "Look around."}))
+
+    assert (
+        next(tool for tool in asked.tools if tool["function"]["name"] == "ls")["function"]["description"]
+        == "Look around."
+    )
+
+
+def test_some_tools_can_be_chosen() -> None:
+    assert asked_by(FilesystemMiddleware(tools=["ls", "read_file"])).tool_names == ["ls", "read_file"]
+    assert len(asked_by(FilesystemMiddleware(tools="all")).tool_names) == 7
+
+
+def test_a_tool_that_the_backend_cannot_do_is_not_shown() -> None:
+    class ReadOnly(BackendProtocol):
+        def ls(self, path: str) -> LsResult:
+            return LsResult(entries=[])
+
+    names = asked_by(FilesystemMiddleware(backend=ReadOnly())).tool_names
+    assert "delete" not in names
+    assert "execute" not in names
+
+
+def test_a_backend_that_lacks_an_operation_answers_with_an_error(colour: Colour) -> None:
+    class Bare(BackendProtocol):
+        pass
+
+    with ScriptedModel(call("write_file", file_path="/a", content="A"), "Done.") as model:
+        agent = create_agent(model, middleware=[FilesystemMiddleware(backend=Bare())])
+        result = colour.invoke(agent, {"messages": [("user", "Go")]})
+
+    assert result["messages"][-2].additional_kwargs["error_code"] == "not_supported"
+
+
+def test_a_search_option_that_an_older_backend_does_not_know_is_an_error_that_says_so(colour: Colour) -> None:
+    class Older(BackendProtocol):
+        def grep(self, pattern: str, path: str | None = None, glob: str | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return GrepResult(matches=[{"path": "/a", "line": 1, "text": pattern}])
+
+    script = (call("grep", pattern="x"), call("grep", pattern="x", regex=True))
+    with ScriptedModel(*script, "Done.") as model:
+        agent = create_agent(model, middleware=[FilesystemMiddleware(backend=Older())])
+        result = colour.invoke(agent, {"messages": [("user", "Go")]})
+
+    plain, expression = (message for message in result["messages"] if message.type == "tool")
+    assert plain.text == "/a"
+    assert expression.additional_kwargs["error_code"] == "not_supported"
+
+
+def test_files_are_in_state_only_when_the_backend_keeps_them_there(tmp_path: Any) -> None:
+    assert "files" in FilesystemMiddleware().state_schema.__annotations__
+    on_disk = FilesystemMiddleware(backend=FilesystemBackend(root_dir=tmp_path))
+    assert "files" not in on_disk.state_schema.__annotations__
+
+
+def test_a_factory_works_and_warns_once_at_the_callers_line(colour: Colour) -> None:
+    with pytest.warns(DeprecationWarning, match="factory") as warned:
+        files = FilesystemMiddleware(backend=lambda runtime: StateBackend())
+    with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
+        result = colour.invoke(create_agent(model, middleware=[files]), {"messages": [("user", "Go")]})
+
+    assert [each.filename for each in warned] == [__file__]
+    assert result["files"]["/a.txt"]["content"] == "A"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"max_execute_timeout": 0}, "max_execute_timeout must be positive, got 0"),
+        ({"grep_max_count": -1}, "grep_max_count must be positive, got -1"),
+        ({"tools": ["ls"]}, "read_file must be included in tools"),
+        ({"tools": ["read_file", "fly"]}, "fly"),
+    ],
+)
+def test_bad_settings_are_refused_while_building(wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        FilesystemMiddleware(**wrong)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [{"permissions": [1]}, {"offload_binary_content": True}, {"human_message_token_limit_before_evict": 1}],
+)
+def test_a_setting_whose_feature_is_not_there_says_so(later: dict[str, Any]) -> None:
+    with pytest.raises(NotImplementedError, match=next(iter(later))):
+        FilesystemMiddleware(**later)

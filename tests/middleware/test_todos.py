@@ -1,0 +1,43 @@
+"""The to-do list: written whole, read back, kept in state."""
+
+from __future__ import annotations
+
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel, call, calls
+from tests.conftest import Colour
+
+PLAN = [
+    {"content": "look", "status": "completed"},
+    {"content": "act", "status": "in_progress"},
+    {"content": "check", "status": "pending"},
+]
+
+
+def test_a_plan_is_kept_and_read_back(colour: Colour) -> None:
+    with ScriptedModel(call("write_todos", todos=PLAN), call("read_todos"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+
+    assert result["todos"] == PLAN
+    assert result["messages"][-2].text == "[x] look\n[>] act\n[ ] check"
+
+
+def test_an_empty_plan_says_so() -> None:
+    with ScriptedModel(call("read_todos"), "Done.") as model:
+        result = create_deep_agent(model).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].text == "The to-do list is empty."
+
+
+def test_a_status_that_is_none_is_refused() -> None:
+    with ScriptedModel(call("write_todos", todos=[{"content": "x", "status": "soon"}]), "Oh.") as model:
+        result = create_deep_agent(model).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].status == "error"
+
+
+def test_two_plans_in_one_turn_are_both_refused() -> None:
+    both = calls(("write_todos", {"todos": PLAN}), ("write_todos", {"todos": []}))
+    with ScriptedModel(both, "Oh.") as model:
+        result = create_deep_agent(model).invoke({"messages": "Go"})
+
+    assert [message.status for message in result["messages"] if message.type == "tool"] == ["error", "error"]

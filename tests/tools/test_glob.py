@@ -1,0 +1,36 @@
+"""glob: paths by pattern, one a line."""
+
+from __future__ import annotations
+
+from tests.tools.bench import Bench, code_of
+
+
+def test_a_bare_name_is_found_at_any_depth(bench: Bench) -> None:
+    for path in ("/a.py", "/deep/down/b.py", "/c.txt"):
+        bench.place(path, "x")
+
+    assert sorted(bench.use("glob", pattern="*.py").text.split("\n")) == ["/a.py", "/deep/down/b.py"]
+
+
+def test_a_path_narrows_it(bench: Bench) -> None:
+    bench.place("/a.py", "x")
+    bench.place("/deep/b.py", "x")
+
+    assert bench.use("glob", pattern="*.py", path="/deep").text == "/deep/b.py"
+
+
+def test_nothing_found_says_so(bench: Bench) -> None:
+    assert bench.use("glob", pattern="*.rs").text == "No files found"
+
+
+def test_a_pattern_that_leads_out_is_refused(bench: Bench) -> None:
+    assert code_of(bench.use("glob", pattern="../*")) == "invalid_pattern"
+
+
+def test_a_flood_of_paths_is_cut_and_says_so(bench: Bench) -> None:
+    for number in range(2010):
+        bench.place(f"/{number:04}.txt", "x")
+    found = bench.use("glob", pattern="*.txt").text
+
+    assert found.count(".txt") == 2000
+    assert "10 more files match" in found
