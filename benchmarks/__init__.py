@@ -1,0 +1,1 @@
+"""Measures of cost, beside the bare agent loop and the reference implementation."""

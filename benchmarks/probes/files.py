@@ -1,0 +1,31 @@
+"""Milliseconds to find files by name and by content below a directory, and how many were found."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+
+REPEATS = 3
+NEEDLE = "quixotic-marmalade"
+
+
+def timed(search: Callable[[], int]) -> tuple[float, int]:
+    """Search a few times; return the median of the milliseconds and what the last search counted."""
+    spent: list[float] = []
+    found = 0
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        found = search()
+        spent.append((time.perf_counter() - start) * 1000)
+    return statistics.median(spent), found
+
+
+if __name__ == "__main__":
+    searcher = import_module(f"benchmarks.probes.{sys.argv[1]}").Searcher(sys.argv[2])
+    glob, globbed = timed(searcher.glob)
+    grep, grepped = timed(lambda: searcher.grep(NEEDLE))
+    print(json.dumps({"glob": glob, "globbed": globbed, "grep": grep, "grepped": grepped}))

@@ -1,0 +1,61 @@
+"""One tiny round of every benchmark runs and yields numbers; how fast it is, is not judged here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.architecture.source import ROOT
+
+TINY = ("--rounds", "1", "--steps", "2", "--files", "40", "--beside", "none")
+EXPECTED = {
+    "imports": {
+        "import import": ["deepagents"],
+        "help": ["deepagents --help", "import langchain.agents"],
+    },
+    "creation": {
+        measure: ["deepagents"]
+        for workers in (0, 5)
+        for measure in (f"created {workers} first", f"created {workers} next", f"used {workers} used")
+    },
+    "steps": {"none 2 step": ["deepagents"], "memory 2 step": ["deepagents"]},
+}
+
+
+def benchmarked(part: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:
+    command = [sys.executable, "-m", "benchmarks", *TINY, "--only", part, "--json", str(results), *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout, json.loads(results.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("part", EXPECTED)
+def test_a_tiny_round_measures_everything(part: str, tmp_path: Path) -> None:
+    printed, results = benchmarked(part, tmp_path / "results.json")
+
+    assert results["failures"] == {}
+    assert {measure: list(of) for measure, of in results["medians"].items()} == EXPECTED[part]
+    assert all(value > 0 for of in results["medians"].values() for value in of.values())
+    assert all(f"{target['sentence']}: at most" in printed for target in results["targets"])
+
+
+def test_every_searcher_finds_the_same_files_and_lines(tmp_path: Path) -> None:
+    _, results = benchmarked("files", tmp_path / "results.json")
+
+    searchers = ["plain", "deepagents", "deepagents without rg"]
+    assert results["failures"] == {}
+    assert results["medians"]["files globbed"] == dict.fromkeys(searchers, 40)
+    assert results["medians"]["files grepped"] == dict.fromkeys(searchers, 7)
+
+
+def test_a_measurement_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    printed, results = benchmarked("steps", tmp_path / "results.json", "--steps", "0,2")
+
+    assert list(results["failures"]) == ["none 0 of deepagents", "memory 0 of deepagents"]
+    assert "FAILED  none 0 of deepagents: ZeroDivisionError" in printed
+    assert results["medians"]["none 2 step"]["deepagents"] > 0
+    assert [target["measured"] for target in results["targets"]] == [None, None]
