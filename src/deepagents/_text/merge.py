@@ -68,18 +68,24 @@ def _growth(changes: Sequence[_Change]) -> int:
 def _groups(left: deque[_Change], right: deque[_Change]) -> Iterator[tuple[list[_Change], list[_Change]]]:
     """Put together the changes of both sides that touch the same lines of the base."""
     while left or right:
-        first_is_left = not right or (bool(left) and left[0].start <= right[0].start)
-        first = (left if first_is_left else right)[0]
+        first = min((side[0] for side in (left, right) if side), key=lambda change: change.start)
         group: tuple[list[_Change], list[_Change]] = ([], [])
-        end, grew = first.end, True
-        while grew:
-            grew = False
-            for side, taken in zip((left, right), group, strict=True):
-                while side and (side[0] is first or _touches(side[0], first.start, end)):
-                    end = max(end, side[0].end)
-                    taken.append(side.popleft())
-                    grew = True
+        end, grown = first.end, True
+        while grown:
+            more = [_take(side, first, end) for side in (left, right)]
+            for known, new in zip(group, more, strict=True):
+                known += new
+            grown = any(more)
+            end = max([end, *(change.end for new in more for change in new)])
         yield group
+
+
+def _take(side: deque[_Change], first: _Change, end: int) -> list[_Change]:
+    taken: list[_Change] = []
+    while side and (side[0] is first or _touches(side[0], first.start, end)):
+        taken.append(side.popleft())
+        end = max(end, taken[-1].end)
+    return taken
 
 
 def _touches(change: _Change, start: int, end: int) -> bool:
