@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -206,15 +206,19 @@ def _lacks(backend: object, method: str) -> str:
 
 
 def execute_accepts_timeout(backend: type[SandboxBackendProtocol]) -> bool:
-    """Tell whether this class's `execute` names a `timeout` parameter."""
-    return accepts(backend, "execute", "timeout")
+    """Tell whether this class's `execute` names a `timeout` parameter; `**options` alone do not count."""
+    return "timeout" in _parameters(backend, "execute")
+
+
+def accepts(backend: type[BackendProtocol], method: str, option: str) -> bool:
+    """Tell whether a method of this class takes an option: older backends lack some."""
+    parameters = _parameters(backend, method)
+    return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
 @lru_cache(maxsize=1024)
-def accepts(backend: type[BackendProtocol], method: str, option: str) -> bool:
-    """Tell whether a method of this class takes an option: older backends lack some."""
-    parameters = inspect.signature(getattr(backend, method)).parameters
-    return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+def _parameters(backend: type[BackendProtocol], method: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(getattr(backend, method)).parameters
 
 
 def capped(found: GrepResult, max_count: int | None) -> GrepResult:

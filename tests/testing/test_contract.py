@@ -1,0 +1,108 @@
+"""The contract suite finds faults, and a third party can run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BACKEND = '''
+from deepagents.backends.protocol import BackendProtocol
+from deepagents.backends.results import *
+from deepagents.backends.utils import slice_read_response
+from deepagents.testing.contract import BackendContract
+
+
+class Faulty(BackendProtocol):
+    """Deletes by bare prefix, splits lines at form feeds, and never refuses a path."""
+
+    def __init__(self):
+        self.files = {}
+
+    def ls(self, path):
+        return LsResult(entries=[{"path": each} for each in sorted(self.files)])
+
+    def read(self, file_path, offset=0, limit=2000):
+        if file_path not in self.files:
+            return ReadResult(error=f"'{file_path}' not found", code="file_not_found")
+        text = "\\n".join(self.files[file_path].splitlines()) + "\\n"
+        return slice_read_response({"content": text}, offset, limit)
+
+    def write(self, file_path, content):
+        self.files[file_path] = content
+        return WriteResult(path=file_path)
+
+    def delete(self, file_path):
+        self.files = {each: text for each, text in self.files.items() if not each.startswith(file_path)}
+        return DeleteResult(path=file_path)
+
+
+class TestFaulty(BackendContract):
+    def make_backend(self):
+        return Faulty()
+
+
+class TestEndsEarly(BackendContract):
+    def run(self, work):
+        raise KeyError("no place to work")
+
+    async def arun(self, work):
+        raise KeyError("no place to work")
+'''
+
+
+def outcome(folder: Path, choice: str) -> str:
+    (folder / "test_faulty.py").write_text(BACKEND)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-rA",
+        "-k",
+        choice,
+        "test_faulty.py",
+    ]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    chosen = "created or form or deleted_alone or nothing_lists or dangerous or to_the_version"
+    return outcome(tmp_path_factory.mktemp("faulty"), f"TestFaulty and ({chosen}) and not size")
+
+
+def lines(report: str, verdict: str) -> set[str]:
+    found = (
+        line.partition("::")[2].partition("::")[2] for line in report.splitlines() if line.startswith(verdict)
+    )
+    return {line.split("[")[0].split(" ")[0] for line in found}
+
+
+def test_what_holds_passes_in_both_colours(report: str) -> None:
+    assert "test_a_file_is_created_with_its_directories" in lines(report, "PASSED")
+    assert "test_a_file_is_created_with_its_directories[sync]" in report
+    assert "test_a_file_is_created_with_its_directories[async]" in report
+
+
+def test_faults_are_found_and_explained(report: str) -> None:
+    failed = lines(report, "FAILED")
+
+    assert "test_lines_are_counted_by_newlines_alone" in failed
+    assert "test_a_dangerous_path_deletes_nothing" in failed
+    assert "assert (1, 5, None) == (1, 1, None)" in report
+
+
+def test_what_is_not_claimed_is_skipped(report: str) -> None:
+    assert "does not claim 'versions'" in report
+
+
+def test_work_that_ends_early_is_told(tmp_path: Path) -> None:
+    report = outcome(tmp_path, "TestEndsEarly and test_a_file_is_created")
+
+    assert "run() or arun() ended before the work was done" in report
+    assert "no place to work" in report
