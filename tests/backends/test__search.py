@@ -24,6 +24,7 @@ from deepagents.backends._search import (
     search_file,
     walk,
 )
+from deepagents.errors import BackendError
 
 NAMES = [
     "a.txt",
@@ -188,11 +189,11 @@ def test_context_stops_at_the_ends_and_leaves_out_lines_that_match_themselves(tm
 def test_a_regular_expression_sees_one_line_at_a_time(tmp_path: Path) -> None:
     root = plant(tmp_path, {"a": b"def one():\r\n    pass\r\ndef two():\n"})
 
-    found = find(root, Search(Query.of(r"^def \w+\(\):$", regex=True)), find_ripgrep())
+    found = find(root, Search(Query.of(r"^def \w+\(\):$", expression=True)), find_ripgrep())
 
     assert lines(found) == [("a", 1, "def one():"), ("a", 3, "def two():")]
-    with pytest.raises(re.error):
-        Query.of("(", regex=True)
+    with pytest.raises(BackendError, match="Invalid regular expression"):
+        Query.of("(", expression=True)
 
 
 def test_a_file_over_the_limit_is_named_only_when_it_holds_the_text(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, cast
 
 from deepagents._channels import read_channel, write_channel
@@ -80,12 +79,7 @@ class StateBackend(BackendProtocol):
         context_lines: int = 0,
     ) -> GrepResult:
         """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together."""
-        try:
-            query = Query.of(pattern, regex=regex, context=context_lines)
-        except re.error as error:
-            raise BackendError(
-                "invalid_pattern", f"Invalid regular expression {pattern!r}: {error}"
-            ) from error
+        query = Query.of(pattern, expression=regex, context=context_lines)
         wanted = _flat.Search(query, None if glob is None else _flat.compiled(glob), max_count)
         return _flat.search(self._read_files(), normalise(path or "/"), wanted)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import regex
 
 from deepagents._text import split_lines
 from deepagents.backends.kinds import BINARY_HEAD
+from deepagents.errors import BackendError
+
+_SECONDS: Final = 5.0
 
 
 class Line(NamedTuple):
@@ -25,17 +30,18 @@ class Query:
     """What to look for: literal text, or a regular expression, within single lines."""
 
     pattern: str
-    expression: re.Pattern[str] | None = None
+    expression: regex.Pattern[str] | None = None
     context: int = 0
+    ends: float = 0.0
 
     @classmethod
-    def of(cls, pattern: str, *, regex: bool = False, context: int = 0) -> Query:
-        """Make a query.
+    def of(cls, pattern: str, *, expression: bool = False, context: int = 0) -> Query:
+        """Make a query; an expression may take five seconds from now, over all lines together.
 
         Raises:
-            re.error: when the regular expression is none.
+            BackendError: `invalid_pattern`, when the regular expression is none.
         """
-        return cls(pattern, re.compile(pattern) if regex else None, context)
+        return cls(pattern, _compiled(pattern) if expression else None, context, time.monotonic() + _SECONDS)
 
     @property
     def needle(self) -> bytes | None:
@@ -43,8 +49,25 @@ class Query:
         return None if self.expression else self.pattern.encode("utf-8", "surrogatepass")
 
     def fits(self, line: str) -> bool:
-        """Tell whether a line matches."""
-        return bool(self.expression.search(line)) if self.expression else self.pattern in line
+        """Tell whether a line matches.
+
+        Raises:
+            BackendError: `timeout`, when the expression takes too long.
+        """
+        if self.expression is None:
+            return self.pattern in line
+        try:
+            return self.expression.search(line, timeout=max(self.ends - time.monotonic(), 0.001)) is not None
+        except TimeoutError as error:
+            text = f"The expression {self.pattern!r} took longer than {_SECONDS:.0f} s. Simplify it."
+            raise BackendError("timeout", text) from error
+
+
+def _compiled(pattern: str) -> regex.Pattern[str]:
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise BackendError("invalid_pattern", f"Invalid regular expression {pattern!r}: {error}") from error
 
 
 def lines_in(data: bytes, query: Query) -> Iterator[Line]:

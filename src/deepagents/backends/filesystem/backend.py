@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from deepagents.backends._search import Search
+from deepagents.backends._search import Query, Search
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import finding, reading
 from deepagents.backends.filesystem.targets import HostNames, Names, VirtualNames
@@ -68,7 +69,7 @@ class FilesystemBackend(BackendProtocol):
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do."""
         root = "/" if self.virtual_mode else self.cwd.as_posix()
-        return Capabilities(delete=True, versions=True, artifacts_root=root)
+        return replace(super().capabilities(path), delete=True, versions=True, artifacts_root=root)
 
     def real_path(self, path: str) -> str:
         """Name the place to which a path leads once every link on the way is resolved.
@@ -154,7 +155,7 @@ class FilesystemBackend(BackendProtocol):
 
         def grep() -> GrepResult:
             wanted = Search(
-                finding.query(pattern, regex, context_lines),
+                Query.of(pattern, expression=regex, context=context_lines),
                 None if glob is None else finding.compiled_glob(glob),
                 max_count,
                 self.max_file_size_bytes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +13,6 @@ from deepagents.backends._search import (
     Files,
     Found,
     Hit,
-    Query,
     Search,
     Unread,
     find_ripgrep,
@@ -77,18 +75,6 @@ def compiled_glob(pattern: str) -> Glob:
         return compile_glob(pattern)
     except InvalidGlobPatternError as error:
         raise BackendError("invalid_pattern", str(error)) from error
-
-
-def query(pattern: str, regex: bool, context_lines: int) -> Query:
-    """Make a query, or say what is wrong with the expression.
-
-    Raises:
-        BackendError: `invalid_pattern`.
-    """
-    try:
-        return Query.of(pattern, regex=regex, context=context_lines)
-    except re.error as error:
-        raise BackendError("invalid_pattern", f"Invalid regular expression {pattern!r}: {error}") from error
 
 
 def _described(directory: Directory, paths: Sequence[str], target: Target) -> list[FileInfo]:
