@@ -94,33 +94,29 @@ class Directory(Protocol):
 class HandleDirectory:
     """A directory held open by a descriptor."""
 
-    __slots__ = ("_fd",)
+    __slots__ = ("_fd", "_may_scan")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, may_scan: bool = True) -> None:
         self._fd = fd
+        self._may_scan = may_scan
 
     def child(self, name: str) -> HandleDirectory:
-        return HandleDirectory(self._open_directory(name))
-
-    def _open_directory(self, name: str) -> int:
         try:
-            return os.open(name, _DIRECTORY, dir_fd=self._fd)
+            return HandleDirectory(os.open(name, _DIRECTORY, dir_fd=self._fd))
         except PermissionError:
             if not _PASS_THROUGH:
                 raise
-            return os.open(name, _DIRECTORY | _PASS_THROUGH, dir_fd=self._fd)
+            fd = os.open(name, _DIRECTORY | _PASS_THROUGH, dir_fd=self._fd)
+            return HandleDirectory(fd, may_scan=False)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
             raise
 
     def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
-        try:
-            return os.scandir(self._fd)
-        except OSError as error:
-            if error.errno == errno.EBADF:
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from error
-            raise
+        if not self._may_scan:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return os.scandir(self._fd)
 
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
         return os.open(name, flags | _COMMON, mode, dir_fd=self._fd)
@@ -148,11 +144,8 @@ class HandleDirectory:
         shutil.rmtree(name, dir_fd=self._fd)
 
     def sync(self) -> None:
-        try:
+        if self._may_scan:
             os.fsync(self._fd)
-        except OSError as error:
-            if error.errno not in (errno.EBADF, errno.EINVAL):
-                raise
 
     def lock(self) -> int | None:
         return self._fd
