@@ -107,7 +107,7 @@ def globals_written(source: Source) -> Offences:
 def expected_tests(module: PurePosixPath) -> list[str]:
     """Name the test files, any of which may stand for a module: its own, or its feature folder's."""
     own, folder = module.stem.strip("_"), module.parent.name.strip("_")
-    return [f"test_{own}.py", f"test_{folder}.py"] if len(module.parts) > 3 else [f"test_{own}.py"]
+    return [f"test_{own}.py", f"test_{folder}.py"] if len(module.parts) > 2 else [f"test_{own}.py"]
 
 
 def _private(name: str) -> bool:

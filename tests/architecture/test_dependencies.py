@@ -23,7 +23,7 @@ RUN_NOT_IMPORTED = {
 }
 
 
-COME_ALONG = {"langgraph-checkpoint": "langgraph"}
+COME_ALONG = {"langgraph-checkpoint": "langgraph", "pydantic-core": "pydantic"}
 
 
 def declared(requirements: Iterable[str]) -> set[str]:
