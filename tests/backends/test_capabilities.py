@@ -9,7 +9,7 @@ from deepagents.backends.capabilities import Capabilities
 
 def test_nothing_is_claimed_by_default() -> None:
     able = Capabilities()
-    assert not (able.execute or able.delete or able.versions or able.state_files)
+    assert not any([able.execute, able.delete, able.versions, able.state_files])
     assert able.artifacts_root == "/"
 
 
