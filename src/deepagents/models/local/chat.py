@@ -33,9 +33,11 @@ from deepagents.models.local.engine import (
     physical_cores,
     shared_engine,
 )
-from deepagents.models.local.prompt import repeats_itself, turns
+from deepagents.models.local.habits import Habits, allowed, offered
+from deepagents.models.local.prompt import turns
 from deepagents.models.local.reader import ObjectReader, PlainReader
-from deepagents.models.local.signatures import Call, grammar, name_of
+from deepagents.models.local.seen import settled, shown_lines
+from deepagents.models.local.signatures import Call, call_form, grammar, name_of
 from deepagents.models.local.streams import astream, stream
 from deepagents.models.local.weights import need_weights
 
@@ -58,10 +60,7 @@ class ChatLocal(BaseChatModel):
     n_ctx: int = 8192
     seed: int | None = None
     n_threads: int = Field(default_factory=physical_cores)
-    remind: bool = True
-    """Repeat the task after each tool result: small models lose sight of it."""
-    answer_after_repeat: bool = True
-    """After the same tool call was made twice, allow the final answer only: small models go in circles."""
+    habits: Habits = Field(default_factory=Habits)
     engine: Engine | None = Field(default=None, exclude=True)
 
     @property
@@ -139,7 +138,7 @@ class ChatLocal(BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         request = self._request(messages, stop, **kwargs)
-        answer = _Answer(self.model_name, structured=request.grammar is not None)
+        answer = _Answer(self.model_name, messages, structured=request.grammar is not None)
         with closing(stream(self._engine(), request)) as events:
             for event in events:
                 if chunk := answer.chunk(event):
@@ -155,7 +154,7 @@ class ChatLocal(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         request = self._request(messages, stop, **kwargs)
-        answer = _Answer(self.model_name, structured=request.grammar is not None)
+        answer = _Answer(self.model_name, messages, structured=request.grammar is not None)
         async with aclosing(astream(self._engine(), request)) as events:
             async for event in events:
                 if chunk := answer.chunk(event):
@@ -178,10 +177,10 @@ class ChatLocal(BaseChatModel):
         tool_choice: str | dict[str, Any] | bool | None = None,
         **settings: Any,
     ) -> Request:
-        offered = () if tool_choice == "none" else tuple(tools)
+        shown = () if tool_choice == "none" else offered(tools, self.habits)
         return Request(
-            turns=turns(messages, offered, remind=self.remind),
-            grammar=self._grammar(messages, offered, tool_choice) if offered else None,
+            turns=turns(messages, shown, remind=self.habits.remind),
+            grammar=self._grammar(messages, shown, tool_choice) if shown else None,
             max_tokens=int(settings.get("max_tokens") or self.max_tokens),
             temperature=float(settings.get("temperature", self.temperature)),
             seed=settings.get("seed", self.seed),
@@ -196,10 +195,8 @@ class ChatLocal(BaseChatModel):
     ) -> str:
         chosen = _chosen(tools, choice)
         if chosen is not None:
-            return grammar(chosen, may_answer=False)
-        if self.answer_after_repeat and repeats_itself(messages):
-            return grammar((), may_answer=True)
-        return grammar(tools, may_answer=True)
+            return grammar([call_form(tool) for tool in chosen])
+        return grammar(allowed(messages, tools, self.habits))
 
 
 def _chosen(
@@ -220,9 +217,10 @@ def _chosen(
 class _Answer:
     """Events of the engine become chunks of one message."""
 
-    def __init__(self, model: str, *, structured: bool) -> None:
+    def __init__(self, model: str, messages: Sequence[BaseMessage], *, structured: bool) -> None:
         self._id = f"run-{uuid4()}"
         self._model = model
+        self._messages = messages
         self._reader = ObjectReader() if structured else PlainReader()
 
     def chunk(self, event: Event) -> ChatGenerationChunk | None:
@@ -233,13 +231,13 @@ class _Answer:
 
     def _last(self, finish: Finish) -> ChatGenerationChunk:
         ending = self._reader.end(cut=finish.reason == "length")
-        reason = "tool_calls" if ending.call else finish.reason
+        call = settled(ending.call, shown_lines(self._messages)) if ending.call else None
         return self._chunk(
             content=ending.text,
-            tool_call_chunks=[_call_chunk(ending.call)] if ending.call else [],
+            tool_call_chunks=[_call_chunk(call)] if call else [],
             usage_metadata=_usage(finish),
             response_metadata={
-                "finish_reason": reason,
+                "finish_reason": "tool_calls" if call else finish.reason,
                 "model_name": self._model,
                 "model_provider": PROVIDER,
             },

@@ -6,15 +6,39 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
-from deepagents.models.local.signatures import ANSWER, TOOL, Call, signature, write_answer, write_call
+from deepagents.models.local.signatures import (
+    ANSWER,
+    TOOL,
+    Call,
+    name_of,
+    signature,
+    write_answer,
+    write_call,
+)
 
 Role = Literal["system", "user", "assistant"]
 Tools = Sequence[Mapping[str, Any]]
 
 REMINDER_LIMIT = 600
 
+_EXAMPLES = """
+
+Example: in sky.txt say red instead of blue, and add the line Good night. at the end.
+{"tool": "read_file", "file_path": "/sky.txt"}
+Look up.
+The sky is blue.
+{"tool": "edit_file", "file_path": "/sky.txt", "old_string": "The sky is blue.", \
+"new_string": "The sky is red.\\nGood night."}
+{"final_answer": "Done: /sky.txt says red, and Good night. at the end."}
+
+Example: what colour is the sea in sea.txt?
+{"tool": "read_file", "file_path": "/sea.txt"}
+The sea is green.
+{"final_answer": "The sea is green."}"""
+
+_LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
 _SPECIAL = re.compile(r"<\|(\w+)\|>")
 
 
@@ -34,22 +58,12 @@ def turns(messages: Sequence[BaseMessage], tools: Tools, *, remind: bool) -> tup
 def guide(tools: Tools) -> str:
     """What the model must know to call tools."""
     lines = "\n".join(signature(tool) for tool in tools)
+    examples = _EXAMPLES if {name_of(tool) for tool in tools} >= {"read_file", "edit_file"} else ""
     return (
         f"Tools:\n{lines}\n\n"
         f'Reply with one JSON object only: {{"{TOOL}": NAME, its arguments}} to use a tool, '
-        f'or {{"{ANSWER}": TEXT}} when everything that was asked is done.'
+        f'or {{"{ANSWER}": TEXT}} when everything that was asked is done.{examples}'
     )
-
-
-def repeats_itself(messages: Sequence[BaseMessage]) -> bool:
-    """Whether the last tool call was made before, word for word, since the last request."""
-    calls: list[tuple[str, Any]] = []
-    for message in messages:
-        if isinstance(message, HumanMessage):
-            calls.clear()
-        if isinstance(message, AIMessage):
-            calls.extend((call["name"], call["args"]) for call in message.tool_calls)
-    return bool(calls) and calls[-1] in calls[:-1]
 
 
 def text_of(message: BaseMessage) -> str:
@@ -92,11 +106,13 @@ def _said(message: AIMessage, structured: bool) -> str:
 
 
 def _result(message: ToolMessage, task: str) -> str:
-    text = f"Result of {message.name or 'the tool'}:\n{text_of(message)}"
+    said = text_of(message)
+    shown = _LINE_NUMBER.sub("", said) if message.name == "read_file" else said
+    text = f"Result of {message.name or 'the tool'}:\n{shown}"
     if not task:
         return text
-    shown = task if len(task) <= REMINDER_LIMIT else task[:REMINDER_LIMIT] + " …"
-    return f"{text}\n\nThe task is: {shown}\nWhat is the next JSON object?"
+    asked = task if len(task) <= REMINDER_LIMIT else task[:REMINDER_LIMIT] + " …"
+    return f"{text}\n\nThe task is: {asked}\nWhat is the next JSON object?"
 
 
 def _joined(spoken: Sequence[tuple[Role, str]]) -> list[tuple[Role, str]]:

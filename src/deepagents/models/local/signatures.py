@@ -50,19 +50,42 @@ def signature(tool: Mapping[str, Any]) -> str:
     schema = parameters(tool)
     required = set(schema.get("required", ()))
     fields = ", ".join(
-        _parameter(key, value, key in required) for key, value in schema.get("properties", {}).items()
+        _parameter(key, value, key in required)
+        for key, value in schema.get("properties", {}).items()
+        if "const" not in value
     )
     about = _first_sentence(str(tool["function"].get("description") or ""))
     return f"{name_of(tool)}({fields})" + (f" - {about}" if about else "")
 
 
-def grammar(tools: Sequence[Mapping[str, Any]], *, may_answer: bool) -> str:
-    """The language of allowed replies: one object per tool, and the final answer."""
-    forms = [_form(tool) for tool in tools]
-    if may_answer:
-        forms.append(_closed({ANSWER: {"type": "string"}}, [ANSWER]))
+def grammar(forms: Sequence[Mapping[str, Any]]) -> str:
+    """The language of allowed replies: any of these objects, on one line."""
     layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
-    return "%llguidance {}\nstart: %json " + json.dumps({"anyOf": forms, "x-guidance": layout})
+    return "%llguidance {}\nstart: %json " + json.dumps({"anyOf": list(forms), "x-guidance": layout})
+
+
+def answer_form() -> dict[str, Any]:
+    """The schema of a final answer."""
+    return closed({ANSWER: {"type": "string"}})
+
+
+def call_form(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a call of this tool."""
+    schema = parameters(tool)
+    properties = {_key(name): _slim(value) for name, value in schema.get("properties", {}).items()}
+    required = [_key(name) for name in schema.get("required", ())]
+    ordered = {name: properties[name] for name in required if name in properties} | properties
+    return closed({TOOL: {"const": name_of(tool)}, **ordered}, [TOOL, *required])
+
+
+def closed(properties: Mapping[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
+    """The schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+    }
 
 
 def write_call(call: Call) -> str:
@@ -89,18 +112,6 @@ def read_reply(text: str) -> Call | str | None:
     if TOOL not in reply:
         return None
     return Call(str(reply[TOOL]), {_name(key): value for key, value in reply.items() if key != TOOL})
-
-
-def _form(tool: Mapping[str, Any]) -> dict[str, Any]:
-    schema = parameters(tool)
-    properties = {_key(name): _slim(value) for name, value in schema.get("properties", {}).items()}
-    required = [_key(name) for name in schema.get("required", ())]
-    ordered = {name: properties[name] for name in required if name in properties} | properties
-    return _closed({TOOL: {"const": name_of(tool)}, **ordered}, [TOOL, *required])
-
-
-def _closed(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _key(name: str) -> str:

@@ -1,0 +1,94 @@
+"""What keeps a small model on its task: rules over the conversation so far. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from deepagents.models.local.seen import edit_forms, shown_lines
+from deepagents.models.local.signatures import answer_form, call_form, name_of, parameters
+
+Tools = Sequence[Mapping[str, Any]]
+
+
+_PLAIN: Mapping[str, tuple[str, ...]] = {
+    "read_file": ("file_path", "offset"),
+    "edit_file": ("file_path", "old_string", "new_string"),
+    "glob": ("pattern",),
+    "grep": ("pattern",),
+}
+_FIXED: Mapping[str, Mapping[str, Any]] = {"grep": {"output_mode": "content"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """Each rule can be turned off for a model that does not need it."""
+
+    remind: bool = True
+    """Repeat the task after each tool result: small models lose sight of it."""
+    plain_tools: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _PLAIN)
+    """Of these tools offer these arguments only: small models fill in whatever is optional."""
+    fixed: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _FIXED)
+    """Of these tools these arguments have these values, where the tool has them."""
+    look_first: tuple[str, ...] = ("ls", "read_file", "glob", "grep")
+    """The first reply calls one of these, where offered: small models guess names and contents."""
+    edit_shown_lines: bool = True
+    """`edit_file` replaces a whole line that `read_file` has shown: small models copy badly."""
+    try_again: bool = True
+    """No final answer straight after a failed tool call: small models give up at once."""
+    stop_repeats: bool = True
+    """A tool that was called twice, word for word, is not offered again; after two such repeats only the
+    final answer is: small models go in circles."""
+
+
+def offered(tools: Tools, habits: Habits) -> Tools:
+    """The tools as this model gets to see them."""
+    return [_plain(tool, habits) for tool in tools]
+
+
+def allowed(messages: Sequence[BaseMessage], tools: Tools, habits: Habits) -> list[dict[str, Any]]:
+    """The forms that the next reply may take."""
+    recent = _since_last_request(messages)
+    calls = [(call["name"], call["args"]) for message in recent for call in _calls(message)]
+    looking = [tool for tool in tools if name_of(tool) in habits.look_first]
+    if not calls and looking:
+        return [call_form(tool) for tool in looking]
+    repeated = [call[0] for index, call in enumerate(calls) if call in calls[:index]]
+    if habits.stop_repeats and len(repeated) > 1:
+        return [answer_form()]
+    left = [tool for tool in tools if not (habits.stop_repeats and name_of(tool) in repeated)]
+    forms = [form for tool in left for form in _forms(messages, tool, habits)]
+    failed = isinstance(last := messages[-1], ToolMessage) and last.status == "error"
+    return forms if forms and failed and habits.try_again else [*forms, answer_form()]
+
+
+def _plain(tool: Mapping[str, Any], habits: Habits) -> Mapping[str, Any]:
+    schema = parameters(tool)
+    known: Mapping[str, Any] = schema.get("properties", {})
+    names = habits.plain_tools.get(name_of(tool), tuple(known))
+    fixed = {
+        name: {"const": value} for name, value in habits.fixed.get(name_of(tool), {}).items() if name in known
+    }
+    kept = {name: value for name, value in known.items() if name in names} | fixed
+    required = [name for name in schema.get("required", ()) if name in kept]
+    required += [name for name in fixed if name not in required]
+    function = {**tool["function"], "parameters": {**schema, "properties": kept, "required": required}}
+    return {**tool, "function": function}
+
+
+def _forms(messages: Sequence[BaseMessage], tool: Mapping[str, Any], habits: Habits) -> list[dict[str, Any]]:
+    if habits.edit_shown_lines and name_of(tool) == "edit_file":
+        return edit_forms(tool, shown_lines(messages))
+    return [call_form(tool)]
+
+
+def _since_last_request(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    starts = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    return messages[starts[-1] :] if starts else messages
+
+
+def _calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
+    return message.tool_calls if isinstance(message, AIMessage) else ()
