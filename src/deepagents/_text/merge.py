@@ -124,8 +124,9 @@ def _ended(lines: Sequence[str], end: str) -> Iterator[str]:
 def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Change]:
     at = new_at = 0
     for anchor, new_anchor in [*_anchors(old, new), (len(old), len(new))]:
-        gap, new_gap = old[at:anchor], new[new_at:new_anchor]
-        yield from (_moved(each, at, new_at) for each in _changes_between(gap, new_gap))
+        if at < anchor or new_at < new_anchor:
+            gap = _changes_between(old[at:anchor], new[new_at:new_anchor])
+            yield from (_moved(each, at, new_at) for each in gap)
         at, new_at = anchor + 1, new_anchor + 1
 
 
