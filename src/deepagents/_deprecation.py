@@ -1,19 +1,39 @@
-"""One way to say that something is deprecated: once a call, at the line of the caller who used it."""
+"""What is said to callers about their own code: once for each use, at their line."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 _OURS = ("deepagents.", "pydantic.")
+_silent: ContextVar[bool] = ContextVar("deepagents_silent", default=False)
 
 
 def warn_legacy(message: str, *, removal: str = "1.0") -> None:
+    """Say that an older form was used."""
+    if not _silent.get():
+        warn_caller(f"{message} The old form goes away in {removal}.", DeprecationWarning)
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the first line outside this package that led here."""
     depth = 0
     frame: FrameType | None = inspect.currentframe()
     while frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(_OURS):
         frame = frame.f_back
         depth += 1
-    warnings.warn(f"{message} The old form goes away in {removal}.", DeprecationWarning, stacklevel=depth + 1)
+    warnings.warn(message, category, stacklevel=depth + 1)
+
+
+@contextmanager
+def already_warned() -> Generator[None]:
+    """Keep silent about older forms that are used again only because of one that was warned about."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepagents._deprecation import warn_legacy
+from deepagents._deprecation import already_warned, warn_legacy
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
 
 
@@ -17,7 +17,8 @@ def resolve(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
     """Return the backend itself, or what its factory makes for this runtime."""
     if isinstance(backend, BackendProtocol):
         return backend
-    return backend(runtime)
+    with already_warned():
+        return backend(runtime)
 
 
 def warn_factory() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, cast
 
@@ -12,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from deepagents._deprecation import warn_legacy
+from deepagents._deprecation import warn_caller, warn_legacy
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
 
@@ -87,9 +86,7 @@ def _report_unknown(spec: dict[str, Any]) -> None:
     for key in spec.keys() - _KNOWN:
         close = difflib.get_close_matches(key, _KNOWN, n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        warnings.warn(
-            f"subagent {spec['name']!r}: unknown key {key!r} is ignored{meant}", UserWarning, stacklevel=2
-        )
+        warn_caller(f"subagent {spec['name']!r}: unknown key {key!r} is ignored{meant}")
 
 
 def _modern(spec: dict[str, Any]) -> dict[str, Any]:
