@@ -16,7 +16,7 @@ from deepagents._tools import described
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.subagents import DEFAULT_GENERAL_PURPOSE_DESCRIPTION
-from deepagents.middleware.subagents.legacy import GENERAL_PURPOSE
+from deepagents.middleware.subagents.legacy import GENERAL_PURPOSE, asks_itself
 from deepagents.middleware.subagents.spec import ToolLike, checked
 from deepagents.models.resolve import resolve_model
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
@@ -140,7 +140,7 @@ def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan | Ready
         backend=wishes.backend,
         tools=described(tools, profile.tool_description_overrides),
         middleware=tuple(spec.get("middleware") or ()),
-        interrupt_on=spec.get("interrupt_on", wishes.interrupt_on),
+        interrupt_on=spec.get("interrupt_on", None if asks_itself(spec) else wishes.interrupt_on),
         response_format=spec.get("response_format"),
         state_schema=wishes.state_schema,
         name=name,

@@ -29,10 +29,11 @@ from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """What a slot's factory may look at: the plan, how to compile a child, and what the caller brings."""
+    """What a slot's factory may look at: the plan, how to compile a child, and the profile's extras."""
 
     plan: AgentPlan
     compile_child: CompileChild
+    extras: Sequence[Middleware]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,8 @@ def _subagents(building: Building) -> Middleware | None:
     plan = building.plan
     if not plan.subagents:
         return None
-    private = private_keys(plan.state_schema).union(
-        *(private_keys(each.state_schema) for each in plan.middleware)
-    )
+    brought = (*plan.middleware, *building.extras)
+    private = private_keys(plan.state_schema).union(*(private_keys(each.state_schema) for each in brought))
     return SubAgentMiddleware(
         subagents=[_worker(child, building.compile_child) for child in plan.subagents],
         task_description=plan.profile.tool_description_overrides.get("task"),
@@ -84,6 +84,7 @@ def _subagents(building: Building) -> Middleware | None:
 def _worker(child: AgentPlan | ReadyWorker, compile_child: CompileChild) -> Worker:
     if isinstance(child, ReadyWorker):
         return Worker(child.name, child.description, lambda: named(child.runnable, child.name))
+    _refuse_contradictions(child)
     return Worker(child.name or "", child.description, lambda: compile_child(child))
 
 
@@ -135,7 +136,7 @@ def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
         for.
     """
     _refuse_contradictions(plan)
-    building = Building(plan, compile_child)
+    building = Building(plan, compile_child, plan.profile.materialize_extra_middleware())
     stack = [each for row in STACK for each in _fill(row, building) if not plan.profile.excludes(each)]
     names = [each.name for each in stack]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -147,9 +148,10 @@ def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
 def _fill(row: Slot | Place, building: Building) -> Iterator[Middleware]:
     own = building.plan.middleware
     if isinstance(row, Place):
-        yield from _newcomers(building.plan) if row.name == "CALLER" else _extras(building.plan)
+        yield from _newcomers(building.plan) if row.name == "CALLER" else _extras(building)
         return
-    standing = next((each for each in own if each.name == row.name), None) or row.make(building)
+    brought = (*own, *building.extras)
+    standing = next((each for each in brought if each.name == row.name), None) or row.make(building)
     if standing is not None:
         yield standing
 
@@ -160,23 +162,27 @@ def _newcomers(plan: AgentPlan) -> Sequence[Middleware]:
     return [each for each in plan.middleware if each.name not in SLOT_NAMES]
 
 
-def _extras(plan: AgentPlan) -> Sequence[Middleware]:
-    taken = {each.name for each in plan.middleware}
-    return [
-        each for each in plan.profile.materialize_extra_middleware() if each.name not in taken | SLOT_NAMES
-    ]
+def _extras(building: Building) -> Sequence[Middleware]:
+    taken = SLOT_NAMES.union(each.name for each in building.plan.middleware)
+    return [each for each in building.extras if each.name not in taken]
 
 
 def _refuse_contradictions(plan: AgentPlan) -> None:
+    who = "the agent" if plan.role == "main" else f"subagent {plan.name!r}"
     names: list[Any] = [each.name for each in plan.middleware]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise StackError(f"middleware= holds two named {twice!r}; each needs a name of its own")
+        raise StackError(f"middleware of {who} holds two named {twice!r}; each needs a name of its own")
     own_workers = [child for child in plan.subagents if child.name != "general-purpose"]
     if "SubAgentMiddleware" in names and own_workers:
         raise StackError(
             "middleware= replaces SubAgentMiddleware, which would drop subagents=; give the subagents to "
             "one of them"
+        )
+    if "HumanInTheLoopMiddleware" in names and plan.interrupt_on:
+        raise StackError(
+            f"{who} has interrupt_on and a HumanInTheLoopMiddleware of its own, which would drop the rules; "
+            "give all of them to one"
         )
 
 
