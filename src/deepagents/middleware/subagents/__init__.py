@@ -3,7 +3,9 @@
 from deepagents.middleware.subagents.legacy import (
     DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
     DEFAULT_SUBAGENT_PROMPT,
+    GENERAL_PURPOSE_SUBAGENT,
 )
+from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT as TASK_SYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SubAgentMiddleware, create_sub_agent
 from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent
 from deepagents.middleware.subagents.task import TASK_TOOL_DESCRIPTION, TaskToolSchema
@@ -11,6 +13,8 @@ from deepagents.middleware.subagents.task import TASK_TOOL_DESCRIPTION, TaskTool
 __all__ = [
     "DEFAULT_GENERAL_PURPOSE_DESCRIPTION",
     "DEFAULT_SUBAGENT_PROMPT",
+    "GENERAL_PURPOSE_SUBAGENT",
+    "TASK_SYSTEM_PROMPT",
     "TASK_TOOL_DESCRIPTION",
     "CompiledSubAgent",
     "SubAgent",

@@ -7,6 +7,8 @@ from typing import Any, Final, cast
 
 from deepagents._deprecation import warn_legacy
 from deepagents.errors import ConfigError
+from deepagents.middleware.subagents.spec import SubAgent
+from deepagents.models.resolve import resolve_model
 
 GENERAL_PURPOSE: Final = "general-purpose"
 DEFAULT_GENERAL_PURPOSE_DESCRIPTION: Final = (
@@ -17,8 +19,16 @@ DEFAULT_SUBAGENT_PROMPT: Final = (
     "the whole answer in it."
 )
 
+GENERAL_PURPOSE_SUBAGENT: Final[SubAgent] = {
+    "name": GENERAL_PURPOSE,
+    "description": DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
+    "system_prompt": DEFAULT_SUBAGENT_PROMPT,
+}
+"""The general-purpose agent of `SubAgentMiddleware`, still without model and tools."""
+
 _DEFAULTS = ("default_model", "default_tools", "default_middleware", "default_interrupt_on")
 _OLDER = frozenset({*_DEFAULTS, "general_purpose_agent"})
+_APPROVAL = "HumanInTheLoopMiddleware"
 
 
 def with_defaults(subagents: Sequence[Any], older: Mapping[str, Any]) -> list[Any]:
@@ -31,6 +41,8 @@ def with_defaults(subagents: Sequence[Any], older: Mapping[str, Any]) -> list[An
     if unknown:
         raise TypeError(f"SubAgentMiddleware got unexpected keyword arguments {unknown!r}")
     named = [key for key in _DEFAULTS if key in older]
+    if older.get("default_model") is not None:
+        older = {**older, "default_model": resolve_model(older["default_model"])}
     if named:
         warn_legacy(
             f"SubAgentMiddleware({', '.join(named)}) is deprecated: give each subagent its own model and "
@@ -47,22 +59,24 @@ def _filled(given: Any, older: Mapping[str, Any]) -> Any:
     if not isinstance(given, dict) or "runnable" in given:
         return cast(Any, given)
     spec = dict(cast("Mapping[str, Any]", given))
-    if "default_model" in older:
-        spec.setdefault("model", older["default_model"])
+    if spec.get("model") is None and older.get("default_model") is not None:
+        spec["model"] = older["default_model"]
+    if older.keys() & {"default_model", "default_tools"}:
         spec.setdefault("tools", older.get("default_tools") or [])
-    if older.get("default_interrupt_on"):
+    if older.get("default_interrupt_on") and not asks_itself(spec):
         spec.setdefault("interrupt_on", older["default_interrupt_on"])
     spec["middleware"] = [*(older.get("default_middleware") or ()), *(spec.get("middleware") or ())]
     return spec
 
 
+def asks_itself(spec: Mapping[str, Any]) -> bool:
+    """Tell whether a spec brings approval middleware of its own."""
+    return any(each.name == _APPROVAL for each in spec.get("middleware") or ())
+
+
 def _general_purpose(older: Mapping[str, Any]) -> dict[str, Any]:
-    if "default_model" not in older:
+    if older.get("default_model") is None:
         raise ConfigError(
             "general_purpose_agent=True needs default_model, or a subagent named 'general-purpose'"
         )
-    return {
-        "name": GENERAL_PURPOSE,
-        "description": DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
-        "system_prompt": DEFAULT_SUBAGENT_PROMPT,
-    }
+    return dict(GENERAL_PURPOSE_SUBAGENT)

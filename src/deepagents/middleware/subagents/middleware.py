@@ -13,7 +13,7 @@ from deepagents._flow import Flow
 from deepagents._state import DeepAgentState
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, add_section, inner
-from deepagents.middleware.subagents.legacy import with_defaults
+from deepagents.middleware.subagents.legacy import asks_itself, with_defaults
 from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, checked
 from deepagents.middleware.subagents.task import TASK, Delegation, Worker, describe
 from deepagents.models.resolve import resolve_model
@@ -32,7 +32,7 @@ class SubAgentMiddleware(FlowMiddleware):
     Args:
         subagents: specs, each with its own `model` and `tools`, or compiled runnables.
         backend: accepted for older code; not used.
-        system_prompt: replaces our short part of the system prompt; `""` leaves it out.
+        system_prompt: replaces our short part of the system prompt; `None` or `""` leaves it out.
         task_description: the tool's description; `{available_agents}` in it becomes the list of agents.
         private_state_keys: further state keys that no subagent sees or returns.
         state_schema: the base state of the agents made from specs.
@@ -48,7 +48,7 @@ class SubAgentMiddleware(FlowMiddleware):
         *,
         subagents: Sequence[SubAgent | CompiledSubAgent | Worker] | None = None,
         backend: Any = None,
-        system_prompt: str | None = None,
+        system_prompt: str | None = SUBAGENT_PROMPT,
         task_description: str | None = None,
         private_state_keys: frozenset[str] | None = None,
         state_schema: type[Any] | None = None,
@@ -63,7 +63,7 @@ class SubAgentMiddleware(FlowMiddleware):
             raise ConfigError("At least one subagent is needed, or general_purpose_agent=True")
         self._workers: Mapping[str, Worker] = {worker.name: worker for worker in workers}
         self.private_state_keys = private_state_keys or frozenset[str]()
-        self.system_prompt = SUBAGENT_PROMPT if system_prompt is None else system_prompt
+        self.system_prompt = system_prompt
         self.tools = [make_tool(TASK, self._delegation, describe(self._workers, task_description))]
 
     @property
@@ -82,15 +82,18 @@ def worker_of(spec: Mapping[str, Any], state_schema: type[Any]) -> Worker:
     """Make the worker of a complete spec or of a compiled one.
 
     Raises:
-        ConfigError: when a spec lacks its model or tools.
+        ConfigError: when a spec lacks its model or tools, or says twice which calls wait for a person.
     """
     name: str = spec["name"]
     if "runnable" in spec:
         return Worker(name, spec["description"], lambda: named(spec["runnable"], name))
-    for key in ("model", "tools"):
-        if key not in spec:
+    for key, given in (("model", spec.get("model") is not None), ("tools", "tools" in spec)):
+        if not given:
             raise ConfigError(f"subagent {name!r} must specify '{key}', or give default_{key}")
-    return Worker(name, spec["description"], lambda: create_sub_agent(spec, state_schema=state_schema))
+    if spec.get("interrupt_on") and asks_itself(spec):
+        raise ConfigError(f"subagent {name!r} has interrupt_on and a HumanInTheLoopMiddleware; give it one")
+    ready = {**spec, "model": resolve_model(spec["model"])}
+    return Worker(name, spec["description"], lambda: create_sub_agent(ready, state_schema=state_schema))
 
 
 def named(runnable: Runnable[Any, Any], name: str) -> Runnable[Any, Any]:

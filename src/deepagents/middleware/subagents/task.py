@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from deepagents._channels import channel_reducers
 from deepagents._flow import Call, Flow
@@ -69,11 +70,17 @@ class TaskToolSchema(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_extras(cls, given: Any) -> Any:
-        named = set(cast("dict[str, Any]", given)) if isinstance(given, dict) else set[str]()
-        extra = sorted(named - {"description", "subagent_type", "runtime"})
+        arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else dict[str, Any]()
+        extra = sorted(arguments.keys() - {"description", "subagent_type", "runtime"})
         if extra:
-            raise ValueError(f"task does not take {', '.join(extra)}: put everything in description")
+            refused = [_refused(key, arguments[key]) for key in extra]
+            raise ValidationError.from_exception_data("task", refused)
         return cast(Any, given)
+
+
+def _refused(key: str, value: Any) -> InitErrorDetails:
+    said = "task takes description and subagent_type only; put everything else in description"
+    return InitErrorDetails(type=PydanticCustomError("unexpected_argument", said), loc=(key,), input=value)
 
 
 @dataclass(frozen=True, slots=True)
