@@ -15,9 +15,11 @@ from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
+from langgraph.types import Checkpointer
 
-from deepagents._deprecation import warn_legacy
+from deepagents._deprecation import already_warned, warn_legacy
 from deepagents._plan import AgentPlan, InterruptOn, Wishes, plan_main
+from deepagents._prompt import BASE_PROMPT as BASE_AGENT_PROMPT
 from deepagents._prompt import assemble_prompt
 from deepagents._stack import assemble
 from deepagents._state import DeepAgentState
@@ -27,6 +29,14 @@ from deepagents.backends.state import StateBackend
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
 from deepagents.models.resolve import default_model, resolve_model
+
+__all__ = [
+    "BASE_AGENT_PROMPT",
+    "Checkpointer",
+    "DeepAgentState",
+    "create_deep_agent",
+    "get_default_model",
+]
 
 _RECURSION_LIMIT = 9_999
 
@@ -107,6 +117,12 @@ def create_deep_agent(
     )
 
 
+def get_default_model() -> BaseChatModel:
+    """Make the model that `create_deep_agent` takes when none is given. Deprecated: make one yourself."""
+    warn_legacy("Relying on the default model is deprecated: make a chat model of your own, by its name.")
+    return default_model()
+
+
 def _compile(plan: AgentPlan, **passed_on: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
     graph: Any = create_agent(
         plan.model,
@@ -125,7 +141,8 @@ def _compile(plan: AgentPlan, **passed_on: Any) -> CompiledStateGraph[Any, Any, 
 
 
 def _compile_child(plan: AgentPlan) -> Runnable[Any, Any]:
-    return _compile(plan)
+    with already_warned():
+        return _compile(plan)
 
 
 def _resolved(model: str | BaseChatModel | None) -> BaseChatModel:

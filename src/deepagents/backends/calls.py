@@ -121,6 +121,11 @@ class Files:
             raise ToolFailure(_code_of(error), f"{method}: {error}") from error
 
 
+def supports_execution(backend: BackendProtocol) -> bool:
+    """Tell whether a backend can run commands."""
+    return Files(backend).capabilities().execute
+
+
 def _answered(result: Result, or_else: Any = None) -> Result:
     error: str | None = getattr(result, "error", None)
     if error and not or_else:

@@ -1,25 +1,58 @@
 """File tools for an agent, on any backend."""
 
+from typing import Final
+
+from deepagents.backends.calls import supports_execution
 from deepagents.backends.results import FileData
+from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id
+from deepagents.middleware.filesystem.eviction import CHARACTERS_PER_TOKEN as NUM_CHARS_PER_TOKEN
 from deepagents.middleware.filesystem.eviction import TOOLS_EXCLUDED_FROM_EVICTION
+from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT as FILESYSTEM_SYSTEM_PROMPT
 from deepagents.middleware.filesystem.middleware import FilesystemMiddleware, FsToolName
 from deepagents.middleware.filesystem.state import FilesystemState
-from deepagents.tools.delete import DeleteSchema
-from deepagents.tools.edit_file import EditFileSchema
-from deepagents.tools.execute import ExecuteSchema
-from deepagents.tools.glob import GLOB_TRUNCATION_NOTE, GLOB_UNREADABLE_NOTE, GlobSchema
-from deepagents.tools.grep import GREP_TRUNCATION_NOTE, GrepSchema
-from deepagents.tools.ls import LsSchema
-from deepagents.tools.read_file import DEFAULT_READ_LIMIT, DEFAULT_READ_OFFSET, ReadFileSchema
-from deepagents.tools.write_file import WriteFileSchema
+from deepagents.tools.delete import DELETE, DeleteSchema
+from deepagents.tools.edit_file import EDIT_FILE, EditFileSchema
+from deepagents.tools.execute import EXECUTE, ExecuteSchema
+from deepagents.tools.glob import GLOB, GLOB_TRUNCATION_NOTE, GLOB_UNREADABLE_NOTE, GlobSchema
+from deepagents.tools.grep import GREP, GREP_TRUNCATION_NOTE, GrepSchema
+from deepagents.tools.ls import LS, LsSchema
+from deepagents.tools.read_file import (
+    DEFAULT_READ_LIMIT,
+    DEFAULT_READ_OFFSET,
+    READ_FILE,
+    ReadFileSchema,
+)
+from deepagents.tools.read_file import NO_LINES as NO_LINES_REQUESTED_WARNING
+from deepagents.tools.write_file import WRITE_FILE, WriteFileSchema
+
+LIST_FILES_TOOL_DESCRIPTION: Final = LS.description
+READ_FILE_TOOL_DESCRIPTION: Final = READ_FILE.description
+WRITE_FILE_TOOL_DESCRIPTION: Final = WRITE_FILE.description
+EDIT_FILE_TOOL_DESCRIPTION: Final = EDIT_FILE.description
+DELETE_TOOL_DESCRIPTION: Final = DELETE.description
+GLOB_TOOL_DESCRIPTION: Final = GLOB.description
+GREP_TOOL_DESCRIPTION: Final = GREP.description
+EXECUTE_TOOL_DESCRIPTION: Final = EXECUTE.description
 
 __all__ = [
     "DEFAULT_READ_LIMIT",
     "DEFAULT_READ_OFFSET",
+    "DELETE_TOOL_DESCRIPTION",
+    "EDIT_FILE_TOOL_DESCRIPTION",
+    "EMPTY_CONTENT_WARNING",
+    "EXECUTE_TOOL_DESCRIPTION",
+    "FILESYSTEM_SYSTEM_PROMPT",
+    "GLOB_TOOL_DESCRIPTION",
     "GLOB_TRUNCATION_NOTE",
     "GLOB_UNREADABLE_NOTE",
+    "GREP_TOOL_DESCRIPTION",
     "GREP_TRUNCATION_NOTE",
+    "LIST_FILES_TOOL_DESCRIPTION",
+    "NO_LINES_REQUESTED_WARNING",
+    "NUM_CHARS_PER_TOKEN",
+    "READ_FILE_TOOL_DESCRIPTION",
     "TOOLS_EXCLUDED_FROM_EVICTION",
+    "WRITE_FILE_TOOL_DESCRIPTION",
     "DeleteSchema",
     "EditFileSchema",
     "ExecuteSchema",
@@ -32,4 +65,6 @@ __all__ = [
     "LsSchema",
     "ReadFileSchema",
     "WriteFileSchema",
+    "sanitize_tool_call_id",
+    "supports_execution",
 ]

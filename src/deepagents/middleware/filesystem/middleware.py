@@ -67,6 +67,8 @@ class FilesystemMiddleware(FlowMiddleware):
         `human_message_token_limit_before_evict`.
     """
 
+    state_schema: type[Any] = FilesystemState
+
     def __init__(
         self,
         *,

@@ -1,0 +1,115 @@
+"""Hooks that callers write around tools work in a deep agent as documented."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, tool
+from langgraph.types import Command
+
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel, call
+
+QUESTION = {"messages": [{"role": "user", "content": "Go"}]}
+Result: TypeAlias = ToolMessage | Command[Any]
+Next: TypeAlias = Callable[[ToolCallRequest], Result]
+AsyncNext: TypeAlias = Callable[[ToolCallRequest], Awaitable[Result]]
+
+
+def flaky(failures: int) -> BaseTool:
+    left = [*range(failures)]
+
+    @tool
+    def knock(times: int) -> str:
+        """Knock."""
+        if left:
+            left.pop()
+            raise OSError("nobody home")
+        return f"knocked {times} times"
+
+    return knock
+
+
+def said(result: Any) -> str:
+    return result["messages"][-2].text
+
+
+def test_a_hook_changes_the_arguments_before_the_call() -> None:
+    class Doubling(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: ToolCallRequest, handler: Next) -> Result:
+            request.tool_call["args"]["times"] *= 2
+            return handler(request)
+
+    with ScriptedModel(call("knock", times=2), "Done.") as model:
+        result = create_deep_agent(model, tools=[flaky(0)], middleware=[Doubling()]).invoke(QUESTION)
+
+    assert said(result) == "knocked 4 times"
+
+
+def test_a_hook_sees_the_failure_and_tries_again() -> None:
+    class Again(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: ToolCallRequest, handler: Next) -> Result:
+            for _ in range(2):
+                try:
+                    return handler(request)
+                except OSError:
+                    continue
+            return handler(request)
+
+    with ScriptedModel(call("knock", times=1), "Done.") as model:
+        result = create_deep_agent(model, tools=[flaky(2)], middleware=[Again()]).invoke(QUESTION)
+
+    assert said(result) == "knocked 1 times"
+
+
+def test_a_failure_that_a_hook_lets_through_becomes_a_result() -> None:
+    with ScriptedModel(call("knock", times=1), "Done.") as model:
+        result = create_deep_agent(model, tools=[flaky(1)]).invoke(QUESTION)
+
+    assert result["messages"][-2].status == "error"
+    assert "nobody home" in said(result)
+
+
+def test_a_hook_tries_again_when_the_result_is_an_error() -> None:
+    class UntilItExists(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: ToolCallRequest, handler: Next) -> Result:
+            result = handler(request)
+            if isinstance(result, ToolMessage) and result.status == "error":
+                request.tool_call["args"]["path"] = "/"
+                return handler(request)
+            return result
+
+    with ScriptedModel(call("ls", path="not/../../here"), "Done.") as model:
+        result = create_deep_agent(model, middleware=[UntilItExists()]).invoke(QUESTION)
+
+    assert result["messages"][-2].status == "success"
+
+
+async def test_an_async_hook_tries_again() -> None:
+    class Again(AgentMiddleware[Any, Any, Any]):
+        async def awrap_tool_call(self, request: ToolCallRequest, handler: AsyncNext) -> Result:
+            try:
+                return await handler(request)
+            except OSError:
+                return await handler(request)
+
+    with ScriptedModel(call("knock", times=1), "Done.") as model:
+        result = await create_deep_agent(model, tools=[flaky(1)], middleware=[Again()]).ainvoke(QUESTION)
+
+    assert said(result) == "knocked 1 times"
+
+
+async def test_an_async_hook_answers_from_a_cache() -> None:
+    class Remembering(AgentMiddleware[Any, Any, Any]):
+        async def awrap_tool_call(self, request: ToolCallRequest, handler: AsyncNext) -> Result:
+            return ToolMessage(content="remembered", tool_call_id=request.tool_call["id"] or "")
+
+    with ScriptedModel(call("knock", times=1), "Done.") as model:
+        agent = create_deep_agent(model, tools=[flaky(9)], middleware=[Remembering()])
+        result = await agent.ainvoke(QUESTION)
+
+    assert said(result) == "remembered"
