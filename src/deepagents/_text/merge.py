@@ -159,7 +159,7 @@ def _unchained(chain: _Chain | None) -> Iterator[tuple[int, int]]:
 def _changes_between(old: Sequence[str], new: Sequence[str]) -> Iterator[_Change]:
     others = Counter(new)
     equal_pairs = sum(count * others[line] for line, count in Counter(old).items())
-    if equal_pairs * min(len(old), len(new)) > _MAX_WORK:
+    if not equal_pairs or equal_pairs * min(len(old), len(new)) > _MAX_WORK:
         yield _Change(0, len(old), 0, len(new))
         return
     for kind, *place in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
