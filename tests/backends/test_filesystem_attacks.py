@@ -47,7 +47,7 @@ def root(tmp_path: Path, outside: Path) -> Path:
         "loop-a": "loop-b",
         "loop-b": "loop-a",
         "to-host-root": "/",
-        "to-proc": "/proc/self/root",
+        "to-proc": "/proc/self/cwd",
         "new-outside": outside / "new.txt",
         "sneaky-prefix": f"{root}-elsewhere",
         "dotted": f"{root}/../outside",

@@ -1,0 +1,150 @@
+"""Run one shell command to its end, to a deadline, or until it is called off."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from deepagents.backends.local_shell.output import STDERR_PREFIX, Bounded, Stream
+
+_BLOCK = 1 << 16
+_MOST_BLOCKS_IN_A_PIPE = 32
+_LOOK_EVERY = 0.05
+_PAUSE = 0.001
+_GRACE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended; `exit_code` is negative for a signal, `None` when it was killed here."""
+
+    output: str
+    left_out: int
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command and what it runs in."""
+
+    command: str
+    cwd: Path
+    env: Mapping[str, str]
+    seconds: float
+    most_bytes: int
+
+    def run(self, called_off: threading.Event) -> Ended:
+        """Run the command in a process group of its own, which does not outlive its time.
+
+        What the command leaves running in the background goes on, but is no longer listened to.
+        """
+        process = subprocess.Popen(
+            self.command, shell=True, cwd=self.cwd, env=dict(self.env), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            with _Listener(process, self.most_bytes) as listener:
+                in_time = listener.listen(time.monotonic() + self.seconds, called_off)
+                if not in_time:
+                    _signal(process, signal.SIGTERM)
+                    listener.listen_to_the_last(time.monotonic() + _GRACE)
+                    _signal(process, signal.SIGKILL)
+                output, left_out = listener.close()
+        except BaseException:
+            _signal(process, signal.SIGKILL)
+            raise
+        finally:
+            exit_code = process.wait()
+        return Ended(output, left_out, exit_code if in_time else None)
+
+
+class _Listener:
+    def __init__(self, process: subprocess.Popen[bytes], most_bytes: int) -> None:
+        self._process = process
+        self._kept = Bounded(most_bytes)
+        self._selector = selectors.DefaultSelector()
+        self._streams: list[tuple[IO[bytes], Stream]] = []
+        for pipe, prefix in ((process.stdout, ""), (process.stderr, STDERR_PREFIX)):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                stream = Stream(prefix)
+                self._streams.append((pipe, stream))
+                self._selector.register(pipe, selectors.EVENT_READ, stream)
+
+    def __enter__(self) -> _Listener:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._selector.close()
+        for pipe, _ in self._streams:
+            pipe.close()
+
+    def listen(self, deadline: float, called_off: threading.Event) -> bool:
+        """Take output until the command ends; `False` when it did not end in time."""
+        while not _has_ended(self._process):
+            if called_off.is_set() or time.monotonic() >= deadline:
+                return False
+            self._take_or_wait()
+        self._drain()
+        return True
+
+    def listen_to_the_last(self, deadline: float) -> None:
+        """Take output until the command and all that it started are silent, or until the deadline."""
+        while time.monotonic() < deadline and (self._selector.get_map() or not _has_ended(self._process)):
+            self._take_or_wait()
+        self._drain()
+
+    def _take_or_wait(self) -> None:
+        if self._selector.get_map():
+            self._take(_LOOK_EVERY)
+        else:
+            time.sleep(_PAUSE)
+
+    def _drain(self) -> None:
+        """Take what is there without waiting for more, though never more than a pipe can hold."""
+        for _ in range(_MOST_BLOCKS_IN_A_PIPE):
+            if not self._selector.get_map() or not self._take(0):
+                return
+
+    def close(self) -> tuple[str, int]:
+        """End every stream and return the output, and how many bytes of it were left out."""
+        rests = [stream.feed(b"", final=True) for _, stream in self._streams]
+        self._kept.add("\n".join(filter(None, rests)))
+        return self._kept.close(), self._kept.left_out
+
+    def _take(self, seconds: float) -> bool:
+        ready = sorted(self._selector.select(seconds), key=lambda each: each[0].fd)
+        for key, _ in ready:
+            data = _read(key.fd)
+            if data == b"":
+                self._selector.unregister(key.fileobj)
+            elif data:
+                self._kept.add(key.data.feed(data))
+        return bool(ready)
+
+
+def _read(fd: int) -> bytes | None:
+    try:
+        return os.read(fd, _BLOCK)
+    except BlockingIOError:
+        return None
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Signal the group of a command that was not waited for yet, so that its number is still its own."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Tell whether a command has ended, and leave it to be waited for."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

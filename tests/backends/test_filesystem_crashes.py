@@ -1,0 +1,228 @@
+"""Files stay whole whatever stops a writer, and of two writers that saw one version exactly one wins."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deepagents.backends._directory import is_temporary
+from deepagents.backends.filesystem import FilesystemBackend
+
+KILLS = 30
+
+WRITE_FOR_EVER = """
+import os, sys
+from deepagents.backends.filesystem import FilesystemBackend
+print("ready", flush=True)
+while sys.stdin.readline():
+    if pid := os.fork():
+        print(pid, flush=True)
+        os.waitpid(pid, 0)
+        print("gone", flush=True)
+        continue
+    backend = FilesystemBackend(sys.argv[1])
+    while True:
+        for letter in "abc":
+            backend.write("/written.txt", letter * 300_000)
+            backend.edit("/edited.txt", "version", "version", True)
+            backend.upload_files([("/uploaded.bin", letter.encode() * 300_000)])
+"""
+
+COUNT_UP = """
+import sys
+from deepagents.backends.filesystem import FilesystemBackend
+backend = FilesystemBackend(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+won = 0
+while won < 25:
+    page = backend.read("/counter.txt")
+    number = int(page.file_data["content"])
+    result = backend.write("/counter.txt", str(number + 1), expected_version=page.version)
+    assert result.code in (None, "stale_version"), result
+    won += result.error is None
+"""
+
+WRITE_TOO_MUCH = """
+import resource, sys
+from deepagents.backends.filesystem import FilesystemBackend
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+backend = FilesystemBackend(sys.argv[1])
+for result in (
+    backend.write("/old.txt", "x" * 200_000),
+    backend.write("/new.txt", "x" * 200_000),
+    backend.edit("/old.txt", "old", "x" * 200_000),
+    *backend.upload_files([("/new.bin", b"x" * 200_000), ("/small.bin", b"x")]),
+):
+    print(getattr(result, "code", None), result.error)
+"""
+
+
+def start(script: str, root: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script, str(root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def listen(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def ask(process: subprocess.Popen[str]) -> str:
+    tell(process)
+    return listen(process)
+
+
+def wait_until_ready(process: subprocess.Popen[str]) -> None:
+    assert listen(process) == "ready"
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    return output
+
+
+def test_a_writer_killed_at_any_moment_leaves_every_file_whole(tmp_path: Path) -> None:
+    backend = FilesystemBackend(tmp_path)
+    edited = "version " * 40_000
+    backend.upload_files(
+        [
+            ("/written.txt", b"c" * 300_000),
+            ("/edited.txt", edited.encode()),
+            ("/uploaded.bin", b"c" * 300_000),
+        ]
+    )
+    moment = random.Random(7)
+    writers = start(WRITE_FOR_EVER, tmp_path)
+    wait_until_ready(writers)
+    for _ in range(KILLS):
+        pid = int(ask(writers))
+        time.sleep(moment.uniform(0, 0.03))
+        os.kill(pid, signal.SIGKILL)
+        assert listen(writers) == "gone"
+
+        assert re.fullmatch("(a+|b+|c+)", (tmp_path / "written.txt").read_text())
+        assert re.fullmatch("(a+|b+|c+)", (tmp_path / "uploaded.bin").read_text())
+        assert {(tmp_path / name).stat().st_size for name in ("written.txt", "uploaded.bin")} == {300_000}
+        assert (tmp_path / "edited.txt").read_text() == edited
+    finish(writers)
+    left = {path.name for path in tmp_path.iterdir()} - {"written.txt", "edited.txt", "uploaded.bin"}
+    assert all(map(is_temporary, left))
+    assert [entry["path"] for entry in backend.ls("/").entries or []] == [
+        "/edited.txt",
+        "/uploaded.bin",
+        "/written.txt",
+    ]
+
+
+def test_processes_that_count_up_by_versions_lose_no_step(tmp_path: Path) -> None:
+    (tmp_path / "counter.txt").write_text("0")
+    counters = [start(COUNT_UP, tmp_path) for _ in range(3)]
+    for counter in counters:
+        wait_until_ready(counter)
+    for counter in counters:
+        tell(counter)
+    for counter in counters:
+        finish(counter)
+
+    assert (tmp_path / "counter.txt").read_text() == "75"
+    assert [path.name for path in tmp_path.iterdir()] == ["counter.txt"]
+
+
+def together(*works: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_of_threads_that_saw_one_version_exactly_one_wins(tmp_path: Path) -> None:
+    backends = [FilesystemBackend(tmp_path) for _ in range(4)]
+    for _ in range(20):
+        seen = backends[0].write("/a", "start").version
+        codes: list[str | None] = []
+
+        def edit(
+            backend: FilesystemBackend, seen: str | None = seen, codes: list[str | None] = codes
+        ) -> None:
+            codes.append(backend.edit("/a", "start", "done", expected_version=seen).code)
+
+        together(*(lambda backend=backend: edit(backend) for backend in backends))
+
+        assert sorted(codes, key=str) == [None, *["stale_version"] * 3]
+
+
+def test_threads_that_edit_different_places_without_versions_lose_no_edit(tmp_path: Path) -> None:
+    backend = FilesystemBackend(tmp_path)
+    backend.write("/a", "".join(f"<{number}>" for number in range(40)))
+
+    def edit(numbers: range) -> None:
+        for number in numbers:
+            assert backend.edit("/a", f"<{number}>", f"[{number}]").error is None
+
+    together(lambda: edit(range(20)), lambda: edit(range(20, 40)))
+
+    assert (tmp_path / "a").read_text() == "".join(f"[{number}]" for number in range(40))
+
+
+def test_a_reader_never_sees_half_a_write(tmp_path: Path) -> None:
+    backend = FilesystemBackend(tmp_path)
+    backend.write("/a", "0" * 500_000)
+    seen: set[str] = set()
+    done = threading.Event()
+
+    def write() -> None:
+        for letter in "123456789" * 5:
+            backend.write("/a", letter * 500_000)
+        done.set()
+
+    def read() -> None:
+        while not done.is_set():
+            (content,) = [each.content or b"" for each in backend.download_files(["/a"])]
+            seen.add(f"{len(content)} of {len(set(content))}")
+
+    together(write, read)
+
+    assert seen == {"500000 of 1"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on file sizes there")
+def test_a_disk_that_is_full_tears_no_file_and_keeps_nothing_half_done(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("old")
+
+    output = finish(start(WRITE_TOO_MUCH, tmp_path))
+
+    assert output.splitlines() == [
+        "io_error Error writing file '/old.txt': File too large",
+        "io_error Error writing file '/new.txt': File too large",
+        "io_error Error editing file '/old.txt': File too large",
+        "None Error writing file '/new.bin': File too large",
+        "None None",
+    ]
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "old.txt": "old",
+        "small.bin": "x",
+    }
