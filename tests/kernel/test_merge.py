@@ -105,5 +105,5 @@ def test_hard_texts_merge_soon(base: str, ours: str) -> None:
 
     merged = merge3(base, ours, base + "the end\n")
 
-    assert perf_counter() - start < 5
+    assert perf_counter() - start < 15
     assert "the end\n" in merged.text

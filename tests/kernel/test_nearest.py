@@ -129,4 +129,4 @@ def test_a_miss_in_a_large_file_is_answered_soon(content: str) -> None:
 
     refused(content, "value_17 = compute(77, 'other text')\n}\n}\n" * 5, "no_match")
 
-    assert perf_counter() - start < 5
+    assert perf_counter() - start < 15
