@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
-from deepagents import CompiledSubAgent, DeepAgentState, create_deep_agent
+from deepagents import CompiledSubAgent, DeepAgentState, SubAgentMiddleware, create_deep_agent
 from deepagents.errors import ConfigError
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import Colour
@@ -317,6 +317,17 @@ def test_an_unknown_key_is_reported_with_what_was_meant() -> None:
 def test_a_key_whose_feature_is_not_there_says_so(later: dict[str, Any]) -> None:
     with pytest.raises(NotImplementedError, match=next(iter(later))):
         create_deep_agent(ScriptedModel(), subagents=[worker("a", **later)])
+
+
+def test_the_general_purpose_agent_takes_no_middleware_that_it_has_no_place_for() -> None:
+    spec: Any = worker("helper", "helped", tools=[])
+    script = (delegate("helper"), "Done.")
+    with ScriptedModel(*script) as model:
+        own = SubAgentMiddleware(subagents=[spec])
+        result = create_deep_agent(model, middleware=[own]).invoke({"messages": "Go"})
+
+    assert result["messages"][-2].text == "helped"
+    assert "general-purpose" not in str(model.asked[0].tools)
 
 
 def test_a_callers_general_purpose_agent_replaces_the_built_in_one() -> None:
