@@ -1,4 +1,4 @@
-"""Places where an agent's files live. Names load on first use: an agent on state needs nothing of the disk."""
+"""Places where an agent's files live. Names load on first use: files in state need no disk."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from deepagents._lazy import lazy
 
 if TYPE_CHECKING:
     from deepagents.backends.filesystem import FilesystemBackend
-    from deepagents.backends.local_shell import LocalShellBackend
+    from deepagents.backends.local_shell import DEFAULT_EXECUTE_TIMEOUT, LocalShellBackend
     from deepagents.backends.protocol import BackendProtocol, SandboxBackendProtocol
     from deepagents.backends.state import StateBackend
 
 __all__ = [
+    "DEFAULT_EXECUTE_TIMEOUT",
     "BackendProtocol",
     "FilesystemBackend",
     "LocalShellBackend",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "DEFAULT_EXECUTE_TIMEOUT": "deepagents.backends.local_shell",
     "BackendProtocol": "deepagents.backends.protocol",
     "FilesystemBackend": "deepagents.backends.filesystem",
     "LocalShellBackend": "deepagents.backends.local_shell",
