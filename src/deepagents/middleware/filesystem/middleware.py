@@ -88,7 +88,8 @@ class FilesystemMiddleware(FlowMiddleware):
         _refuse_later_features(
             permissions=permissions,
             offload_binary_content=offload_binary_content,
-            human_message_token_limit_before_evict=human_message_token_limit_before_evict != 50_000,
+            human_message_token_limit_before_evict=human_message_token_limit_before_evict
+            not in (50_000, 0, None),
         )
         _require_positive("max_execute_timeout", max_execute_timeout)
         _require_positive("grep_max_count", grep_max_count)

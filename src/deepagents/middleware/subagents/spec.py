@@ -1,7 +1,5 @@
 """What a subagent is, as callers write it, and the checks that each spec passes once."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, cast
