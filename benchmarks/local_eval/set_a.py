@@ -8,7 +8,14 @@ _POEM = "The sea is calm to-night.\nTeh tide is full, the moon lies fair\nUpon t
 _SERVER = "[server]\nhost = localhost\nport = 8080\n\n[client]\nretries = 3\n"
 _TODO = "# To do\n- call the plumber\n- water the plants\n"
 _SETTINGS = '{\n  "name": "tides",\n  "debug": true,\n  "level": 3\n}\n'
-_SHAPES = "def area(width, height):\n    return width + height\n\n\ndef perimeter(width, height):\n    return 2 * (width + height)\n"
+_SHAPES = """\
+def area(width, height):
+    return width + height
+
+
+def perimeter(width, height):
+    return 2 * (width + height)
+"""
 _STORE = 'def fetch(key):\n    return {"key": key}\n\n\nprint(fetch("a"))\n'
 _FRUIT = "apple\nbanana\ncherry\ndamson\n"
 _README = "# Tides\n\nA small library for tide tables.\n\n## Use\n\nimport tides\n"

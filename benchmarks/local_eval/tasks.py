@@ -14,7 +14,7 @@ class Task:
     """Files, a request in a few wordings, and the one outcome that counts as success.
 
     Every file must end as `expect` says, or unchanged where it says nothing; no file may appear or vanish
-    unasked. Only blank space at the end of a file is forgiven. `answer` lists what the last message must contain.
+    unasked. Only blank space at the end of a file is forgiven. The last message must contain all of `answer`.
     """
 
     name: str

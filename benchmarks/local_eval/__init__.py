@@ -1,0 +1,1 @@
+"""The local model on small tasks with strict checks."""
