@@ -115,7 +115,7 @@ def _plan_general_purpose(
         note=GENERAL_PURPOSE_NOTE if own is None else None,
         backend=wishes.backend,
         tools=described(wishes.tools or (), profile.tool_description_overrides),
-        middleware=wishes.middleware,
+        middleware=[each for each in wishes.middleware if each.name != "SubAgentMiddleware"],
         interrupt_on=wishes.interrupt_on,
         state_schema=wishes.state_schema,
         name=GENERAL_PURPOSE,

@@ -150,11 +150,10 @@ def _fill(row: Slot | Place, building: Building) -> Iterator[Middleware]:
     if isinstance(row, Place):
         yield from _newcomers(building.plan) if row.name == "CALLER" else _extras(building)
         return
-    brought = next((each for each in (*own, *building.extras) if each.name == row.name), None)
-    # The general-purpose agent takes the caller's middleware only where it would have some of that name itself.
-    standing = row.make(building) if brought is None or building.plan.role == "general-purpose" else brought
+    brought = (*own, *building.extras)
+    standing = next((each for each in brought if each.name == row.name), None) or row.make(building)
     if standing is not None:
-        yield brought or standing
+        yield standing
 
 
 def _newcomers(plan: AgentPlan) -> Sequence[Middleware]:

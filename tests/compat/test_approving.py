@@ -211,3 +211,13 @@ def test_a_subagents_own_approval_middleware_stands_instead_of_inherited_rules(c
 
     asked = waiting["__interrupt__"][0].value["action_requests"]
     assert [each["name"] for each in asked] == ["send"]
+
+
+def test_approval_middleware_of_the_main_agent_holds_in_the_general_purpose_agent_too(colour: Colour) -> None:
+    own = HumanInTheLoopMiddleware(interrupt_on={"send": True})
+    task = call("task", subagent_type="general-purpose", description="Write to Ada")
+    with ScriptedModel(task, call("send", to="Ada")) as model:
+        agent = create_deep_agent(model, tools=TOOLS, middleware=[own], checkpointer=MemorySaver())
+        waiting = colour.invoke(agent, QUESTION, thread())
+
+    assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "send"
