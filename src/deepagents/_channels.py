@@ -61,8 +61,8 @@ def in_graph() -> bool:
 
 
 def channel_reducers() -> Mapping[str, Callable[..., Any]]:
-    """Return the reducer of each channel of the running graph that has one."""
-    channels: Mapping[str, BaseChannel[Any, Any, Any]] = _bound_read().args[1]
+    """Return the reducer of each channel of the running graph that has one; none outside a run."""
+    channels: Mapping[str, BaseChannel[Any, Any, Any]] = _bound_read().args[1] if in_graph() else {}
     found: dict[str, Callable[..., Any]] = {}
     for key, channel in channels.items():
         match channel:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage
 from langgraph.graph.state import CompiledStateGraph
 
-from deepagents import CompiledSubAgent, SubAgent, create_deep_agent
+from deepagents import CompiledSubAgent, SubAgent, SubAgentMiddleware, create_deep_agent
 from deepagents.errors import ConfigError
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
@@ -161,6 +162,29 @@ def test_arguments_by_other_names_are_explained_to_the_model(colour: Colour) -> 
     refused = result["messages"][-2]
     assert refused.status == "error"
     assert "name: task takes description and subagent_type only" in refused.text
+
+
+def test_the_task_tool_can_be_called_by_hand() -> None:
+    class Ready:
+        def with_config(self, config: Any) -> Ready:
+            return self
+
+        def invoke(self, state: Any, config: Any) -> dict[str, Any]:
+            return {"messages": [AIMessage(f"did {state['messages'][-1].text} in {state['place']}")]}
+
+    spec: Any = {"name": "ready", "description": "d", "runnable": Ready()}
+    [task] = SubAgentMiddleware(subagents=[spec]).tools
+    runtime: Any = ToolRuntime(
+        state={"messages": [], "place": "Oslo"},
+        context=None,
+        config={},
+        stream_writer=print,
+        tool_call_id="1",
+        store=None,
+    )
+    done: Any = vars(task)["func"](description="it", subagent_type="ready", runtime=runtime)
+
+    assert done.update["messages"][0].text == "did it in Oslo"
 
 
 def test_an_unknown_key_is_reported_at_the_callers_line() -> None:

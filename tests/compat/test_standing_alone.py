@@ -17,8 +17,8 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
 from deepagents import CompiledSubAgent, FilesystemMiddleware, SubAgent, SubAgentMiddleware
-from deepagents.backends import FilesystemBackend, SandboxBackendProtocol
-from deepagents.backends.protocol import ExecuteResponse
+from deepagents.backends import FilesystemBackend
+from deepagents.backends.protocol import ExecuteResponse, SandboxBackendProtocol
 from deepagents.errors import ConfigError
 from deepagents.middleware import TodoListMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware

@@ -9,7 +9,7 @@ from deepagents._lazy import lazy
 if TYPE_CHECKING:
     from deepagents.backends.filesystem import FilesystemBackend
     from deepagents.backends.local_shell import DEFAULT_EXECUTE_TIMEOUT, LocalShellBackend
-    from deepagents.backends.protocol import BackendProtocol, SandboxBackendProtocol
+    from deepagents.backends.protocol import BackendProtocol
     from deepagents.backends.state import StateBackend
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "BackendProtocol",
     "FilesystemBackend",
     "LocalShellBackend",
-    "SandboxBackendProtocol",
     "StateBackend",
 ]
 
@@ -26,7 +25,6 @@ _HOMES = {
     "BackendProtocol": "deepagents.backends.protocol",
     "FilesystemBackend": "deepagents.backends.filesystem",
     "LocalShellBackend": "deepagents.backends.local_shell",
-    "SandboxBackendProtocol": "deepagents.backends.protocol",
     "StateBackend": "deepagents.backends.state",
 }
 
