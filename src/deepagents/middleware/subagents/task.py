@@ -101,14 +101,22 @@ def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]
         )
     kept_back = NEVER_SHARED | desk.private_keys
     shared = {key: value for key, value in desk.runtime.state.items() if key not in kept_back}
-    result = yield from _run(worker.runnable(), {**shared, "messages": [HumanMessage(description)]})
+    state = {**shared, "messages": [HumanMessage(description)]}
+    result = yield from _run(worker.runnable(), state, desk.runtime)
     returned = {key: value for key, value in result.items() if key not in kept_back}
     return Reply(report(worker.name, result), update=changes(shared, returned, channel_reducers()))
 
 
-def _run(runnable: Runnable[Any, Any], state: dict[str, Any]) -> Flow[dict[str, Any]]:
-    config: Any = {"configurable": {"ls_agent_type": "subagent"}}
+def _run(runnable: Runnable[Any, Any], state: dict[str, Any], runtime: Runtime) -> Flow[dict[str, Any]]:
+    config: Any = {"configurable": {"ls_agent_type": "subagent"}, **_lower_limit(runnable, runtime)}
     return (yield from Call(lambda: runnable.invoke(state, config), lambda: runnable.ainvoke(state, config)))
+
+
+def _lower_limit(runnable: Runnable[Any, Any], runtime: Runtime) -> dict[str, int]:
+    bound: Any = getattr(runnable, "config", None) or {}
+    own: int | None = bound.get("recursion_limit")
+    parents = runtime.config.get("recursion_limit")
+    return {"recursion_limit": min(own, parents)} if own and parents else {}
 
 
 TASK = ToolSpec("task", TASK_TOOL_DESCRIPTION, TaskToolSchema, _task)
