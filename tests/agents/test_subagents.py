@@ -180,6 +180,18 @@ def test_a_file_that_a_subagent_deleted_stays_deleted(colour: Colour) -> None:
     assert sorted(result["files"]) == ["/new.txt"]
 
 
+def test_a_file_that_one_deletes_and_another_changes_is_kept(colour: Colour) -> None:
+    edit = {"file_path": "/a.txt", "old_string": "old", "new_string": "new"}
+    for order in (("remover", "editor"), ("editor", "remover")):
+        remover = worker("remover", call("delete", file_path="/a.txt"), "ok")
+        editor = worker("editor", call("edit_file", **edit), "ok")
+        with ScriptedModel(together(*order), "Done.") as model:
+            agent = create_deep_agent(model, subagents=[remover, editor])
+            result = colour.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("old")}})
+
+        assert result["files"]["/a.txt"]["content"] == "new"
+
+
 def test_values_with_reducers_are_not_counted_twice() -> None:
     class Ledger(DeepAgentState):
         notes: Annotated[list[str], operator.add]

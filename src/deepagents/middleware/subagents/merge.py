@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from deepagents.backends.filedata import file_data_to_string, reduce_files
+from deepagents.backends.filedata import file_data_to_string, file_version, reduce_files
 
 Reducer = Callable[..., Any]
 
@@ -46,7 +46,8 @@ def _difference(before: Any, after: Any, reducer: Reducer | None) -> Any:
 
 
 def _changed_files(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    update: dict[str, Any] = dict.fromkeys(before.keys() - after.keys())
+    gone = before.keys() - after.keys()
+    update: dict[str, Any] = {path: {"delete": file_version(before[path])} for path in gone}
     for path, data in _changed_items(before, after).items():
         base = file_data_to_string(before[path]) if path in before else None
         update[path] = {**data, "base": base}
