@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, Protocol
 
 from deepagents_cli.args import parse
 from deepagents_cli.rim import Rim
+
+
+class Command(Protocol):
+    """What a module of a command offers as `run`."""
+
+    def __call__(self, arguments: Namespace, /, *, model: Any) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
@@ -18,10 +26,9 @@ def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
     return rim.code
 
 
-def _command(name: str) -> Any:
-    from deepagents_cli.commands import first_run, models, run
-
-    return {"run": run.run, "models": models.run, "first-run": first_run.run}[name]
+def _command(name: str) -> Command:
+    module = import_module(f"deepagents_cli.commands.{name.replace('-', '_')}")
+    return module.run
 
 
 if __name__ == "__main__":

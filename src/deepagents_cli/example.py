@@ -34,7 +34,7 @@ class Example:
         return compare(_texts(self.home / "before"), _texts(place))
 
     def fault(self, place: Path) -> str:
-        """Say what is wrong with the outcome, or nothing: every file must be as it should, and no other there."""
+        """Say what is wrong with the outcome, or nothing: every file as it should be, and no other there."""
         wanted, found = _texts(self.home / "after"), _texts(place)
         for name in sorted(wanted.keys() | found.keys()):
             if name not in found:

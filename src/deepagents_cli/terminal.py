@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from typing import IO, Final
 
 from rich.console import Console
@@ -12,13 +14,16 @@ WIDTH_IN_A_PIPE: Final = 120
 _UNSAFE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def make_console(file: IO[str]) -> Console:
-    """Make a console on a stream; no colours where there is no terminal or `NO_COLOR` is set."""
-    console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    return (
-        console
-        if console.is_terminal
-        else Console(file=file, highlight=False, markup=False, emoji=False, width=WIDTH_IN_A_PIPE)
+def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> Console:
+    """Make a console on a stream; plain text where there is no terminal or `NO_COLOR` is set."""
+    plain = bool(environment.get("NO_COLOR"))
+    return Console(
+        file=file,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        color_system=None if plain else "auto",
+        width=None if file.isatty() else WIDTH_IN_A_PIPE,
     )
 
 

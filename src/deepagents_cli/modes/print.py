@@ -41,7 +41,8 @@ class Printer:
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._clock = clock
-        self._began = clock()
+        self._started_at = clock()
+        self._begun = False
         self._open: ToolCalled | None = None
         self._column = 0
         self._after_line = True
@@ -74,13 +75,16 @@ class Printer:
 
     def close(self) -> None:
         """End the last line and tell what the run took."""
+        if not self._begun:
+            return
         self._break()
         self._console.out("", highlight=False)
         sent, written = self._used
         tokens = f"{sent:,} tokens in, {written:,} out, " if sent or written else ""
-        self._line("", f"{tokens}{self._clock() - self._began:.1f} s", "dim")
+        self._line("", f"{tokens}{self._clock() - self._started_at:.1f} s", "dim")
 
     def _run_started(self, event: RunStarted) -> None:
+        self._begun = True
         parts = [event.model, event.directory, f"thread {event.thread}", "resumed" if event.resumed else None]
         self._line("", " · ".join(filter(None, parts)), "dim")
 

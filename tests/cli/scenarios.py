@@ -1,0 +1,81 @@
+"""Scripted models for children: functions, because a child makes its own."""
+
+from __future__ import annotations
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from deepagents.testing import Asked, ScriptedModel, call, calls
+
+
+def greets() -> ScriptedModel:
+    """Answer, and nothing else."""
+    return ScriptedModel("Good morning.")
+
+
+def writes_a_file() -> ScriptedModel:
+    """Write one file and answer with what became of it."""
+    return ScriptedModel(call("write_file", file_path="/new.md", content="hello\n"), lambda asked: asked.last)
+
+
+def edits_a_file() -> ScriptedModel:
+    """Change one line and answer with what became of it."""
+    change = call("edit_file", file_path="/notes.md", old_string="second", new_string="2nd")
+    return ScriptedModel(change, lambda asked: asked.last)
+
+
+def writes_two_files() -> ScriptedModel:
+    """Write one file after the other."""
+    return ScriptedModel(
+        call("write_file", file_path="/one.md", content="1\n"),
+        call("write_file", file_path="/two.md", content="2\n"),
+        "Both written.",
+    )
+
+
+def runs_a_long_command() -> ScriptedModel:
+    """Run a command that does not end by itself."""
+    return ScriptedModel(call("execute", command="echo $$ > started; exec sleep 600"), "It ended.")
+
+
+def goes_on() -> ScriptedModel:
+    """Check that every call has its answer, and answer with what the last tool said."""
+    return ScriptedModel(always=_checked)
+
+
+def writes_without_end() -> ScriptedModel:
+    """Write large files, several at once, again and again."""
+    return ScriptedModel(always=_write_on)
+
+
+DRILL_FILES = ("a.txt", "b.txt", "c.txt")
+_LINES = 3_000
+
+
+def drill_content(version: str) -> str:
+    """A large text that shows whether it is whole: each line says which version it belongs to."""
+    return f"version {version}, one line of many\n" * _LINES
+
+
+def is_whole(text: str) -> bool:
+    """Tell whether a text is one version, from its first byte to its last."""
+    first = text.partition("\n")[0]
+    return text == f"{first}\n" * _LINES
+
+
+def _write_on(asked: Asked) -> AIMessage:
+    content = drill_content(f"{asked.last[:40]} {len(asked.messages)}")
+    return calls(*(("write_file", {"file_path": f"/{name}", "content": content}) for name in DRILL_FILES))
+
+
+def _checked(asked: Asked) -> str:
+    for at, message in enumerate(asked.messages):
+        if isinstance(message, AIMessage) and message.tool_calls:
+            _check_answers(message, asked.messages[at + 1 :])
+    return f"Went on after: {asked.last}"
+
+
+def _check_answers(message: AIMessage, after: list[BaseMessage]) -> None:
+    wanted = [call["id"] for call in message.tool_calls]
+    answers = [each.tool_call_id for each in after[: len(wanted)] if isinstance(each, ToolMessage)]
+    if sorted(answers) != sorted(filter(None, wanted)):
+        raise ValueError(f"calls {wanted} were answered by {answers}")

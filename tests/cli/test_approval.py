@@ -1,0 +1,173 @@
+"""A person decides about calls that change something, at a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deepagents.testing import ScriptedModel, call
+from tests.cli.conftest import Command, Nursery
+from tests.cli.scenarios import edits_a_file, writes_a_file, writes_two_files
+
+QUESTION = r"\[y\]es.*\? $"
+
+
+def test_yes_lets_the_call_run(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+
+    asked = child.wait_for(QUESTION)
+    assert "The agent wants to write /new.md" in asked
+    assert "+hello" in asked
+    assert not (directory / "new.md").exists()
+    child.type("y")
+
+    assert child.end() == 0
+    assert (directory / "new.md").read_text() == "hello\n"
+    assert "Updated file /new.md" in child.output
+
+
+def test_no_keeps_the_file_and_tells_the_model_why(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(edits_a_file, "edit it")
+
+    asked = child.wait_for(QUESTION)
+    assert "-second line\n+2nd line" in asked
+    child.type("n")
+    child.wait_for("Why")
+    child.type("leave it as it is")
+
+    assert child.end() == 0
+    assert (directory / "notes.md").read_text() == "first line\nsecond line\n"
+    assert "leave it as it is" in child.output.split("Why")[1].partition("\n")[2]
+
+
+def test_a_reply_takes_the_place_of_the_result(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+
+    child.wait_for(QUESTION)
+    child.type("r")
+    child.wait_for("Reply")
+    child.type("use another name")
+
+    assert child.end() == 0
+    assert not (directory / "new.md").exists()
+    assert child.output.count("use another name") >= 2
+
+
+def test_arguments_can_be_edited_as_json(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+
+    child.wait_for(QUESTION)
+    child.type("e")
+    child.wait_for("as JSON")
+    child.type("not json")
+    child.wait_for(r"Not taken(.|\n)*\? $")
+    child.type("e")
+    child.wait_for("as JSON")
+    child.type('{"file_path": "/other.md", "content": "changed"}')
+
+    assert child.end() == 0
+    assert (directory / "other.md").read_text() == "changed"
+    assert not (directory / "new.md").exists()
+
+
+def test_content_can_be_edited_in_an_editor(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it", EDITOR="sed -i s/hello/edited/")
+
+    child.wait_for(QUESTION)
+    child.type("e")
+
+    assert child.end() == 0
+    assert (directory / "new.md").read_text() == "edited\n"
+
+
+def test_an_editor_that_fails_changes_nothing_and_the_question_comes_again(
+    nursery: Nursery, directory: Path
+) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it", EDITOR="false")
+
+    child.wait_for(QUESTION)
+    child.type("e")
+    child.wait_for(r"Not taken(.|\n)*\? $")
+    child.type("y")
+
+    assert child.end() == 0
+    assert (directory / "new.md").read_text() == "hello\n"
+
+
+def test_always_asks_no_more_about_that_tool(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_two_files, "write them")
+
+    child.wait_for(QUESTION)
+    child.type("a")
+
+    assert child.end() == 0
+    assert (directory / "one.md").exists()
+    assert (directory / "two.md").exists()
+
+
+def test_another_key_is_asked_again(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+
+    child.wait_for(QUESTION)
+    child.type("x")
+    child.wait_for(QUESTION)
+    child.type("y")
+
+    assert child.end() == 0
+    assert (directory / "new.md").exists()
+
+
+def test_the_end_of_input_stops_and_leaves_the_question_open(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+    child.wait_for(QUESTION)
+    child.type("\x04")
+
+    assert child.end() == 130
+    assert "--continue" in child.output
+    assert not (directory / "new.md").exists()
+
+    again = nursery.at_terminal(writes_a_file, "--continue")
+    assert "write /new.md" in again.wait_for(QUESTION)
+
+
+def test_with_nobody_to_ask_a_change_is_refused(cli: Command, directory: Path) -> None:
+    model = ScriptedModel(
+        call("write_file", file_path="/new.md", content="x"), "I would have written new.md."
+    )
+
+    ended = cli.run("write it", model=model)
+
+    assert ended.code == 3
+    assert ended.err == (
+        "deepagents: 1 call was refused: there is no terminal to ask for approval; allow changes with --yes\n"
+    )
+    assert not (directory / "new.md").exists()
+    assert "nobody can be asked" in model.asked[-1].last
+
+
+def test_reading_needs_nobody(cli: Command) -> None:
+    ended = cli.run("read it", model=ScriptedModel(call("read_file", file_path="/notes.md"), "Read."))
+
+    assert ended.code == 0
+
+
+def test_yes_to_all_lets_every_call_run(cli: Command, directory: Path) -> None:
+    delete = call("delete", file_path="/notes.md")
+
+    ended = cli.run("delete it", "--yes", model=ScriptedModel(delete, "Deleted."))
+
+    assert ended.code == 0
+    assert list(directory.iterdir()) == []
+
+
+def test_a_subagent_asks_as_the_main_agent_does(cli: Command, directory: Path) -> None:
+    model = ScriptedModel(
+        call("task", description="write", subagent_type="general-purpose"),
+        call("write_file", file_path="/new.md", content="x"),
+        "I could not.",
+        "It could not.",
+    )
+
+    ended = cli.run("delegate", model=model)
+
+    assert ended.code == 3
+    assert not (directory / "new.md").exists()

@@ -1,0 +1,177 @@
+"""A thread is taken up again after it ended, after a question, after a stop and after a crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from deepagents.testing import ScriptedModel, call
+from tests.cli.conftest import Command, Nursery
+from tests.cli.scenarios import goes_on, greets, runs_a_long_command, writes_a_file
+
+
+def test_a_new_task_goes_on_with_the_last_thread(cli: Command) -> None:
+    cli.run("my name is Ada", model=ScriptedModel("Hello Ada."))
+    model = ScriptedModel("Ada.")
+
+    ended = cli.run("what is my name?", "--continue", model=model)
+
+    assert ended.code == 0
+    said = [message.text for message in model.asked[0].messages if message.type != "system"]
+    assert said == ["my name is Ada", "Hello Ada.", "what is my name?"]
+
+
+def test_without_continue_a_run_starts_afresh(cli: Command) -> None:
+    cli.run("my name is Ada", model=ScriptedModel("Hello Ada."))
+    model = ScriptedModel("I do not know.")
+
+    cli.run("what is my name?", model=model)
+
+    assert [message.text for message in model.asked[0].messages[1:]] == ["what is my name?"]
+
+
+def test_threads_of_another_directory_are_not_taken_up(cli: Command, tmp_path: Path) -> None:
+    cli.run("hello", model=ScriptedModel("Hello."))
+    (tmp_path / "other").mkdir()
+
+    ended = cli("run", "--continue", "--dir", str(tmp_path / "other"), model=ScriptedModel())
+
+    assert ended.code == 1
+    assert ended.err.startswith("deepagents: There is nothing to continue")
+
+
+def test_a_named_thread_is_begun_and_taken_up(cli: Command) -> None:
+    cli.run("one", "--thread", "mine", model=ScriptedModel("1"))
+    cli.run("another", model=ScriptedModel("x"))
+    model = ScriptedModel("2")
+
+    cli.run("two", "--thread", "mine", model=model)
+
+    assert [message.text for message in model.asked[0].messages[1:]] == ["one", "1", "two"]
+
+
+def test_a_thread_stays_with_its_directory(cli: Command, tmp_path: Path) -> None:
+    cli.run("one", "--thread", "mine", model=ScriptedModel("1"))
+    (tmp_path / "other").mkdir()
+
+    ended = cli("run", "two", "--thread", "mine", "--dir", str(tmp_path / "other"), model=ScriptedModel())
+
+    assert ended.code == 1
+    assert "'mine' belongs to" in ended.err
+
+
+def test_a_finished_thread_needs_a_task(cli: Command) -> None:
+    cli.run("hello", model=ScriptedModel("Hello."))
+
+    ended = cli.run("--continue", model=ScriptedModel())
+
+    assert (ended.code, ended.out.strip()) == (1, "")
+    assert ended.err.startswith("deepagents: Nothing is left to do")
+
+
+def test_a_question_that_was_left_open_is_asked_again(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+    child.wait_for(r"\? $")
+    child.signal(signal.SIGKILL)
+    child.end()
+
+    again = nursery.at_terminal(goes_on, "--continue")
+    assert "write /new.md" in again.wait_for(r"\? $")
+    again.type("y")
+
+    assert again.end() == 0
+    assert "Went on after: Updated file /new.md" in again.output
+    assert (directory / "new.md").read_text() == "hello\n"
+
+
+def test_a_new_task_overtakes_an_open_question(cli: Command, nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+    child.wait_for(r"\? $")
+    child.signal(signal.SIGKILL)
+    child.end()
+
+    ended = cli.run("never mind", "--continue", model=goes_on())
+
+    assert ended.code == 0
+    assert "Went on after: never mind" in ended.out
+    assert not (directory / "new.md").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_ends_the_command_and_says_how_to_go_on(nursery: Nursery, number: signal.Signals) -> None:
+    started = nursery.listen("started")
+    child = nursery.at_terminal(runs_a_long_command, "run it", "--shell", "--yes")
+    running = int(started.line())
+
+    child.signal(number)
+
+    assert child.end() == 130
+    assert "deepagents: stopped. Go on with: deepagents run --continue" in child.output
+    assert "Traceback" not in child.output
+    assert not _is_alive(running)
+
+
+def test_a_step_that_a_crash_cut_is_done_again(nursery: Nursery) -> None:
+    started = nursery.listen("started")
+    child = nursery.piped(runs_a_long_command, "run it", "--shell", "--yes", "--json")
+    running = int(started.line())
+    child.signal(signal.SIGKILL)
+    os.kill(running, signal.SIGKILL)
+    child.end()
+
+    again = nursery.piped(goes_on, "--continue", "--shell", "--yes", "--json")
+    repeated = int(started.line())
+    again.signal(signal.SIGINT)
+
+    assert again.end() == 130
+    assert repeated != running
+    assert '"run_stopped"' in again.output
+
+
+def test_a_new_task_after_a_crash_finds_a_valid_history(cli: Command, nursery: Nursery) -> None:
+    started = nursery.listen("started")
+    child = nursery.piped(runs_a_long_command, "run it", "--shell", "--yes", "--json")
+    running = int(started.line())
+    child.signal(signal.SIGKILL)
+    os.kill(running, signal.SIGKILL)
+    child.end()
+
+    ended = cli.run("what now?", "--continue", model=goes_on())
+
+    assert ended.code == 0
+    assert "Went on after: what now?" in ended.out
+
+
+def test_two_runs_on_one_directory_do_not_disturb_each_other(nursery: Nursery) -> None:
+    both = [nursery.piped(greets, "hello", "--json") for _ in range(2)]
+
+    assert [child.end() for child in both] == [0, 0]
+
+
+def test_what_a_subagent_began_is_taken_up(cli: Command, nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(delegates, "delegate")
+    child.wait_for(r"\? $")
+    child.signal(signal.SIGKILL)
+    child.end()
+
+    ended = cli.run(
+        "--continue", "--yes", model=ScriptedModel("The subagent wrote it.", lambda asked: asked.last)
+    )
+
+    assert ended.code == 0
+    assert "The subagent wrote it." in ended.out.splitlines()
+    assert (directory / "new.md").exists()
+
+
+def delegates() -> ScriptedModel:
+    return ScriptedModel(
+        call("task", description="write", subagent_type="general-purpose"),
+        call("write_file", file_path="/new.md", content="x"),
+    )
+
+
+def _is_alive(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
