@@ -8,7 +8,7 @@ pattern segment that starts with a dot does. `{a,b}`, `[abc]`, `[!abc]`, escapes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Final
 
@@ -37,6 +37,7 @@ class Glob:
         self._alternatives = [found for each in _expand(pattern) if (found := _segments(each))]
         whole = "|".join(_regex(each) for each in self._alternatives) or _NOTHING
         self._match = re.compile(whole, re.DOTALL).fullmatch
+        self._names: dict[frozenset[re.Pattern[str] | None], Callable[[str], object]] = {}
 
     def __call__(self, path: str) -> bool:
         """Tell whether the file at `path` matches."""
@@ -44,12 +45,23 @@ class Glob:
 
     matches = __call__
 
+    def names_in(self, directory: str) -> Callable[[str], object]:
+        """Return what tells by its name alone, and fast, whether a file right in `directory` matches."""
+        if self._by_name:
+            return self._match
+        names = directory.split("/") if directory else []
+        last = frozenset(steps[-1] for steps in self._steps if len(steps) - 1 in _places(steps, names))
+        if last not in self._names:
+            wanted = "|".join(_NOT_HIDDEN if each is None else each.pattern for each in last) or _NOTHING
+            self._names[last] = re.compile(wanted, re.DOTALL).fullmatch
+        return self._names[last]
+
     def may_match_below(self, directory: str) -> bool:
         """Tell whether a file anywhere below `directory` could match, so that a walk may skip it if not."""
         if self._by_name or not directory:
             return bool(self._alternatives)
         names = directory.split("/")
-        return any(_leads_on(steps, names) for steps in self._steps)
+        return any(place < len(steps) for steps in self._steps for place in _places(steps, names))
 
     @cached_property
     def _steps(self) -> list[list[re.Pattern[str] | None]]:
@@ -183,12 +195,12 @@ def _character_class(bracket: re.Match[str]) -> str:
     return rf"(?!/)[{'^' if bracket['negated'] else ''}{''.join(ranges)}]"
 
 
-def _leads_on(steps: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
-    """Walk the directory names through the segments; tell whether a segment is left for a file below."""
+def _places(steps: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> set[int]:
+    """Walk the directory names through the segments; return which segments may come next."""
     places = _with_skips({0}, steps)
     for each in names:
         places = _with_skips(set(_after(places, each, steps)), steps)
-    return any(place < len(steps) for place in places)
+    return places
 
 
 def _after(places: set[int], directory: str, steps: Sequence[re.Pattern[str] | None]) -> Iterator[int]:

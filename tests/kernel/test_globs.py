@@ -249,3 +249,21 @@ def test_no_pattern_fails_in_another_way(pattern: str, path: str) -> None:
         return
     glob(path)
     glob.may_match_below(path)
+
+
+@given(PATTERNS, PATHS)
+@example("**", ".git/config")
+@example("src/**", "src/.x/a")
+@example("**/a", "a")
+def test_the_name_in_its_directory_says_the_same(pattern: str, path: str) -> None:
+    glob = compile_glob(pattern)
+    directory, _, name = path.rpartition("/")
+
+    assert bool(glob.names_in(directory)(name)) is glob(path)
+
+
+@pytest.mark.parametrize(("pattern", "path", "expected"), TABLE)
+def test_the_table_by_name_in_a_directory(pattern: str, path: str, expected: bool) -> None:
+    directory, _, name = path.rpartition("/")
+
+    assert bool(compile_glob(pattern).names_in(directory)(name)) is expected

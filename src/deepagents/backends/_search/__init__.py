@@ -7,7 +7,7 @@ worth opening, and the lines are always taken from them here.
 from deepagents.backends._search.deadline import Deadline
 from deepagents.backends._search.files import Files
 from deepagents.backends._search.grep import Found, Hit, Search, search, search_file
-from deepagents.backends._search.lines import Query
+from deepagents.backends._search.lines import Line, Query
 from deepagents.backends._search.ripgrep import find_ripgrep
 from deepagents.backends._search.walk import Unread, Walk, walk
 
@@ -16,6 +16,7 @@ __all__ = [
     "Files",
     "Found",
     "Hit",
+    "Line",
     "Query",
     "Search",
     "Unread",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from deepagents._globs import Glob
 from deepagents.backends._directory import Directory, is_temporary
@@ -19,8 +21,7 @@ from deepagents.backends.kinds import BINARY_HEAD
 _BLOCK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A matching line and the path of its file from the start."""
 
     path: str
@@ -122,11 +123,12 @@ def _search_one(files: Files, path: str, wanted: Search, found: Found, deadline:
 
 
 def _add_lines(data: bytes, path: str, wanted: Search, found: Found) -> None:
-    for line in lines_in(data, wanted.query):
-        if _full(wanted, found):
-            found.truncated = True
-            return
-        found.hits.append(Hit(path, line))
+    room = None if wanted.max_count is None else wanted.max_count - len(found.hits)
+    hits = [
+        Hit(path, line) for line in islice(lines_in(data, wanted.query), None if room is None else room + 1)
+    ]
+    found.truncated = found.truncated or (room is not None and len(hits) > room)
+    found.hits += hits[:room]
 
 
 def _pass_over(fd: int, path: str, wanted: Search, found: Found, deadline: Deadline) -> None:

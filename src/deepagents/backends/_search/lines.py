@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -16,13 +16,17 @@ from deepagents.errors import BackendError
 _SECONDS: Final = 5.0
 
 
+Numbered = Sequence[tuple[int, str]]
+_NONE: Final[Numbered] = ()
+
+
 class Line(NamedTuple):
     """A line that was asked for, with the lines around it; numbers count from 1."""
 
     number: int
     text: str
-    before: list[tuple[int, str]]
-    after: list[tuple[int, str]]
+    before: Numbered
+    after: Numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +80,20 @@ def lines_in(data: bytes, query: Query) -> Iterator[Line]:
     if (needle is not None and needle not in data) or b"\0" in data[:BINARY_HEAD]:
         return
     lines = split_lines(data.decode("utf-8", "replace"))
-    for index, text in enumerate(lines):
-        if query.fits(text):
-            yield Line(index + 1, text, *_around(lines, index, query))
+    for index in _matching(lines, query):
+        before, after = _around(lines, index, query) if query.context else (_NONE, _NONE)
+        yield Line(index + 1, lines[index], before, after)
 
 
-def _around(
-    lines: list[str], index: int, query: Query
-) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+def _matching(lines: list[str], query: Query) -> Iterable[int]:
+    if query.expression is not None:
+        return (index for index, text in enumerate(lines) if query.fits(text))
+    pattern = query.pattern
+    return [index for index, text in enumerate(lines) if pattern in text]
+
+
+def _around(lines: list[str], index: int, query: Query) -> tuple[Numbered, Numbered]:
     """Take the lines around one, but for those that match themselves."""
-    if not query.context:
-        return [], []
     first, last = max(0, index - query.context), index + 1 + query.context
     before = [(at + 1, lines[at]) for at in range(first, index) if not query.fits(lines[at])]
     after = [

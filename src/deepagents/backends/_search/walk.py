@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -11,7 +11,7 @@ from deepagents._globs import Glob
 from deepagents.backends._directory import Directory, is_temporary
 from deepagents.backends._search.deadline import Deadline
 
-_ENTRIES_BETWEEN_LOOKS_AT_THE_CLOCK = 2048
+_BATCH = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,6 @@ class _Walker:
         self.found = Walk()
         self._deadline = deadline
         self._glob = glob
-        self._by_path = glob is not None and "/" in glob.pattern
         self._accept_link = accept_link
 
     def run(self, base: Directory) -> None:
@@ -89,32 +88,38 @@ class _Walker:
         """Take the files of one directory and return the directories in it, the first one last."""
         here: list[str] = []
         below: list[str] = []
+        fits = self._glob.names_in(prefix[:-1]) if self._glob else None
         try:
             with directory.scan() as entries:
-                while self._sort_out(entries, prefix, here, below) and not self.found.timed_out:
+                while batch := list(islice(entries, _BATCH)):
+                    self._sort_out(batch, fits, prefix, here, below)
                     self.found.timed_out = self._deadline.passed
+                    if len(batch) < _BATCH or self.found.timed_out:
+                        break
         except OSError as error:
             self._missed(prefix.rstrip("/"), error)
         here.sort()
         below.sort(reverse=True)
-        self.found.files.extend([prefix + name for name in here if name[0] != "." or not is_temporary(name)])
+        self.found.files += [prefix + name for name in here if name[0] != "." or not is_temporary(name)]
         return below
 
     def _sort_out(
-        self, entries: Iterator[os.DirEntry[str]], prefix: str, here: list[str], below: list[str]
-    ) -> bool:
-        glob, before = self._glob, prefix if self._by_path else ""
-        entry = None
-        for entry in islice(entries, _ENTRIES_BETWEEN_LOOKS_AT_THE_CLOCK):
+        self,
+        batch: list[os.DirEntry[str]],
+        fits: Callable[[str], object] | None,
+        prefix: str,
+        here: list[str],
+        below: list[str],
+    ) -> None:
+        for entry in batch:
             name = entry.name
             if entry.is_file(follow_symlinks=False):
-                if glob is None or glob(before + name):
+                if fits is None or fits(name):
                     here.append(name)
             elif entry.is_dir(follow_symlinks=False):
                 below.append(name)
             elif self._is_wanted_link(entry, prefix + name):
                 here.append(name)
-        return entry is not None
 
     def _is_wanted_link(self, entry: os.DirEntry[str], path: str) -> bool:
         if not self._accept_link or not entry.is_symlink():

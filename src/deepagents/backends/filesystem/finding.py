@@ -12,7 +12,7 @@ from deepagents.backends._search import (
     Deadline,
     Files,
     Found,
-    Hit,
+    Line,
     Search,
     Unread,
     find_ripgrep,
@@ -22,7 +22,7 @@ from deepagents.backends._search import (
 )
 from deepagents.backends.filesystem.faults import told
 from deepagents.backends.filesystem.reading import moment
-from deepagents.backends.filesystem.targets import Target
+from deepagents.backends.filesystem.targets import Target, printable
 from deepagents.backends.results import ContextLine, FileInfo, GlobResult, GrepMatch, GrepResult
 from deepagents.errors import BackendError
 
@@ -58,7 +58,10 @@ def grep(target: Target, wanted: Search) -> GrepResult:
         if error.code in ("file_not_found", "not_a_directory"):
             return GrepResult(matches=[])
         raise
-    matches = [_match(hit, target.below(hit.path) if below else target.shown, wanted) for hit in found.hits]
+    above = target.below("")
+    matches = [
+        _match(hit.line, above + printable(hit.path) if below else target.shown, wanted) for hit in found.hits
+    ]
     said = _problems(found.unread, target, below)
     return GrepResult(
         error=said, matches=matches, truncated=found.truncated, code="io_error" if said else None
@@ -80,7 +83,10 @@ def compiled_glob(pattern: str) -> Glob:
 def _described(directory: Directory, paths: Sequence[str], target: Target) -> list[FileInfo]:
     """Describe found files; a long list goes without sizes and times, which cost a look at each file."""
     if len(paths) > _MOST_DESCRIBED:
-        return [FileInfo(path=target.below(path), is_dir=False) for path in paths]
+        above = target.below("")
+        return [
+            {"path": above + (path if path.isascii() else printable(path)), "is_dir": False} for path in paths
+        ]
     with Files(directory) as files:
         return [_describe(files, path, target) for path in paths]
 
@@ -102,11 +108,11 @@ def _search(target: Target, wanted: Search) -> tuple[Found, bool]:
         return search(directory, wanted, find_ripgrep(), real), True
 
 
-def _match(hit: Hit, path: str, wanted: Search) -> GrepMatch:
-    match = GrepMatch(path=path, line=hit.line.number, text=hit.line.text)
+def _match(line: Line, path: str, wanted: Search) -> GrepMatch:
+    match: GrepMatch = {"path": path, "line": line.number, "text": line.text}
     if wanted.query.context:
-        match["context_before"] = [ContextLine(line=number, text=text) for number, text in hit.line.before]
-        match["context_after"] = [ContextLine(line=number, text=text) for number, text in hit.line.after]
+        match["context_before"] = [ContextLine(line=number, text=text) for number, text in line.before]
+        match["context_after"] = [ContextLine(line=number, text=text) for number, text in line.after]
     return match
 
 
