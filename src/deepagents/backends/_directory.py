@@ -144,8 +144,13 @@ class HandleDirectory:
         shutil.rmtree(name, dir_fd=self._fd)
 
     def sync(self) -> None:
-        if self._may_scan:
+        if not self._may_scan:
+            return
+        try:
             os.fsync(self._fd)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
 
     def lock(self) -> int | None:
         return self._fd

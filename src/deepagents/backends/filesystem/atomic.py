@@ -63,7 +63,10 @@ def _dress_as(fd: int, before: os.stat_result | None) -> None:
         if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
             with suppress(PermissionError):
                 os.fchown(fd, before.st_uid, before.st_gid)
-        os.fchmod(fd, stat.S_IMODE(before.st_mode) & _KEPT_MODE)
+        mode = stat.S_IMODE(before.st_mode) & _KEPT_MODE
+        if mode != stat.S_IMODE(os.fstat(fd).st_mode):
+            with suppress(PermissionError):
+                os.fchmod(fd, mode)
     if os.utime in os.supports_fd:
         now = time.time_ns()
         os.utime(fd, ns=(now, now))

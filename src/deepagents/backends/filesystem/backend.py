@@ -46,7 +46,8 @@ class FilesystemBackend(BackendProtocol):
     With `virtual_mode` (the default) every path starts at `/`, which is `root_dir`, and no `..`, link or race
     leads out of it. Without, paths are those of this machine and nothing is confined. Writes replace a file
     whole, or not at all, and keep its mode and line ends. Files of more than `max_file_size_mb` are neither
-    edited, nor searched, nor handed over as base64; text of any size is read by pages.
+    edited, nor searched, nor handed over as base64; text of any size is read by pages. On Windows, links are
+    checked just before use, so that a race there could still lead out.
     """
 
     def __init__(

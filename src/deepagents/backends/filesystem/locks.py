@@ -18,7 +18,7 @@ if sys.platform != "win32":
     import fcntl
 
 _STRIPES = 64
-_LONGEST_WAIT = 10.0
+_LONGEST_WAIT = 30.0
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.02
 
