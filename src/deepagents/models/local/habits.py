@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from deepagents.models.local.seen import edit_forms, shown_lines
+from deepagents.models.local.seen import edit_forms, shown_lines, write_forms
 from deepagents.models.local.signatures import answer_form, call_form, name_of, parameters
 
 Tools = Sequence[Mapping[str, Any]]
@@ -37,6 +37,9 @@ class Habits:
     """The first reply calls one of these, where offered: small models guess names and contents."""
     edit_shown_lines: bool = True
     """`edit_file` replaces a whole line that `read_file` has shown: small models copy badly."""
+    write_named_files: bool = True
+    """`write_file` makes new files only, and those that the request names if it names any: small models
+    overwrite what they should edit."""
     try_again: bool = True
     """No final answer straight after a failed tool call: small models give up at once."""
     stop_repeats: bool = True
@@ -82,6 +85,8 @@ def _plain(tool: Mapping[str, Any], habits: Habits) -> Mapping[str, Any]:
 def _forms(messages: Sequence[BaseMessage], tool: Mapping[str, Any], habits: Habits) -> list[dict[str, Any]]:
     if habits.edit_shown_lines and name_of(tool) == "edit_file":
         return edit_forms(tool, shown_lines(messages))
+    if habits.write_named_files and name_of(tool) == "write_file":
+        return write_forms(tool, messages)
     return [call_form(tool)]
 
 

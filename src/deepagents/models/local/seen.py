@@ -7,30 +7,56 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from deepagents.models.local.signatures import TOOL, Call, closed, name_of
+from deepagents.models.local.signatures import TOOL, Call, call_form, closed, name_of
 
 LINES_IN_ALL = 400
 
 _NUMBERED = re.compile(r"^ *\d+\t(.*)$", re.MULTILINE)
+_FILE_NAME = re.compile(r"(?<![\w/.-])[\w./-]*\w\.[A-Za-z]\w{0,9}\b")
+_HEADING = re.compile(r"(/.*):")
+_MATCH = re.compile(r" +\d+: (.*)")
 _WORD = re.compile(r"\w+")
 _LONG_ENOUGH_TO_RENAME = 4
 
 
 def shown_lines(messages: Sequence[BaseMessage]) -> dict[str, list[str]]:
-    """The lines of each file that was read, kept up with the edits made since."""
+    """The lines of each file that were read or found, kept up with the edits made since."""
     files: dict[str, list[str]] = {}
     for name, args, result in _finished(messages):
-        path = str(args.get("file_path"))
-        if name == "read_file":
-            files[path] = _lines("\n".join([*files.get(path, []), *_NUMBERED.findall(result)]))
-        elif name == "write_file":
-            files[path] = _lines(str(args.get("content")))
-        elif name == "edit_file" and path in files:
-            old, new = str(args.get("old_string")), str(args.get("new_string"))
-            files[path] = _lines("\n".join(files[path]).replace(old, new) if old else "\n".join(files[path]))
+        for path, text in _news(name, args, result, files).items():
+            files[path] = _lines(text)
     return {path: lines[:LINES_IN_ALL] for path, lines in files.items() if lines}
+
+
+def _news(
+    name: str, args: Mapping[str, Any], result: str, files: Mapping[str, Sequence[str]]
+) -> Mapping[str, str]:
+    path = str(args.get("file_path"))
+    before = "\n".join(files.get(path, ()))
+    match name:
+        case "read_file":
+            return {path: "\n".join([before, *_NUMBERED.findall(result)])}
+        case "grep":
+            return {found: "\n".join([*files.get(found, ()), text]) for found, text in _found(result).items()}
+        case "write_file":
+            return {path: str(args.get("content"))}
+        case "edit_file" if old := str(args.get("old_string") or ""):
+            return {path: before.replace(old, str(args.get("new_string")))}
+        case _:
+            return {}
+
+
+def _found(result: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    path = ""
+    for line in result.splitlines():
+        if heading := _HEADING.fullmatch(line):
+            path = heading[1]
+        elif path and (match := _MATCH.fullmatch(line)):
+            found[path] = f"{found.get(path, '')}\n{match[1]}"
+    return found
 
 
 def edit_forms(tool: Mapping[str, Any], files: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -45,6 +71,25 @@ def edit_forms(tool: Mapping[str, Any], files: Mapping[str, Sequence[str]]) -> l
             every = {"replace_all": {"const": True}}
             forms.append(closed({**target, "old_string": {"enum": words}, **new, **every}))
     return forms
+
+
+def write_forms(tool: Mapping[str, Any], messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    """Where the request names files, write only one of those, and only after a look that did not find it."""
+    named = _named_files(messages)
+    if not named:
+        return [call_form(tool)]
+    done = _finished(messages)
+    known = "\n".join(result for _, _, result in done)
+    listed = any(name in ("ls", "glob") for name, _, _ in done)
+    missed = "\n".join(message.text for message in messages if _is_failure(message))
+    fresh = [
+        path for path in named if path.lstrip("/") not in known and (listed or path.lstrip("/") in missed)
+    ]
+    if not fresh:
+        return []
+    return [
+        closed({TOOL: {"const": name_of(tool)}, "file_path": {"enum": fresh}, "content": {"type": "string"}})
+    ]
 
 
 def settled(call: Call, files: Mapping[str, Sequence[str]]) -> Call:
@@ -63,11 +108,22 @@ def _repeated_words(lines: Sequence[str]) -> list[str]:
     return [word for word, count in counts.items() if count > 1 and len(word) >= _LONG_ENOUGH_TO_RENAME]
 
 
+def _is_failure(message: BaseMessage) -> bool:
+    return isinstance(message, ToolMessage) and message.status == "error"
+
+
+def _named_files(messages: Sequence[BaseMessage]) -> list[str]:
+    asked = [message.text for message in messages if isinstance(message, HumanMessage)]
+    return list(
+        dict.fromkeys(f"/{name.lstrip('./')}" for text in asked[-1:] for name in _FILE_NAME.findall(text))
+    )
+
+
 def _finished(messages: Sequence[BaseMessage]) -> list[tuple[str, Mapping[str, Any], str]]:
     results = {
         message.tool_call_id: message.text
         for message in messages
-        if isinstance(message, ToolMessage) and message.status != "error"
+        if isinstance(message, ToolMessage) and not _is_failure(message)
     }
     return [
         (call["name"], call["args"], results[call["id"]])
