@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,8 @@ class _ShowVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
         from deepagents import __version__
 
-        parser.exit(message=f"deepagents {__version__}\n")
+        sys.stdout.write(f"deepagents {__version__}\n")
+        parser.exit()
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:

@@ -20,20 +20,24 @@ _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
 
 
 class Threads:
-    """The register of threads."""
+    """The register of threads.
+
+    Raises:
+        CommandError: when its file cannot be made or used.
+    """
 
     def __init__(self, state: Path) -> None:
+        self.path = state / FILE
         try:
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
+            with self._open() as database:
+                database.execute("PRAGMA journal_mode=WAL")
+                database.execute(_TABLE)
+        except (OSError, sqlite3.DatabaseError) as error:
             raise CommandError(
-                f"Threads cannot be kept in {str(state)!r} ({error.strerror}); "
+                f"Threads cannot be kept in {str(self.path)!r} ({error}); "
                 "name another directory in DEEPAGENTS_STATE"
             ) from error
-        self.path = state / FILE
-        with self._open() as database:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute(_TABLE)
 
     def choose(self, directory: Path, wanted: str | None, *, latest: bool) -> str:
         """Name the thread to work in: the one wanted, the directory's latest, or a new one.

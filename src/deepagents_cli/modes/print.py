@@ -43,6 +43,7 @@ class Printer:
         self._clock = clock
         self._started_at = clock()
         self._begun = False
+        self._speaking = False
         self._open: ToolCalled | None = None
         self._column = 0
         self._after_line = True
@@ -94,13 +95,17 @@ class Printer:
             return
         if self._open is not None:
             self._break()
-        text = clean(event.text)
+        self._say(event.text)
+
+    def _say(self, said: str) -> None:
+        text = clean(said)
         if not self._column:
             text = self._opening(text)
         if text:
             self._console.out(text, end="", highlight=False)
             self._console.file.flush()
             self._column = 0 if text.endswith("\n") else 1
+            self._speaking = True
 
     def _opening(self, text: str) -> str:
         text = text.lstrip("\n") if self._after_line else text
@@ -178,6 +183,9 @@ class Printer:
         self._used[1] += event.output_tokens
 
     def _final_answer(self, event: FinalAnswer) -> None:
+        if not self._speaking:
+            self._break()
+            self._say(event.text)
         self._break()
 
     def _run_failed(self, event: RunFailed) -> None:
@@ -208,7 +216,7 @@ class Printer:
     def _break(self) -> None:
         if self._column:
             self._console.out("", highlight=False)
-        self._open, self._column, self._after_line = None, 0, True
+        self._open, self._column, self._after_line, self._speaking = None, 0, True, False
 
 
 def _indent(agent: str | None) -> str:

@@ -1,0 +1,73 @@
+"""What was typed becomes values, or a usage error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepagents_cli.args import parse
+
+
+def test_a_task_alone_is_enough() -> None:
+    arguments = parse(["run", "tidy up"])
+
+    assert (arguments.task, arguments.dir, arguments.model) == ("tidy up", Path(), None)
+    flags = [arguments.yes, arguments.json, arguments.resume, arguments.shell, arguments.debug]
+    assert flags == [False] * 5
+
+
+def test_every_option_is_read() -> None:
+    arguments = parse(
+        [
+            "run",
+            "go",
+            "--dir",
+            "x",
+            "--model",
+            "a:b",
+            "--yes",
+            "--json",
+            "--continue",
+            "--thread",
+            "t",
+            "--shell",
+        ]
+    )
+
+    assert (arguments.dir, arguments.model, arguments.thread) == (Path("x"), "a:b", "t")
+    assert [arguments.yes, arguments.json, arguments.resume, arguments.shell] == [True] * 4
+
+
+def test_continue_needs_no_task() -> None:
+    assert parse(["run", "--continue"]).task is None
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "COMMAND"),
+        (["run"], "a task is needed"),
+        (["run", "a", "b"], "unrecognized arguments: b"),
+        (["models"], "VERB"),
+        (["fly"], "'fly'"),
+    ],
+)
+def test_wrong_usage_ends_with_two_and_says_why(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(argv)
+
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_help_tells_the_exit_codes_and_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["--help"])
+
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "exit codes:" in said
+    assert "DEEPAGENTS_MODEL" in said

@@ -1,0 +1,83 @@
+"""Each way to end has its exit code and one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepagents.testing import ScriptedModel
+from tests.cli.conftest import Command
+
+
+def test_done_is_zero(cli: Command) -> None:
+    ended = cli.run("hello", model=ScriptedModel("Hello."))
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "Hello." in ended.out
+
+
+def test_without_a_model_the_sentence_says_how_to_get_one(cli: Command) -> None:
+    ended = cli.run("hello")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
+    for way in ("DEEPAGENTS_MODEL", "ANTHROPIC_API_KEY", "local-server:", "deepagents models pull"):
+        assert way in ended.err
+
+
+def test_a_model_that_does_not_exist_is_named(cli: Command) -> None:
+    ended = cli.run("hello", "--model", "nobody:nothing")
+
+    assert ended.code == 2
+    assert "'nobody:nothing'" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_the_local_model_without_weights_says_how_to_fetch_them(cli: Command) -> None:
+    ended = cli.run("hello", "--model", "local:qwen2.5-coder-0.5b")
+
+    assert ended.code == 2
+    assert "deepagents models pull qwen2.5-coder-0.5b" in ended.err
+
+
+def test_an_error_of_the_model_is_one_sentence(cli: Command) -> None:
+    ended = cli.run("hello", model=ScriptedModel(ConnectionError("the line\nis dead")))
+
+    assert ended.code == 1
+    assert ended.err == "deepagents: ConnectionError: the line is dead\n"
+
+
+def test_an_error_without_words_is_named(cli: Command) -> None:
+    assert cli.run("hello", model=ScriptedModel(TimeoutError())).err == "deepagents: TimeoutError\n"
+
+
+def test_debug_shows_where_it_happened(cli: Command) -> None:
+    ended = cli.run("hello", "--debug", model=ScriptedModel(ConnectionError("gone")))
+
+    assert ended.code == 1
+    assert "Traceback" in ended.err
+    assert ended.err.endswith("deepagents: ConnectionError: gone\n")
+
+
+def test_a_missing_directory_is_named(cli: Command, tmp_path: Path) -> None:
+    ended = cli("run", "hello", "--dir", str(tmp_path / "none"), model=ScriptedModel())
+
+    assert ended.code == 1
+    assert "none' is not a directory" in ended.err
+
+
+def test_the_small_local_model_is_not_given_a_shell(cli: Command) -> None:
+    ended = cli.run("hello", "--shell", model=ScriptedModel(provider="local"))
+
+    assert ended.code == 2
+    assert "--shell is not offered to the local model" in ended.err
+
+
+@pytest.mark.parametrize("shell", [True, False])
+def test_commands_are_offered_only_with_shell(cli: Command, shell: bool) -> None:
+    model = ScriptedModel("Hello.")
+
+    cli.run("hello", *(["--shell"] if shell else []), model=model)
+
+    assert ("execute" in model.asked[0].tool_names) is shell

@@ -1,0 +1,44 @@
+"""The command answers at once, and imports nothing heavy before a command runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("langchain", "langchain_core", "langgraph", "pydantic", "rich", "deepagents.graph")
+
+
+def python(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *argv], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["--version"], ["run", "--help"], ["models", "--help"], ["first-run", "--help"]]
+)
+def test_help_and_version_import_nothing_heavy(argv: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from deepagents_cli.__main__ import main\n"
+        "try:\n"
+        f"    main({argv!r})\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code\n"
+        f"print('heavy:', [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+
+    assert python("-c", program).stdout.endswith("heavy: []\n")
+
+
+def test_the_version_is_the_library_s() -> None:
+    from_library = python("-c", "import deepagents; print(deepagents.__version__)").stdout
+
+    assert python("-m", "deepagents_cli", "--version").stdout == f"deepagents {from_library}"
+
+
+def test_a_command_runs_in_a_process_of_its_own() -> None:
+    ended = python("-m", "deepagents_cli", "models", "list")
+
+    assert ended.returncode == 0
+    assert "qwen2.5-coder-1.5b" in ended.stdout

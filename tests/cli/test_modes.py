@@ -1,0 +1,252 @@
+"""A run as text for people and as lines for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import count
+
+import pytest
+from rich.console import Console
+
+from deepagents.events import (
+    ApprovalGiven,
+    Event,
+    FinalAnswer,
+    PlanChanged,
+    RunFailed,
+    RunStarted,
+    SubagentFinished,
+    SubagentStarted,
+    Todo,
+    Token,
+    ToolCalled,
+    ToolFinished,
+    Usage,
+)
+from deepagents_cli.modes.jsonl import JsonLines
+from deepagents_cli.modes.print import Printer
+from deepagents_cli.modes.words import call_line, result_line
+from tests.cli.conftest import Command
+from tests.cli.scenarios import greets, writes_a_file
+
+START = RunStarted("t1", "go", "some:model", "/files")
+
+
+def printed(*events: Event, width: int = 60, encoding: str = "utf-8", colour: bool = False) -> str:
+    """What a person sees of some events, between the first line and the last."""
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding=encoding, errors="backslashreplace")
+    system = "standard" if colour else None
+    console = Console(file=out, width=width, force_terminal=colour, color_system=system, no_color=not colour)
+    ticks = count()
+    printer = Printer(console, clock=lambda: float(next(ticks)))
+    for event in (START, *events):
+        printer(event)
+    printer.close()
+    out.flush()
+    _, *middle, blank, last = written.getvalue().decode(encoding).splitlines()
+    assert (blank, "1.0 s" in last) == ("", True)
+    return "\n".join(middle)
+
+
+def test_a_call_and_its_result_share_a_line() -> None:
+    shown = printed(
+        ToolCalled("grep", {"pattern": "needle", "path": "/hay"}, "1"),
+        ToolFinished("1", "grep", "success", "/hay/a: needle\n/hay/b: needle"),
+    )
+
+    assert shown == "→ grep needle /hay  ✓ 2 lines"
+
+
+def test_results_of_parallel_calls_name_their_call() -> None:
+    shown = printed(
+        ToolCalled("ls", {"path": "/"}, "1"),
+        ToolCalled("read_file", {"file_path": "/a"}, "2"),
+        ToolFinished("2", "read_file", "error", "Error: no such file [file_not_found]"),
+        ToolFinished("1", "ls", "success", "/b\n/c"),
+    )
+
+    assert shown.splitlines() == [
+        "→ ls /",
+        "→ read_file /a  ✗ Error: no such file [file_not_found]",
+        "✓ ls /  2 entries",
+    ]
+
+
+def test_a_long_result_is_cut_to_the_width() -> None:
+    shown = printed(
+        ToolCalled("execute", {"command": "make"}, "1"),
+        ToolFinished("1", "execute", "success", "x" * 100),
+    )
+
+    assert shown.startswith("→ execute make  ✓ xxx")
+    assert shown.endswith("…")
+    assert len(shown) <= 60
+
+
+def test_a_result_with_no_room_left_takes_a_line_of_its_own() -> None:
+    shown = printed(
+        ToolCalled("execute", {"command": "c" * 100}, "1"),
+        ToolFinished("1", "execute", "error", "Error: it did not work at all, sorry"),
+    )
+
+    first, second = shown.splitlines()
+    assert first.endswith("…  ✗")
+    assert second == "    Error: it did not work at all, sorry"
+    assert len(first) <= 60
+
+
+def test_a_plan_is_a_checklist_and_shown_when_it_changes() -> None:
+    plan = PlanChanged((Todo("look", "completed"), Todo("act", "in_progress"), Todo("rest", "pending")))
+    writing = [
+        ToolCalled("write_todos", {"todos": []}, "1"),
+        ToolFinished("1", "write_todos", "success", "ok"),
+    ]
+
+    assert printed(*writing, plan, plan).splitlines() == ["Plan", "  [x] look", "  [>] act", "  [ ] rest"]
+
+
+def test_the_answer_is_streamed_after_an_empty_line() -> None:
+    shown = printed(Token("\n\nAll "), Token("is\n"), Token("well."), FinalAnswer("All is\nwell."))
+
+    assert shown == "\nAll is\nwell."
+
+
+def test_an_answer_that_was_not_streamed_is_shown() -> None:
+    assert printed(FinalAnswer("All is well.")) == "\nAll is well."
+
+
+def test_a_subagent_works_behind_its_name() -> None:
+    shown = printed(
+        SubagentStarted("helper", "find\nthe needle", "1"),
+        Token("I will ", "helper"),
+        Token("look.", "helper"),
+        ToolCalled("ls", {"path": "/"}, "2", "helper"),
+        ToolFinished("2", "ls", "success", "/a", "helper"),
+        Token("Found it.", "helper"),
+        SubagentFinished("helper", "1", "success", "Found it."),
+    )
+
+    assert shown.splitlines() == [
+        "→ helper: find the needle",
+        "  helper | I will look.",
+        "  helper | → ls /  ✓ /a",
+        "✓ helper: Found it.",
+    ]
+
+
+def test_errors_are_red_where_there_is_colour() -> None:
+    failed = [ToolCalled("ls", {"path": "/"}, "1"), ToolFinished("1", "ls", "error", "Error: no")]
+
+    assert "\x1b[31m" in printed(*failed, colour=True)
+    assert "\x1b" not in printed(*failed)
+
+
+def test_what_a_file_says_does_not_steer_the_terminal() -> None:
+    shown = printed(
+        ToolCalled("execute", {"command": "echo \x1b[2J\r\u202eevil"}, "1"),
+        ToolFinished("1", "execute", "success", "\x1b]0;title\x07"),
+        Token("\x1b[31mred"),
+    )
+
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "\u202e" not in shown
+    assert "\\x1b[31mred" in shown
+
+
+def test_a_terminal_without_unicode_gets_plain_marks() -> None:
+    shown = printed(
+        ToolCalled("ls", {"path": "/"}, "1"), ToolFinished("1", "ls", "success", "/a"), encoding="ascii"
+    )
+
+    assert shown == "> ls /  ok /a"
+
+
+def test_other_events_add_no_line() -> None:
+    assert printed(ApprovalGiven("i", "ls", "approve"), RunFailed("X", "no")) == ""
+
+
+def test_tokens_are_counted_at_the_end() -> None:
+    out = io.StringIO()
+    printer = Printer(Console(file=out, width=60), clock=lambda: 0.0)
+
+    for event in (START, Usage(1000, 20), Usage(500, 3)):
+        printer(event)
+    printer.close()
+
+    assert out.getvalue().splitlines()[-1] == "1,500 tokens in, 23 out, 0.0 s"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "expected"),
+    [
+        ("read_file", {"offset": 3, "file_path": "/a"}, "read_file /a"),
+        ("grep", {"pattern": "x", "glob": "*.py"}, "grep x *.py"),
+        ("execute", {"command": "a\nb"}, "execute a b"),
+        ("own_tool", {"first": 1, "second": 2}, "own_tool 1"),
+        ("own_tool", {}, "own_tool"),
+    ],
+)
+def test_a_call_is_told_by_what_tells_most(name: str, args: dict[str, object], expected: str) -> None:
+    assert call_line(name, args) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "text", "expected"),
+    [
+        ("write_file", "success", "Updated file /a", ""),
+        ("write_file", "error", "Error:\n no", "Error: no"),
+        ("grep", "success", "No matches found", "No matches found"),
+        ("execute", "success", "one\n\ntwo\n", "one (+1 line)"),
+        ("own_tool", "success", "", ""),
+    ],
+)
+def test_a_result_is_shortened(name: str, status: str, text: str, expected: str) -> None:
+    assert result_line(name, status, text) == expected
+
+
+def test_each_event_is_one_line_of_json() -> None:
+    out = io.StringIO()
+    lines = JsonLines(out)
+
+    lines(Token("a\nb\u2028c"))
+    lines(ToolCalled("t", {"odd": object()}, "1"))
+    lines.close()
+
+    first, second = out.getvalue().splitlines()
+    assert json.loads(first) == {"type": "token", "text": "a\nb\u2028c", "agent": None}
+    assert json.loads(second)["args"]["odd"].startswith("<object")
+
+
+def test_with_json_nothing_else_is_on_standard_output(cli: Command) -> None:
+    ended = cli.run("write", "--json", "--yes", model=writes_a_file())
+
+    kinds = [event["type"] for event in ended.events]
+    assert kinds == [
+        "run_started",
+        "tool_called",
+        "approval_needed",
+        "approval_given",
+        "tool_finished",
+        "token",
+        "token",
+        "token",
+        "final_answer",
+    ]
+    assert ended.err == ""
+
+
+def test_with_json_a_refusal_is_told_apart(cli: Command) -> None:
+    ended = cli.run("write", "--json", model=writes_a_file())
+
+    assert [event["decision"] for event in ended.of_kind("approval_given")] == ["reject"]
+    assert ended.code == 3
+
+
+def test_the_first_line_says_where_and_with_what(cli: Command) -> None:
+    first = cli.run("hello", model=greets()).out.splitlines()[0]
+
+    assert first.startswith("scripted:scripted · ")
+    assert "thread " in first

@@ -1,0 +1,67 @@
+"""Whatever ends a command becomes a sentence and a code."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from deepagents.errors import ToolFailure, UnknownModel
+from deepagents_cli.exits import CommandError, Exit
+from deepagents_cli.rim import Rim, code_of, sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "code"),
+    [
+        (CommandError("no such thing"), "no such thing", 1),
+        (CommandError("not so", Exit.USAGE), "not so", 2),
+        (UnknownModel("there is no model"), "there is no model", 2),
+        (ToolFailure("timeout", "too slow"), "too slow", 1),
+        (ValueError("a\n  b"), "ValueError: a b", 1),
+        (KeyError(), "KeyError", 1),
+    ],
+)
+def test_an_error_is_one_sentence_and_a_code(error: Exception, said: str, code: int) -> None:
+    assert sentence(error) == said
+    assert code_of(error) == code
+
+
+def test_an_interrupt_ends_with_130_and_no_words_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with Rim(debug=False) as rim:
+        raise KeyboardInterrupt
+
+    assert rim.code == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_request_to_terminate_counts_as_an_interrupt() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    with Rim(debug=False) as rim:
+        signal.raise_signal(signal.SIGTERM)
+
+    assert rim.code == 130
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_exit_passes_through() -> None:
+    with pytest.raises(SystemExit), Rim(debug=False):
+        sys.exit(7)
+
+
+def test_a_reader_who_leaves_is_no_error() -> None:
+    program = (
+        "import sys\n"
+        "from deepagents.testing import ScriptedModel\n"
+        "from deepagents_cli.__main__ import main\n"
+        "sys.exit(main(['run', 'talk', '--json'], model=ScriptedModel('word ' * 20_000)))"
+    )
+    command = f'{sys.executable} -c "$1" | head -n 1; echo ${{PIPESTATUS[0]}}'
+
+    ended = subprocess.run(["bash", "-c", command, "bash", program], capture_output=True, text=True)
+
+    assert ended.stdout.splitlines()[-1] == "141"
+    assert ended.stderr == ""

@@ -1,0 +1,65 @@
+"""The register of threads knows which directory each belongs to, and which was used last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepagents_cli.exits import CommandError
+from deepagents_cli.threads import Threads
+
+HERE, THERE = Path("/here"), Path("/there")
+
+
+@pytest.fixture
+def threads(tmp_path: Path) -> Threads:
+    return Threads(tmp_path / "deep" / "state")
+
+
+def test_each_new_thread_has_a_name_of_its_own(threads: Threads) -> None:
+    names = {threads.choose(HERE, None, latest=False) for _ in range(20)}
+
+    assert len(names) == 20
+
+
+def test_the_latest_is_the_one_used_last_in_this_directory(threads: Threads) -> None:
+    for name, directory in [("a", HERE), ("b", HERE), ("c", THERE), ("a", HERE)]:
+        threads.note(name, directory)
+
+    assert threads.choose(HERE, None, latest=True) == "a"
+    assert threads.choose(THERE, None, latest=True) == "c"
+
+
+def test_without_any_there_is_no_latest(threads: Threads) -> None:
+    with pytest.raises(CommandError, match="nothing to continue"):
+        threads.choose(HERE, None, latest=True)
+
+
+def test_a_name_can_be_chosen_but_not_taken_from_another_directory(threads: Threads) -> None:
+    threads.note("mine", HERE)
+
+    assert threads.choose(HERE, "mine", latest=False) == "mine"
+    assert threads.choose(HERE, "new", latest=False) == "new"
+    with pytest.raises(CommandError, match="'mine' belongs to '/here'"):
+        threads.choose(THERE, "mine", latest=False)
+
+
+def test_the_register_outlives_its_process(tmp_path: Path) -> None:
+    Threads(tmp_path).note("kept", HERE)
+
+    assert Threads(tmp_path).choose(HERE, None, latest=True) == "kept"
+
+
+def test_a_place_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(CommandError, match=r"cannot be kept in .*file.*DEEPAGENTS_STATE"):
+        Threads(tmp_path / "file")
+
+
+def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "threads.sqlite").write_text("this is no database, " * 100)
+
+    with pytest.raises(CommandError, match=r"threads\.sqlite.*DEEPAGENTS_STATE"):
+        Threads(tmp_path)
