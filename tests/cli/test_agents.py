@@ -1,0 +1,45 @@
+"""The agent of a run: its model, and a backend that stays in its directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepagents.testing import ScriptedModel, call
+from deepagents_cli.agents import make_backend, model_label, reader
+from tests.cli.conftest import Command
+
+
+def test_a_model_is_named_by_provider_and_name() -> None:
+    assert model_label(ScriptedModel(provider="some", model_name="thing")) == "some:thing"
+    assert model_label(ScriptedModel(provider="", model_name="")) == "ScriptedModel"
+
+
+def test_files_are_read_as_the_agent_names_them(directory: Path) -> None:
+    read = reader(make_backend(directory, shell=False, model=ScriptedModel()))
+
+    assert read("/notes.md") == "first line\nsecond line\n"
+    assert read("/none.md") is None
+    assert read("/../../etc/passwd") is None
+
+
+@pytest.mark.parametrize("path", ["/../outside.txt", "/link/outside.txt"])
+def test_no_path_leads_out_of_the_directory(cli: Command, directory: Path, path: str) -> None:
+    (directory / "link").symlink_to(directory.parent)
+    model = ScriptedModel(call("write_file", file_path=path, content="x"), "Tried.")
+
+    cli.run("leave", "--yes", model=model)
+
+    assert not (directory.parent / "outside.txt").exists()
+    assert model.asked[-1].last.startswith("Error")
+
+
+def test_commands_see_no_keys(cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    model = ScriptedModel(call("execute", command="env"), "Seen.")
+
+    cli.run("look", "--shell", "--yes", model=model)
+
+    assert "PATH=" in model.asked[-1].last
+    assert "secret" not in model.asked[-1].last

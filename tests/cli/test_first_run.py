@@ -1,0 +1,79 @@
+"""The first run does a real job on a copy, shows what changed, and is honest about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepagents.testing import ScriptedModel, call
+from deepagents_cli.example import find_example
+from tests.cli.conftest import Command
+
+EXAMPLE = find_example()
+
+
+def does_the_job() -> list[Any]:
+    """Write every file as it must be, and say so."""
+    home = EXAMPLE.home / "after"
+    changed = [
+        path
+        for path in sorted(home.rglob("*"))
+        if path.is_file()
+        and path.read_text() != (EXAMPLE.home / "before" / path.relative_to(home)).read_text()
+    ]
+    writes = [
+        call("write_file", file_path=f"/{path.relative_to(home)}", content=path.read_text())
+        for path in changed
+    ]
+    return [*writes, "It is done."]
+
+
+def test_a_job_well_done_ends_with_the_diff_and_zero(cli: Command) -> None:
+    ended = cli("first-run", model=ScriptedModel(*does_the_job()))
+
+    assert ended.code == 0
+    assert EXAMPLE.task in ended.out
+    assert "It is done." in ended.out
+    assert "\n@@ " in ended.out.split("What changed on disk:")[1]
+    assert ended.out.rstrip().endswith("nothing else was changed.")
+
+
+def test_a_job_not_done_is_tried_once_more_and_then_said_so(cli: Command) -> None:
+    ended = cli("first-run", model=ScriptedModel("It is done, believe me.", "Done, I said."))
+
+    assert ended.code == 1
+    assert ended.out.count("(nothing)") == 2
+    assert ended.out.count("Not done: ") == 2
+    assert ended.out.count("Trying once more on a fresh copy.") == 1
+
+
+def test_the_second_try_starts_from_the_files_as_they_were(cli: Command) -> None:
+    spoils = [call("write_file", file_path="/extra.txt", content="x"), "Done."]
+
+    ended = cli("first-run", model=ScriptedModel(*spoils, *does_the_job()))
+
+    assert ended.code == 0
+    first, second = ended.out.split("Trying once more")
+    assert "+++ b/extra.txt" in first
+    assert "extra.txt" not in second
+
+
+def test_the_files_that_we_ship_are_never_touched(cli: Command) -> None:
+    before = {path: path.read_bytes() for path in EXAMPLE.home.rglob("*") if path.is_file()}
+
+    cli("first-run", model=ScriptedModel(*does_the_job()))
+
+    assert {path: path.read_bytes() for path in EXAMPLE.home.rglob("*") if path.is_file()} == before
+
+
+def test_a_named_model_that_is_not_there_is_an_error_and_nothing_is_fetched(cli: Command) -> None:
+    ended = cli("first-run", "--model", "nobody:nothing")
+
+    assert ended.code == 2
+    assert "'nobody:nothing'" in ended.err
+
+
+def test_an_error_of_the_model_ends_the_run(cli: Command) -> None:
+    ended = cli("first-run", model=ScriptedModel(ConnectionError("gone")))
+
+    assert ended.code == 1
+    assert ended.err == "deepagents: ConnectionError: gone\n"

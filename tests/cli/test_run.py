@@ -1,0 +1,38 @@
+"""A run from its first line to its exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deepagents.testing import ScriptedModel, call, calls
+from tests.cli.conftest import Command
+
+
+def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Path) -> None:
+    plan = [{"content": "mend the second line", "status": "in_progress"}]
+    model = ScriptedModel(
+        call("write_todos", todos=plan),
+        calls(("ls", {"path": "/"}), ("read_file", {"file_path": "/notes.md"})),
+        call("edit_file", file_path="/notes.md", old_string="second", new_string="2nd"),
+        "The second line is mended.",
+    )
+
+    ended = cli.run("mend it", "--yes", model=model)
+
+    assert ended.code == 0
+    assert (directory / "notes.md").read_text() == "first line\n2nd line\n"
+    for shown in ("  [>] mend the second line", "→ edit_file /notes.md  ✓", "\nThe second line is mended.\n"):
+        assert shown in ended.out
+
+
+def test_threads_are_kept_in_one_file_that_others_cannot_read(cli: Command, state: Path) -> None:
+    cli.run("hello", model=ScriptedModel("Hello."))
+
+    assert [path.name for path in state.iterdir()] == ["threads.sqlite"]
+    assert state.stat().st_mode & 0o077 == 0
+
+
+def test_nothing_is_left_in_the_directory(cli: Command, directory: Path) -> None:
+    cli.run("hello", model=ScriptedModel("Hello."))
+
+    assert [path.name for path in directory.iterdir()] == ["notes.md"]
