@@ -63,8 +63,15 @@ class AskPerson:
 
     refused = 0
 
-    def __init__(self, console: Console, read: Read, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        console: Console,
+        read: Read,
+        pause: Callable[[], None],
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self._console = console
+        self._pause = pause
         self._read = read
         self._editor = environment.get("VISUAL") or environment.get("EDITOR")
         self._always: set[str] = set()
@@ -84,7 +91,7 @@ class AskPerson:
 
     def _show(self, request: ApprovalRequest, agent: str | None) -> None:
         who = f"{one_line(agent)} wants" if agent else "The agent wants"
-        self._console.print()
+        self._pause()
         self._console.print(Text(f"{who} to {_deed(request)}", style="bold yellow"), soft_wrap=True)
         for line in _details(request, self._read):
             self._console.print(Text(clean(line), style=DIFF_COLOURS.get(line[:1], "")), soft_wrap=True)

@@ -74,6 +74,18 @@ def test_results_of_parallel_calls_name_their_call() -> None:
     ]
 
 
+def test_after_a_question_the_result_names_its_call() -> None:
+    out = io.StringIO()
+    printer = Printer(Console(file=out, width=60), clock=lambda: 0.0)
+
+    printer(ToolCalled("delete", {"file_path": "/a"}, "1"))
+    printer.pause()
+    out.write("May I?\n")
+    printer(ToolFinished("1", "delete", "success", "Deleted /a"))
+
+    assert out.getvalue().splitlines() == ["→ delete /a", "May I?", "✓ delete /a"]
+
+
 def test_a_long_result_is_cut_to_the_width() -> None:
     shown = printed(
         ToolCalled("execute", {"command": "make"}, "1"),
@@ -197,6 +209,12 @@ def test_a_call_is_told_by_what_tells_most(name: str, args: dict[str, object], e
     ("name", "status", "text", "expected"),
     [
         ("write_file", "success", "Updated file /a", ""),
+        (
+            "write_file",
+            "success",
+            "A person changed this call.\nUpdated file /b",
+            "A person changed this call. (+1 line)",
+        ),
         ("write_file", "error", "Error:\n no", "Error: no"),
         ("grep", "success", "No matches found", "No matches found"),
         ("execute", "success", "one\n\ntwo\n", "one (+1 line)"),

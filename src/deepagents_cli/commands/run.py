@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,8 +42,8 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         str(settings.directory),
         resumed=settings.resume or settings.task is None,
     )
-    ask = _asker(settings, reader(backend))
     with _shown(settings) as show, asyncio.Runner() as runner, _saver(runner, threads.path) as saver:
+        ask = _asker(settings, reader(backend), show.pause)
         session = Session(make_agent(chosen, backend, saver), thread)
         try:
             converse(runner, session, started, ask=ask, show=show)
@@ -76,12 +76,12 @@ def _saver(runner: asyncio.Runner, path: Path) -> Generator[AsyncSqliteSaver]:
         runner.run(saver.conn.close())
 
 
-def _asker(settings: Settings, read: Read) -> ApproveAll | AskPerson | RefuseAll:
+def _asker(settings: Settings, read: Read, pause: Callable[[], None]) -> ApproveAll | AskPerson | RefuseAll:
     if settings.approve_all:
         return ApproveAll()
     asked_on = sys.stderr if settings.as_json else sys.stdout
     if sys.stdin.isatty() and asked_on.isatty():
-        return AskPerson(make_console(asked_on), read)
+        return AskPerson(make_console(asked_on), read, pause)
     return RefuseAll()
 
 

@@ -19,5 +19,8 @@ class JsonLines:
         self._out.write(json.dumps(event.as_dict(), default=str) + "\n")
         self._out.flush()
 
+    def pause(self) -> None:
+        """Each line is whole already."""
+
     def close(self) -> None:
         """There is nothing to add at the end."""

@@ -74,6 +74,10 @@ class Printer:
         if show is not None:
             show(event)
 
+    def pause(self) -> None:
+        """End the line that is being written, because somebody else writes next."""
+        self._break()
+
     def close(self) -> None:
         """End the last line and tell what the run took."""
         if not self._begun:

@@ -33,9 +33,9 @@ def result_line(name: str, status: str, text: str) -> str:
     """Shorten a result to what fits behind its call; an empty string where the mark says it all."""
     if status == "error":
         return one_line(text)
-    if name in _QUIET:
-        return ""
     lines = [line for line in clean(text).splitlines() if line.strip()]
+    if name in _QUIET and len(lines) == 1:
+        return ""
     if name in _COUNTED and len(lines) != 1:
         return _count(len(lines), _COUNTED[name])
     if not lines:
