@@ -23,17 +23,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field
 
 from deepagents.models.local.catalog import DEFAULT_MODEL
-from deepagents.models.local.engine import (
-    Delta,
-    Engine,
-    EngineSettings,
-    Event,
-    Finish,
-    Request,
-    physical_cores,
-    shared_engine,
-)
+from deepagents.models.local.engine import Delta, Engine, Event, Finish, Request
 from deepagents.models.local.habits import Habits, allowed, offered
+from deepagents.models.local.llama import EngineSettings, physical_cores, shared_engine
 from deepagents.models.local.prompt import turns
 from deepagents.models.local.reader import ObjectReader, PlainReader
 from deepagents.models.local.seen import settled, shown_lines
