@@ -52,6 +52,8 @@ def foreign_privates(source: Source) -> Offences:
         match node:
             case ast.Attribute(value=ast.Name(id="self" | "cls")):
                 continue
+            case ast.Attribute(value=ast.Name(id="os"), attr="_exit"):
+                continue
             case ast.Attribute(attr=name) if _private(name) and not _defined_here(source, name):
                 yield f"{source.at(node)}: .{name}"
             case ast.ImportFrom(module=str(module), names=names):
@@ -107,7 +109,18 @@ def globals_written(source: Source) -> Offences:
 def expected_tests(module: PurePosixPath) -> list[str]:
     """Name the test files, any of which may stand for a module: its own, or its feature folder's."""
     own, folder = module.stem.strip("_"), module.parent.name.strip("_")
-    return [f"test_{own}.py", f"test_{folder}.py"] if len(module.parts) > 2 else [f"test_{own}.py"]
+    areas = _areas(module)
+    names = [own, folder] if len(module.parts) > 2 else [own]
+    return [f"{area}/test_{name}.py" for area in areas for name in names]
+
+
+def _areas(module: PurePosixPath) -> list[str]:
+    package, *inner, _ = module.parts
+    if package == "deepagents_cli":
+        return ["cli"]
+    if not inner or inner[0].startswith("_"):
+        return ["kernel", "agents", "observe"]
+    return [inner[0], "agents"] if inner[0] == "middleware" else [inner[0]]
 
 
 def _private(name: str) -> bool:
