@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
@@ -45,7 +45,7 @@ def resolve_model(model: str | BaseChatModel | dict[str, Any]) -> BaseChatModel:
         return _from_name(model)
     if not isinstance(model, BaseChatModel):
         warn_legacy("A model as a dict of settings is deprecated: pass init_chat_model(**settings).")
-        return init_chat_model(**model)
+        return cast(BaseChatModel, init_chat_model(**model))
     return model
 
 
@@ -72,6 +72,8 @@ def _from_name(name: str) -> BaseChatModel:
     make = _OWN.get(provider)
     if make is not None:
         return make(rest)
+    if not name:
+        raise UnknownModel(f"No model could be made from {name!r}. {_CHOICES}")
     try:
         return init_chat_model(name)
     except (ValueError, ImportError) as error:

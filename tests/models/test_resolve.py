@@ -1,0 +1,88 @@
+"""What names a model becomes a chat model, or a sentence that says what could be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deepagents.errors import ConfigError, UnknownModel
+from deepagents.models import default_model, resolve_model
+from deepagents.testing import ScriptedModel
+
+
+def name_of(model: Any) -> str:
+    return str(getattr(model, "model_name", None) or model.model)
+
+
+def test_a_chat_model_stays_as_it_is() -> None:
+    model = ScriptedModel()
+
+    assert resolve_model(model) is model
+
+
+def test_a_name_becomes_a_model_of_its_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
+
+    model = resolve_model("anthropic:claude-sonnet-4-6")
+
+    assert type(model).__name__ == "ChatAnthropic"
+    assert name_of(model) == "claude-sonnet-4-6"
+
+
+def test_settings_still_work_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+
+    with pytest.warns(DeprecationWarning, match="dict of settings"):
+        model = resolve_model({"model": "gpt-5", "model_provider": "openai"})
+
+    assert name_of(model) == "gpt-5"
+
+
+@pytest.mark.parametrize("name", ["", "nobody:none", "no-such-model"])
+def test_an_unknown_name_says_so_and_what_to_choose(name: str) -> None:
+    with pytest.raises(UnknownModel, match="PROVIDER:MODEL") as refused:
+        resolve_model(name)
+
+    assert repr(name) in str(refused.value)
+    assert isinstance(refused.value, ConfigError | ValueError)
+
+
+def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+    monkeypatch.setenv("DEEPAGENTS_MODEL", "openai:gpt-5-mini")
+
+    assert name_of(default_model()) == "gpt-5-mini"
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["ANTHROPIC_API_KEY", "OPENAI_API_KEY"], "claude-sonnet-4-6"),
+        (["OPENAI_API_KEY"], "gpt-5"),
+        (["GROQ_API_KEY", "OPENAI_API_KEY"], "gpt-5"),
+    ],
+)
+def test_without_a_name_a_key_decides(
+    keys: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in keys:
+        monkeypatch.setenv(key, "not-a-key")
+
+    assert name_of(default_model()) == expected
+
+
+def test_a_key_whose_package_is_not_installed_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", "not-a-key")
+
+    with pytest.raises(UnknownModel, match="no model to use"):
+        default_model()
+
+
+def test_with_nothing_to_take_each_way_out_is_named() -> None:
+    with pytest.raises(UnknownModel) as refused:
+        default_model()
+
+    for way in ("DEEPAGENTS_MODEL", "ANTHROPIC_API_KEY", "local-server:MODEL", "deepagents models pull"):
+        assert way in str(refused.value)

@@ -1,0 +1,137 @@
+"""A harness profile changes the agents around the models that it is registered for, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents.middleware import AgentMiddleware
+
+from deepagents import (
+    GeneralPurposeSubagentProfile,
+    HarnessProfile,
+    create_deep_agent,
+    register_harness_profile,
+)
+from deepagents.errors import ProfileError
+from deepagents.testing import Asked, ScriptedModel, call
+
+
+def first_request(provider: str, model_name: str = "m", **options: Any) -> Asked:
+    """Run one turn of an agent on a model of this provider and return what the model was asked."""
+    model = ScriptedModel("Done.", provider=provider, model_name=model_name)
+    create_deep_agent(model, **options).invoke({"messages": "Go"})
+    return model.asked[0]
+
+
+def description(asked: Asked, tool: str) -> str:
+    return next(each["function"]["description"] for each in asked.tools if each["function"]["name"] == tool)
+
+
+def test_a_profile_rewrites_the_prompt_around_the_callers_words() -> None:
+    register_harness_profile("ant", HarnessProfile(base_system_prompt="Base.", system_prompt_suffix="Last."))
+
+    assert first_request("ant", system_prompt="Mine.").system.startswith("Mine.\n\nBase.\n\nLast.")
+    assert "Base." not in first_request("bee").system
+
+
+def test_an_empty_base_prompt_leaves_nothing_between() -> None:
+    register_harness_profile("asp", HarnessProfile(base_system_prompt="", system_prompt_suffix="Last."))
+
+    assert first_request("asp", system_prompt="Mine.").system.startswith("Mine.\n\nLast.")
+
+
+def test_the_profile_of_a_model_comes_before_that_of_its_provider() -> None:
+    register_harness_profile("cat", HarnessProfile(base_system_prompt="Any cat."))
+    register_harness_profile("cat:tom", HarnessProfile(base_system_prompt="Tom."))
+
+    assert "Tom." in first_request("cat", "tom").system
+    assert "Any cat." in first_request("cat", "felix").system
+
+
+def test_registering_again_replaces() -> None:
+    register_harness_profile("doe", HarnessProfile(base_system_prompt="One."))
+    register_harness_profile("doe", HarnessProfile(base_system_prompt="Two."))
+
+    assert "Two." in first_request("doe").system
+    assert "One." not in first_request("doe").system
+
+
+def test_tools_are_described_anew_or_left_out() -> None:
+    def sing(song: str) -> str:
+        """Sing."""
+        return song
+
+    register_harness_profile(
+        "elk",
+        HarnessProfile(
+            tool_description_overrides={"ls": "Look.", "task": "Ask."},
+            excluded_tools=frozenset({"glob", "sing"}),
+        ),
+    )
+    asked = first_request("elk", tools=[sing])
+
+    assert description(asked, "ls") == "Look."
+    assert description(asked, "task") == "Ask."
+    assert not {"glob", "sing"} & set(asked.tool_names)
+
+
+def test_middleware_is_left_out_by_name_and_added_by_a_factory() -> None:
+    class Extra(AgentMiddleware[Any, Any]):
+        pass
+
+    made: list[Extra] = []
+
+    def extras() -> list[AgentMiddleware[Any, Any]]:
+        made.append(Extra())
+        return [made[-1]]
+
+    register_harness_profile(
+        "fox", HarnessProfile(excluded_middleware=frozenset({"TodoListMiddleware"}), extra_middleware=extras)
+    )
+    asked = first_request("fox")
+
+    assert "write_todos" not in asked.tool_names
+    assert made
+
+
+@pytest.mark.parametrize("middleware", ["FilesystemMiddleware", "SubAgentMiddleware"])
+def test_what_no_agent_can_be_without_cannot_be_left_out(middleware: str) -> None:
+    with pytest.raises(ProfileError, match=middleware):
+        HarnessProfile(excluded_middleware=frozenset({middleware}))
+
+
+def test_the_general_purpose_subagent_is_reworded_or_switched_off() -> None:
+    register_harness_profile(
+        "gnu", HarnessProfile(general_purpose_subagent=GeneralPurposeSubagentProfile(enabled=False))
+    )
+    register_harness_profile(
+        "hen",
+        HarnessProfile(
+            general_purpose_subagent=GeneralPurposeSubagentProfile(
+                description="Does it.", system_prompt="Do."
+            )
+        ),
+    )
+    hen = ScriptedModel(
+        call("task", subagent_type="general-purpose", description="Go"), "Did.", "Done.", provider="hen"
+    )
+    create_deep_agent(hen).invoke({"messages": "Go"})
+
+    assert "task" not in first_request("gnu").tool_names
+    assert "- general-purpose: Does it." in description(hen.asked[0], "task")
+    assert hen.asked[1].system.startswith("Do.")
+
+
+@pytest.mark.parametrize("key", ["", " ibis", "ibis ", ":model", "ibis:"])
+def test_a_key_that_names_nothing_is_refused(key: str) -> None:
+    with pytest.raises(ProfileError, match="'provider' or 'provider:model'"):
+        register_harness_profile(key, HarnessProfile())
+
+
+def test_a_profile_cannot_be_changed_through_what_it_was_made_of() -> None:
+    words = {"ls": "Look."}
+    profile = HarnessProfile(tool_description_overrides=words)
+    words["ls"] = "Changed."
+
+    assert dict(profile.tool_description_overrides) == {"ls": "Look."}
