@@ -46,7 +46,7 @@ class ObjectReader:
     def __init__(self) -> None:
         self._seen = ""
         self._waiting = ""
-        self._shown = False
+        self._shown = 0
 
     def feed(self, text: str) -> str:
         """Take what was written; give back what can be shown."""
@@ -58,8 +58,9 @@ class ObjectReader:
         ready = _WHOLE.match(self._waiting)
         raw = ready.group() if ready else ""
         self._waiting = self._waiting[len(raw) :]
-        self._shown = self._shown or bool(raw)
-        return str(json.loads(f'"{raw}"', strict=False))
+        text = str(json.loads(f'"{raw}"', strict=False))
+        self._shown += len(text)
+        return text
 
     def end(self, *, cut: bool) -> Ending:
         """Say what the whole was."""
@@ -67,7 +68,7 @@ class ObjectReader:
         if isinstance(reply, Call):
             return Ending(call=reply)
         if isinstance(reply, str):
-            return Ending("" if self._shown else reply)
+            return Ending(reply[self._shown :])
         if self._shown:
             return Ending("\n[cut off at the token limit]")
         why = "it was cut off at the token limit" if cut else "it is not one of the allowed objects"

@@ -80,10 +80,10 @@ def write_forms(tool: Mapping[str, Any], messages: Sequence[BaseMessage]) -> lis
         return [call_form(tool)]
     done = _finished(messages)
     known = "\n".join(result for _, _, result in done)
-    listed = any(name in ("ls", "glob") for name, _, _ in done)
+    looked = any(name in ("ls", "glob", "read_file") for name, _, _ in done)
     missed = "\n".join(message.text for message in messages if _is_failure(message))
     fresh = [
-        path for path in named if path.lstrip("/") not in known and (listed or path.lstrip("/") in missed)
+        path for path in named if path.lstrip("/") not in known and (looked or path.lstrip("/") in missed)
     ]
     if not fresh:
         return []

@@ -1,0 +1,54 @@
+"""With the real weights, where they are: pull them with `deepagents models pull`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from deepagents.models.local import ChatLocal, find_weights
+from tests.conftest import Colour
+from tests.models.engines import FILE_TOOLS
+
+pytestmark = [pytest.mark.local_model, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(autouse=True)
+def _weights(_clean_environment: None) -> Path:
+    pytest.importorskip("xllamacpp")
+    found = find_weights()
+    if found is None:
+        pytest.skip("the weights are not on this machine")
+    return found
+
+
+def test_it_answers_and_counts_its_tokens(colour: Colour) -> None:
+    answer = colour.invoke(ChatLocal(max_tokens=16), "What is 2 + 2? Answer with the number only.")
+
+    assert "4" in answer.text
+    assert answer.usage_metadata["output_tokens"] > 0
+
+
+def test_a_second_turn_reads_only_what_is_new() -> None:
+    model = ChatLocal().bind_tools(FILE_TOOLS)
+    asked = HumanMessage("What does /notes.txt say?")
+    first = model.invoke([asked])
+    second = model.invoke([asked, AIMessage("It says hello."), HumanMessage("And /other.txt?")])
+
+    assert first.tool_calls
+    usage = second.usage_metadata
+    assert usage is not None
+    cached = usage.get("input_token_details", {}).get("cache_read", 0)
+    assert usage["input_tokens"] - cached < 40
+
+
+def test_leaving_a_stream_frees_the_model() -> None:
+    model = ChatLocal()
+    for _ in model.stream("Write a very long story."):
+        break
+    started = perf_counter()
+    model.invoke("Say hi.", max_tokens=2)
+
+    assert perf_counter() - started < 30

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from deepagents.models.local.seen import edit_forms, settled, shown_lines, write_forms
+from deepagents.models.local.signatures import Call
+from tests.models.engines import edit_file, write_file
+from tests.models.test_habits import step
+
+WRITE = convert_to_openai_tool(write_file)
+EDIT = convert_to_openai_tool(edit_file)
+PAGE = (
+    "     1\tdef fetch(key):\n     2\t\n     3\tprint(fetch(1))\n"
+    + "[Lines 1-3 of 9. 6 lines remain; next offset 3.]"
+)
+
+
+def test_lines_come_from_reading_without_their_numbers() -> None:
+    assert shown_lines(step("read_file", PAGE, file_path="/a.py")) == {
+        "/a.py": ["def fetch(key):", "print(fetch(1))"]
+    }
+
+
+def test_lines_come_from_searching_too() -> None:
+    found = "/a.ini:\n  3: port = 1\n/b.ini:\n  1: port = 2\n  9: port = 3"
+
+    assert shown_lines(step("grep", found, pattern="port")) == {
+        "/a.ini": ["port = 1"],
+        "/b.ini": ["port = 2", "port = 3"],
+    }
+
+
+def test_pages_add_up_and_changes_are_kept_up_with() -> None:
+    messages = [
+        *step("read_file", "     1\tone", file_path="/a"),
+        *step("read_file", "     2\ttwo", file_path="/a", offset=1),
+        *step("edit_file", "done", file_path="/a", old_string="two", new_string="three\nfour"),
+        *step("write_file", "done", file_path="/b", content="new\n"),
+    ]
+
+    assert shown_lines(messages) == {"/a": ["one", "three", "four"], "/b": ["new"]}
+
+
+def test_failures_show_nothing() -> None:
+    failed = step("edit_file", "no match", "error", file_path="/a", old_string="one", new_string="two")
+
+    assert shown_lines([*step("read_file", "     1\tone", file_path="/a"), *failed]) == {"/a": ["one"]}
+    assert shown_lines(step("read_file", "     1\tone", "error", file_path="/a")) == {}
+
+
+def test_an_edit_takes_a_shown_line_or_a_word_that_is_there_more_than_once() -> None:
+    line, word = edit_forms(EDIT, {"/a.py": ["def fetch(key):", "print(fetch(1))"]})
+
+    assert line["properties"]["old_string"] == {"enum": ["def fetch(key):", "print(fetch(1))"]}
+    assert word["properties"]["old_string"] == {"enum": ["fetch"]}
+    assert word["properties"]["replace_all"] == {"const": True}
+
+
+def test_a_line_replaced_by_nothing_goes_with_its_line_break() -> None:
+    files = {"/a": ["one", "two"]}
+
+    def removed(line: str) -> Any:
+        args = {"file_path": "/a", "old_string": line, "new_string": ""}
+        return settled(Call("edit_file", args), files).args["old_string"]
+
+    assert removed("one") == "one\n"
+    assert removed("two") == "\ntwo"
+    assert removed("elsewhere") == "elsewhere"
+
+
+def paths(*messages: Any, ask: str) -> list[str] | None:
+    forms = write_forms(WRITE, [HumanMessage(ask), *messages])
+    return forms[0]["properties"]["file_path"].get("enum") if forms else []
+
+
+def test_a_named_file_is_written_after_a_look_that_did_not_find_it() -> None:
+    assert paths(ask="Create docs/new.md.") == []
+    assert paths(*step("ls", "/old.md", path="/"), ask="Create docs/new.md.") == ["/docs/new.md"]
+    missed = step("read_file", "'/docs/new.md' not found", "error", file_path="/docs/new.md")
+    assert paths(*missed, ask="Create docs/new.md.") == ["/docs/new.md"]
+    read = step("read_file", "     1\tone", file_path="/a.txt")
+    assert paths(*read, ask="Copy a.txt to b.txt") == ["/b.txt"]
+
+
+def test_a_search_without_a_match_proves_nothing_about_a_file() -> None:
+    assert paths(*step("grep", "No matches found", pattern="debug"), ask="Set debug in app.ini.") == []
+
+
+def test_a_file_that_is_there_is_not_overwritten() -> None:
+    assert paths(*step("ls", "/app.ini", path="/"), ask="Set debug to false in app.ini.") == []
+    assert paths(*step("ls", "/a.txt", path="/"), ask="Copy a.txt to b.txt") == ["/b.txt"]
+
+
+def test_a_request_that_names_no_file_leaves_the_name_open() -> None:
+    assert paths(ask="Write a poem, version 1.3.0 of it") is None
