@@ -47,7 +47,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--files", type=int, help="how many files to search")
     parser.add_argument("--beside", type=_words, default=(BARE, REFERENCE), help="contenders, or none")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the numbers go")
-    parser.add_argument("--write", action="store_true", help="rewrite docs/benchmarks.md")
+    parser.add_argument("--write", type=Path, nargs="?", const=PAGE, help="write a page: docs/benchmarks.md")
     parser.add_argument("--strict", action="store_true", help="end with 1 when a target is missed")
     options = parser.parse_args()
     options.rounds = options.rounds or (2 if options.quick else 5)
@@ -130,7 +130,7 @@ def _write(
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(values, indent=1) + "\n", "utf-8")
     if options.write:
-        PAGE.write_text(_page(machine, tables, samples, judged), "utf-8")
+        options.write.write_text(_page(machine, tables, samples, judged), "utf-8")
 
 
 def _page(machine: list[str], tables: list[Table], samples: Samples, judged: list[Verdict]) -> str:

@@ -54,16 +54,15 @@ def measure(jobs: Iterable[Job], rounds: int, samples: Samples) -> None:
     """Run all jobs in order, and that so many times; a job that failed is not tried again."""
     jobs = list(jobs)
     for number in range(rounds):
+        print(f"Round {number + 1} of {rounds}: {len(jobs)} measurements", file=sys.stderr, flush=True)
         for job in jobs:
             name = f"{job.measure} of {job.contender}"
             if name in samples.failures:
                 continue
-            _show(f"round {number + 1} of {rounds}: {name}")
             try:
                 _take(job, samples)
-            except (subprocess.SubprocessError, ValueError) as error:
+            except (subprocess.SubprocessError, OSError, ValueError, LookupError) as error:
                 samples.failures[name] = _reason(error)
-    _show("")
 
 
 def _take(job: Job, samples: Samples) -> None:
@@ -83,8 +82,3 @@ def _reason(error: Exception) -> str:
         said = str(error.stderr or error.stdout).strip().splitlines()
         return said[-1] if said else f"ended with {error.returncode}"
     return str(error)
-
-
-def _show(line: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)

@@ -43,13 +43,15 @@ def test_a_tiny_round_measures_everything(part: str, tmp_path: Path) -> None:
     assert all(f"{target['sentence']}: at most" in printed for target in results["targets"])
 
 
-def test_every_searcher_finds_the_same_files_and_lines(tmp_path: Path) -> None:
-    _, results = benchmarked("files", tmp_path / "results.json")
+def test_every_searcher_finds_the_same_and_a_page_shows_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    _, results = benchmarked("files", tmp_path / "results.json", "--write", str(page))
 
     searchers = ["plain", "deepagents", "deepagents without rg"]
     assert results["failures"] == {}
     assert results["medians"]["files globbed"] == dict.fromkeys(searchers, 40)
     assert results["medians"]["files grepped"] == dict.fromkeys(searchers, 7)
+    assert "| files found | 40 | 40 | 40 |" in page.read_text("utf-8")
 
 
 def test_a_measurement_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
