@@ -134,8 +134,6 @@ class ChatLocal(BaseChatModel):
         with closing(stream(self._engine(), request)) as events:
             for event in events:
                 if chunk := answer.chunk(event):
-                    if run_manager:
-                        run_manager.on_llm_new_token(str(chunk.message.content), chunk=chunk)
                     yield chunk
 
     async def _astream(
@@ -150,8 +148,6 @@ class ChatLocal(BaseChatModel):
         async with aclosing(astream(self._engine(), request)) as events:
             async for event in events:
                 if chunk := answer.chunk(event):
-                    if run_manager:
-                        await run_manager.on_llm_new_token(str(chunk.message.content), chunk=chunk)
                     yield chunk
 
     def _engine(self) -> Engine:

@@ -79,7 +79,7 @@ def write_forms(tool: Mapping[str, Any], messages: Sequence[BaseMessage]) -> lis
     if not named:
         return [call_form(tool)]
     done = _finished(messages)
-    known = "\n".join(result for _, _, result in done)
+    known = "\n".join(f"{args.get('file_path', '')}\n{result}" for _, args, result in done)
     looked = any(name in ("ls", "glob", "read_file") for name, _, _ in done)
     missed = "\n".join(message.text for message in messages if _is_failure(message))
     fresh = [
