@@ -137,6 +137,7 @@ def test_parallel_edits_of_different_existing_files_both_stand(colour: Colour) -
         agent = create_deep_agent(model, subagents=subagents)
         result = colour.invoke(agent, {"messages": "Go", "files": given})
 
+    assert [message.text for message in result["messages"] if message.type == "tool"] == ["ok", "ok"]
     assert result["files"]["/a.txt"]["content"] == "first"
     assert result["files"]["/b.txt"]["content"] == "second"
 

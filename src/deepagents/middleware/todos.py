@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from langchain.agents.middleware import TodoListMiddleware as LangChainTodoList
@@ -41,7 +42,9 @@ async def _aread_todos(runtime: ToolRuntime[Any, Any]) -> str:
     return _read_todos(runtime)
 
 
+@cache
 def _read_todos_tool() -> BaseTool:
+    """Made once: working out its arguments is slow, and LangChain does it with process-wide warning filters."""
     return StructuredTool.from_function(
         func=_read_todos,
         coroutine=_aread_todos,
