@@ -2,52 +2,72 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import Annotated, Any, Final, cast
 
+from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware import TodoListMiddleware as LangChainTodoList
-from langchain.tools import ToolRuntime
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain.agents.middleware.todo import Todo
+from langchain_core.messages import AIMessage
+from langchain_core.tools import InjectedToolArg
+from pydantic import BaseModel
 
-TODO_PROMPT = (
-    "For work of three or more steps keep a plan with write_todos: mark a step in_progress before you "
-    "start it and completed "
-    "as soon as it is done. Skip it for simple requests. Give the answer itself in a message after the "
-    "last update."
+from deepagents._flow import Flow
+from deepagents.errors import ToolFailure
+from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
+
+TODO_PROMPT: Final = (
+    "For work of three or more steps keep a plan with write_todos: mark a step in_progress before you start "
+    "it and completed as soon as it is done. Skip it for simple requests. Give the answer itself in a message "
+    "after the last update."
 )
-_WRITE = "Replace the to-do list. At most one call a turn."
-_READ = "Show the to-do list."
-_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
+_MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
+
+
+class WriteTodosSchema(BaseModel):
+    """What `write_todos` takes."""
+
+    todos: list[Todo]
+
+
+class ReadTodosSchema(BaseModel):
+    """`read_todos` takes nothing; LangChain injects a runtime only where there is a field for something."""
+
+    runtime: Annotated[Any, InjectedToolArg] = None
+
+
+def _write_todos(runtime: Runtime, todos: list[Todo]) -> Flow[Reply]:
+    yield from ()
+    asked = next(each for each in reversed(runtime.state["messages"]) if isinstance(each, AIMessage))
+    if sum(call["name"] == WRITE_TODOS.name for call in asked.tool_calls) > 1:
+        raise ToolFailure("parallel_mutation", "write_todos replaces the whole list: call it once a turn")
+    return Reply(f"Updated todo list to {todos}", update={"todos": todos})
+
+
+def _read_todos(runtime: Runtime) -> Flow[Reply]:
+    yield from ()
+    todos: list[Todo] = runtime.state.get("todos") or []
+    shown = "\n".join(f"{_MARKS[todo['status']]} {todo['content']}" for todo in todos)
+    return Reply(shown or "The to-do list is empty.")
+
+
+WRITE_TODOS: Final = ToolSpec(
+    "write_todos", "Replace the to-do list. At most one call a turn.", WriteTodosSchema, _write_todos
+)
+READ_TODOS: Final = ToolSpec("read_todos", "Show the to-do list.", ReadTodosSchema, _read_todos)
 
 
 class TodoListMiddleware(LangChainTodoList[Any, Any]):
     """Give an agent `write_todos` and `read_todos`; the list is kept in its state under `todos`."""
 
-    def __init__(self, *, system_prompt: str = TODO_PROMPT, tool_description: str = _WRITE) -> None:
+    # The tool itself refuses a second list in one turn; a hook would cost a step after every model call.
+    after_model = cast(Any, AgentMiddleware.after_model)
+    aafter_model = cast(Any, AgentMiddleware.aafter_model)
+
+    def __init__(
+        self, *, system_prompt: str = TODO_PROMPT, tool_description: str = WRITE_TODOS.description
+    ) -> None:
         super().__init__(system_prompt=system_prompt, tool_description=tool_description)
-        self.tools = [*self.tools, _read_todos_tool()]
-
-
-def _read_todos(runtime: ToolRuntime[Any, Any]) -> str:
-    """Show the to-do list."""
-    todos: list[dict[str, str]] = runtime.state.get("todos") or []
-    return (
-        "\n".join(f"{_MARKS[todo['status']]} {todo['content']}" for todo in todos)
-        or "The to-do list is empty."
-    )
-
-
-async def _aread_todos(runtime: ToolRuntime[Any, Any]) -> str:
-    """Show the to-do list."""
-    return _read_todos(runtime)
-
-
-@cache
-def _read_todos_tool() -> BaseTool:
-    """Made once: working out its arguments is slow, and LangChain does it with process-wide warning filters."""
-    return StructuredTool.from_function(
-        func=_read_todos,
-        coroutine=_aread_todos,
-        name="read_todos",
-        description=_READ,
-    )
+        self.tools = [
+            make_tool(WRITE_TODOS, lambda runtime: runtime, tool_description),
+            make_tool(READ_TODOS, lambda runtime: runtime),
+        ]
