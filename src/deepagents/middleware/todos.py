@@ -17,8 +17,8 @@ from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
 
 TODO_PROMPT: Final = (
     "For work of three or more steps keep a plan with write_todos: mark a step in_progress before you start "
-    "it and completed as soon as it is done. Skip it for simple requests. Give the answer itself in a message "
-    "after the last update."
+    "it and completed as soon as it is done. Skip it for simple requests. Give the answer itself in a "
+    "message after the last update."
 )
 _MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 
