@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from deepagents_cli.args import parse
+from deepagents_cli.exits import CommandError
 from deepagents_cli.rim import Rim
 
 
@@ -27,8 +28,12 @@ def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
 
 
 def _command(name: str) -> Command:
-    module = import_module(f"deepagents_cli.commands.{name.replace('-', '_')}")
-    return module.run
+    try:
+        return import_module(f"deepagents_cli.commands.{name.replace('-', '_')}").run
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"This command needs more packages ({error.name} is missing): pip install 'deepagents[cli]'"
+        ) from error
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import signal
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
+from socket import socketpair
 from typing import Protocol, TypeAlias
 
 from deepagents.events import ApprovalGiven, ApprovalNeeded, Event, RunFailed, RunStarted, RunStopped
@@ -28,12 +31,8 @@ def converse(runner: asyncio.Runner, session: Session, started: RunStarted, *, a
         CommandError: when there is nothing to take up and no task.
     """
     try:
-        waiting = runner.run(_begin(session, started, show))
-        while waiting:
-            decisions = {
-                interrupt: made for needed in waiting for interrupt, made in ask(needed, show).items()
-            }
-            waiting = runner.run(_drain(session.answer(decisions), show))
+        with _wakened_by_signals(runner.get_loop()):
+            _converse(runner, session, started, ask, show)
     except KeyboardInterrupt:
         show(RunStopped(session.thread))
         raise
@@ -42,6 +41,29 @@ def converse(runner: asyncio.Runner, session: Session, started: RunStarted, *, a
     except Exception as error:
         show(RunFailed(type(error).__name__, str(error)))
         raise
+
+
+def _converse(runner: asyncio.Runner, session: Session, started: RunStarted, ask: Ask, show: Show) -> None:
+    waiting = runner.run(_begin(session, started, show))
+    while waiting:
+        decisions = {interrupt: made for needed in waiting for interrupt, made in ask(needed, show).items()}
+        waiting = runner.run(_drain(session.answer(decisions), show))
+
+
+@contextmanager
+def _wakened_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
+    """Let a signal wake the loop, even one that arrives in the moment before the loop begins to wait."""
+    reading, writing = socketpair()
+    with reading, writing:
+        reading.setblocking(False)
+        writing.setblocking(False)
+        loop.add_reader(reading, reading.recv, 1 << 12)
+        before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(reading)
 
 
 async def _begin(session: Session, started: RunStarted, show: Show) -> list[ApprovalNeeded]:

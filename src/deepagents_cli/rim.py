@@ -66,6 +66,11 @@ def code_of(error: BaseException) -> int:
     return Exit.USAGE if isinstance(error, UnknownModel) else Exit.FAILED
 
 
+def leave_at_the_next_interrupt() -> None:
+    """Let a second Ctrl-C end the process without waiting for work that does not heed the first."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def _as_interrupt(number: int, frame: FrameType | None) -> None:
     signal.raise_signal(signal.SIGINT)
 

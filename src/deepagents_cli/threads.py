@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import sys
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
 from deepagents_cli.exits import CommandError
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(handle: int, place: int) -> None:
+        os.lseek(handle, place, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(handle: int, place: int) -> None:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place, os.SEEK_SET)
+
 
 FILE = "threads.sqlite"
 BUSY_SECONDS = 30.0
@@ -57,6 +74,23 @@ class Threads:
                 "ON CONFLICT DO UPDATE SET used = excluded.used",
                 (thread, str(directory), time.time()),
             )
+
+    @contextmanager
+    def hold(self, thread: str) -> Generator[None]:
+        """Keep other processes out of a thread; the hold ends with this process, however it ends.
+
+        Raises:
+            CommandError: when another process works in it.
+        """
+        place = int.from_bytes(sha256(thread.encode()).digest()[:4]) >> 2
+        with self.path.with_suffix(".lock").open("wb") as file:
+            try:
+                _lock(file.fileno(), place)
+            except OSError as error:
+                raise CommandError(
+                    f"Thread {thread!r} is in use by another run; wait for it, or leave --continue out"
+                ) from error
+            yield
 
     def _latest(self, directory: Path) -> str:
         with self._open() as database:

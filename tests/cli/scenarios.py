@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from threading import Event
+
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from deepagents.testing import Asked, ScriptedModel, call, calls
@@ -35,6 +38,16 @@ def writes_two_files() -> ScriptedModel:
 def runs_a_long_command() -> ScriptedModel:
     """Run a command that does not end by itself."""
     return ScriptedModel(call("execute", command="echo $$ > started; exec sleep 600"), "It ended.")
+
+
+def does_not_heed(listener: Path) -> ScriptedModel:
+    """Say so, then work on in a thread that nothing stops."""
+
+    def works_on(asked: Asked) -> str:
+        listener.write_text("working\n")
+        return str(Event().wait())
+
+    return ScriptedModel(works_on)
 
 
 def goes_on() -> ScriptedModel:

@@ -37,6 +37,22 @@ def test_the_version_is_the_library_s() -> None:
     assert python("-m", "deepagents_cli", "--version").stdout == f"deepagents {from_library}"
 
 
+def test_missing_packages_are_named_with_the_way_to_get_them() -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['aiosqlite'] = None\n"
+        "from deepagents_cli.__main__ import main\n"
+        "sys.exit(main(['run', 'hello']))"
+    )
+
+    ended = python("-c", program)
+
+    assert ended.returncode == 1
+    assert "aiosqlite is missing" in ended.stderr
+    assert "pip install 'deepagents[cli]'" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_a_command_runs_in_a_process_of_its_own() -> None:
     ended = python("-m", "deepagents_cli", "models", "list")
 

@@ -25,10 +25,10 @@ def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Pat
         assert shown in ended.out
 
 
-def test_threads_are_kept_in_one_file_that_others_cannot_read(cli: Command, state: Path) -> None:
+def test_threads_are_kept_in_one_place_that_others_cannot_read(cli: Command, state: Path) -> None:
     cli.run("hello", model=ScriptedModel("Hello."))
 
-    assert [path.name for path in state.iterdir()] == ["threads.sqlite"]
+    assert {path.name for path in state.iterdir()} == {"threads.sqlite", "threads.lock"}
     assert state.stat().st_mode & 0o077 == 0
 
 

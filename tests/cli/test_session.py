@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command, Nursery
-from tests.cli.scenarios import goes_on, greets, runs_a_long_command, writes_a_file
+from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file
 
 
 def test_a_new_task_goes_on_with_the_last_thread(cli: Command) -> None:
@@ -114,6 +115,19 @@ def test_a_stop_ends_the_command_and_says_how_to_go_on(nursery: Nursery, number:
     assert not _is_alive(running)
 
 
+def test_a_second_interrupt_waits_for_nothing(nursery: Nursery, directory: Path) -> None:
+    started = nursery.listen("started")
+    child = nursery.at_terminal(partial(does_not_heed, directory / "started"), "think")
+    assert started.line()
+
+    child.signal(signal.SIGINT)
+    child.wait_for("Go on with")
+    child.signal(signal.SIGINT)
+
+    assert child.end() == -signal.SIGINT
+    assert "Traceback" not in child.output
+
+
 def test_a_step_that_a_crash_cut_is_done_again(nursery: Nursery) -> None:
     started = nursery.listen("started")
     child = nursery.piped(runs_a_long_command, "run it", "--shell", "--yes", "--json")
@@ -143,6 +157,16 @@ def test_a_new_task_after_a_crash_finds_a_valid_history(cli: Command, nursery: N
 
     assert ended.code == 0
     assert "Went on after: what now?" in ended.out
+
+
+def test_a_thread_that_another_run_works_in_is_left_alone(cli: Command, nursery: Nursery) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+    child.wait_for(r"\? $")
+
+    ended = cli.run("--continue", "--yes", model=ScriptedModel())
+
+    assert (ended.code, ended.out) == (1, "")
+    assert "is in use by another run" in ended.err
 
 
 def test_two_runs_on_one_directory_do_not_disturb_each_other(nursery: Nursery) -> None:

@@ -21,6 +21,7 @@ from deepagents_cli.diffs import Read
 from deepagents_cli.exits import Exit
 from deepagents_cli.modes.jsonl import JsonLines
 from deepagents_cli.modes.print import Printer
+from deepagents_cli.rim import leave_at_the_next_interrupt
 from deepagents_cli.session import Session
 from deepagents_cli.settings import Settings, run_settings
 from deepagents_cli.terminal import make_console
@@ -34,7 +35,6 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     backend = make_backend(settings.directory, shell=settings.shell, model=chosen)
     threads = Threads(settings.state)
     thread = threads.choose(settings.directory, settings.thread, latest=settings.resume)
-    threads.note(thread, settings.directory)
     started = RunStarted(
         thread,
         settings.task,
@@ -42,12 +42,19 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         str(settings.directory),
         resumed=settings.resume or settings.task is None,
     )
-    with _shown(settings) as show, asyncio.Runner() as runner, _saver(runner, threads.path) as saver:
+    with (
+        threads.hold(thread),
+        _shown(settings) as show,
+        asyncio.Runner() as runner,
+        _saver(runner, threads.path) as saver,
+    ):
+        threads.note(thread, settings.directory)
         ask = _asker(settings, reader(backend), show.pause)
         session = Session(make_agent(chosen, backend, saver), thread)
         try:
             converse(runner, session, started, ask=ask, show=show)
         except KeyboardInterrupt:
+            leave_at_the_next_interrupt()
             _say_how_to_go_on(settings, thread)
             raise
     return _verdict(ask.refused)

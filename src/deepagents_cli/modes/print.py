@@ -90,7 +90,7 @@ class Printer:
 
     def _run_started(self, event: RunStarted) -> None:
         self._begun = True
-        parts = [event.model, event.directory, f"thread {event.thread}", "resumed" if event.resumed else None]
+        parts = [event.model, f"thread {event.thread}", "resumed" if event.resumed else None, event.directory]
         self._line("", " · ".join(filter(None, parts)), "dim")
 
     def _token(self, event: Token) -> None:
