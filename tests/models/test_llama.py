@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from threading import Event as Flag
 from threading import Lock, Thread
@@ -64,7 +65,8 @@ def engine_over(server: PretendServer) -> LlamaEngine:
 
 def complete(server: PretendServer, stopped: Callable[[], bool] = lambda: False) -> list[Event]:
     events: list[Event] = []
-    engine_over(server).complete(REQUEST, events.append, stopped)
+    with closing(engine_over(server)) as engine:
+        engine.complete(REQUEST, events.append, stopped)
     return events
 
 
@@ -101,6 +103,7 @@ def test_callers_take_turns() -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    engine.close()
 
     assert not server.crowded
     assert events == [Delta("a"), Delta("b"), Finish("stop", 9, 7, 2)] * 8
@@ -170,10 +173,11 @@ def test_a_refusal_of_the_library_is_an_engine_error() -> None:
         ) -> None:
             raise ValueError("no such template")
 
-    with pytest.raises(EngineError, match="no such template"):
-        LlamaEngine(SETTINGS, lambda settings, room: Refusing()).complete(
-            REQUEST, lambda event: None, lambda: False
-        )
+    with (
+        closing(LlamaEngine(SETTINGS, lambda settings, room: Refusing())) as engine,
+        pytest.raises(EngineError, match="no such template"),
+    ):
+        engine.complete(REQUEST, lambda event: None, lambda: False)
 
 
 def test_a_missing_file_is_named() -> None:
