@@ -26,6 +26,7 @@ LONG_FILES: dict[str, str] = {}
 
 PRIVATE_ADAPTERS = {
     "src/deepagents/_channels.py": "LangGraph has no public way to read or write a running graph's channels",
+    "src/deepagents/models/traits.py": "a chat model tells its provider only to LangChain's tracing",
 }
 
 OPTIONAL_PACKAGES = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 
 from deepagents._globs import Glob
 from deepagents.backends._directory import Directory, is_temporary
@@ -91,11 +91,10 @@ class _Walker:
         fits = self._glob.names_in(prefix[:-1]) if self._glob else None
         try:
             with directory.scan() as entries:
-                while batch := list(islice(entries, _BATCH)):
+                batches = iter(lambda: list(islice(entries, _BATCH)), list[os.DirEntry[str]]())
+                for batch in takewhile(lambda _: not self.found.timed_out, batches):
                     self._sort_out(batch, fits, prefix, here, below)
                     self.found.timed_out = self._deadline.passed
-                    if len(batch) < _BATCH or self.found.timed_out:
-                        break
         except OSError as error:
             self._missed(prefix.rstrip("/"), error)
         here.sort()
