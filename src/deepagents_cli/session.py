@@ -43,9 +43,9 @@ class Session:
         return interrupts_to_event(state.interrupts)
 
     async def is_cut(self) -> bool:
-        """Tell whether steps are left to do."""
+        """Tell whether steps are left to do, or done and not yet followed up."""
         state = await self._agent.aget_state(self._config)
-        return bool(state.next)
+        return bool(state.tasks)
 
     def _run(self, given: Any) -> AsyncIterator[Event]:
         return aobserve(self._agent, given, self._config, observer=self._observer, durability="sync")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.memory import InMemorySaver
 
+from deepagents import create_deep_agent
+from deepagents.events import Event, FinalAnswer, RunStarted
 from deepagents.testing import ScriptedModel, call
+from deepagents_cli.approval import ApproveAll
+from deepagents_cli.conversation import converse
+from deepagents_cli.session import Session
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file
 
@@ -143,6 +153,45 @@ def test_a_step_that_a_crash_cut_is_done_again(nursery: Nursery) -> None:
     assert again.end() == 130
     assert repeated != running
     assert '"run_stopped"' in again.output
+
+
+LAST_STEP = 4
+"""Start, before the agent, model, after the model: 0 to 3. Then the tools."""
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class KilledWhenToolsAreDone(InMemorySaver):
+    """Keeps what the tools wrote, and dies before it keeps the step that they were."""
+
+    alive = False
+
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: Any
+    ) -> RunnableConfig:
+        if metadata.get("step") == LAST_STEP and not self.alive:
+            raise Killed
+        return await super().aput(config, checkpoint, metadata, new_versions)
+
+
+def test_a_crash_between_the_tools_and_the_next_step_is_taken_up() -> None:
+    saver = KilledWhenToolsAreDone()
+    model = ScriptedModel(call("write_todos", todos=[]), "Planned.")
+    agent = create_deep_agent(model, checkpointer=saver)
+    events: list[Event] = []
+    with asyncio.Runner() as runner:
+        started = RunStarted("t", "plan")
+        with pytest.raises(Killed):
+            converse(runner, Session(agent, "t"), started, ask=ApproveAll(), show=events.append)
+        saver.alive = True
+
+        again = RunStarted("t", resumed=True)
+        converse(runner, Session(agent, "t"), again, ask=ApproveAll(), show=events.append)
+
+    assert events[-1] == FinalAnswer("Planned.")
+    assert [message.type for message in model.asked[-1].messages] == ["system", "human", "ai", "tool"]
 
 
 def test_a_new_task_after_a_crash_finds_a_valid_history(cli: Command, nursery: Nursery) -> None:
