@@ -35,6 +35,25 @@ def model_label(model: BaseChatModel) -> str:
     return ":".join(filter(None, (model_provider(model), model_identifier(model)))) or type(model).__name__
 
 
+def is_local(model: BaseChatModel) -> bool:
+    """Tell whether this is the small model in this process, which needs watching."""
+    return model_provider(model) == "local"
+
+
+def refuse_unwatched(model: BaseChatModel) -> None:
+    """Refuse to approve everything that the local model wants on a directory of the person's own.
+
+    Raises:
+        CommandError: for the local model.
+    """
+    if is_local(model):
+        raise CommandError(
+            "--yes is not offered to the local model: it sometimes changes what it was not asked to change. "
+            "Approve each change, or let it work on a copy",
+            Exit.USAGE,
+        )
+
+
 def make_backend(directory: Path, *, shell: bool, model: BaseChatModel) -> FilesystemBackend:
     """Confine file tools to a directory, and add commands where asked for.
 
@@ -43,7 +62,7 @@ def make_backend(directory: Path, *, shell: bool, model: BaseChatModel) -> Files
     """
     if not shell:
         return FilesystemBackend(root_dir=directory, virtual_mode=True)
-    if model_provider(model) == "local":
+    if is_local(model):
         raise CommandError(
             "--shell is not offered to the local model: it is too weak to be trusted with commands",
             Exit.USAGE,

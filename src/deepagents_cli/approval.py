@@ -59,7 +59,7 @@ class RefuseAll:
 
 
 class AskPerson:
-    """Shows each call, with its diff, and reads a decision."""
+    """Shows each call, with its diff, and reads a decision; `one_by_one` offers no answer for all."""
 
     refused = 0
 
@@ -69,12 +69,15 @@ class AskPerson:
         read: Read,
         pause: Callable[[], None],
         environment: Mapping[str, str] = os.environ,
+        *,
+        one_by_one: bool = False,
     ) -> None:
         self._console = console
         self._pause = pause
         self._read = read
         self._editor = environment.get("VISUAL") or environment.get("EDITOR")
         self._always: set[str] = set()
+        self._choices = {key: text for key, text in _CHOICES.items() if key != "a" or not one_by_one}
 
     def __call__(self, needed: ApprovalNeeded, told: Told) -> Decisions:
         """Ask about each call in turn; the end of input is Ctrl-C."""
@@ -97,7 +100,7 @@ class AskPerson:
             self._console.print(Text(clean(line), style=DIFF_COLOURS.get(line[:1], "")), soft_wrap=True)
 
     def _choice(self, request: ApprovalRequest) -> str:
-        offered = {key: text for key, text in _CHOICES.items() if _LETTERS[key] in request.allowed}
+        offered = {key: text for key, text in self._choices.items() if _LETTERS[key] in request.allowed}
         question = Text(f"{' '.join(offered.values())} ? ", style="bold")
         while True:
             answer = self._line(question).lower()[:1]

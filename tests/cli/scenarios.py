@@ -92,3 +92,8 @@ def _check_answers(message: AIMessage, after: list[BaseMessage]) -> None:
     answers = [each.tool_call_id for each in after[: len(wanted)] if isinstance(each, ToolMessage)]
     if sorted(answers) != sorted(filter(None, wanted)):
         raise ValueError(f"calls {wanted} were answered by {answers}")
+
+
+def writes_two_files_as_the_local_model() -> ScriptedModel:
+    """Write one file after the other, as the small model in the process would."""
+    return writes_two_files().model_copy(update={"provider": "local"})

@@ -6,7 +6,12 @@ from pathlib import Path
 
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command, Nursery
-from tests.cli.scenarios import edits_a_file, writes_a_file, writes_two_files
+from tests.cli.scenarios import (
+    edits_a_file,
+    writes_a_file,
+    writes_two_files,
+    writes_two_files_as_the_local_model,
+)
 
 QUESTION = r"\[y\]es.*\? $"
 
@@ -171,3 +176,20 @@ def test_a_subagent_asks_as_the_main_agent_does(cli: Command, directory: Path) -
 
     assert ended.code == 3
     assert not (directory / "new.md").exists()
+
+
+def test_the_local_model_gets_no_answer_for_all(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_two_files_as_the_local_model, "write them")
+
+    assert "[a]lways" not in child.wait_for(QUESTION)
+    child.type("a")
+    child.wait_for(QUESTION)
+    child.type("y")
+    child.wait_for(QUESTION)
+    child.type("n")
+    child.wait_for("Why")
+    child.type("")
+
+    assert child.end() == 0
+    assert (directory / "one.md").exists()
+    assert not (directory / "two.md").exists()

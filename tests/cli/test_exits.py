@@ -81,3 +81,10 @@ def test_commands_are_offered_only_with_shell(cli: Command, shell: bool) -> None
     cli.run("hello", *(["--shell"] if shell else []), model=model)
 
     assert ("execute" in model.asked[0].tool_names) is shell
+
+
+def test_the_small_local_model_is_watched_at_each_change(cli: Command) -> None:
+    ended = cli.run("hello", "--yes", model=ScriptedModel(provider="local"))
+
+    assert ended.code == 2
+    assert "--yes is not offered to the local model" in ended.err

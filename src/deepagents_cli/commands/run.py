@@ -14,7 +14,15 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from deepagents.events import RunStarted
-from deepagents_cli.agents import choose_model, make_agent, make_backend, model_label, reader
+from deepagents_cli.agents import (
+    choose_model,
+    is_local,
+    make_agent,
+    make_backend,
+    model_label,
+    reader,
+    refuse_unwatched,
+)
 from deepagents_cli.approval import ApproveAll, AskPerson, RefuseAll
 from deepagents_cli.conversation import converse
 from deepagents_cli.diffs import Read
@@ -32,6 +40,8 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     """Run, or take up, a thread; return the exit code."""
     settings = run_settings(arguments)
     chosen = model or choose_model(settings.model)
+    if settings.approve_all:
+        refuse_unwatched(chosen)
     backend = make_backend(settings.directory, shell=settings.shell, model=chosen)
     threads = Threads(settings.state)
     thread = threads.choose(settings.directory, settings.thread, latest=settings.resume)
@@ -49,7 +59,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         _saver(runner, threads.path) as saver,
     ):
         threads.note(thread, settings.directory)
-        ask = _asker(settings, reader(backend), show.pause)
+        ask = _asker(settings, reader(backend), show.pause, one_by_one=is_local(chosen))
         session = Session(make_agent(chosen, backend, saver), thread)
         try:
             converse(runner, session, started, ask=ask, show=show)
@@ -83,12 +93,14 @@ def _saver(runner: asyncio.Runner, path: Path) -> Generator[AsyncSqliteSaver]:
         runner.run(saver.conn.close())
 
 
-def _asker(settings: Settings, read: Read, pause: Callable[[], None]) -> ApproveAll | AskPerson | RefuseAll:
+def _asker(
+    settings: Settings, read: Read, pause: Callable[[], None], *, one_by_one: bool
+) -> ApproveAll | AskPerson | RefuseAll:
     if settings.approve_all:
         return ApproveAll()
     asked_on = sys.stderr if settings.as_json else sys.stdout
     if sys.stdin.isatty() and asked_on.isatty():
-        return AskPerson(make_console(asked_on), read, pause)
+        return AskPerson(make_console(asked_on), read, pause, one_by_one=one_by_one)
     return RefuseAll()
 
 
