@@ -62,7 +62,11 @@ def in_graph() -> bool:
 
 def channel_reducers() -> Mapping[str, Callable[..., Any]]:
     """Return the reducer of each channel of the running graph that has one; none outside a run."""
-    channels: Mapping[str, BaseChannel[Any, Any, Any]] = _bound_read().args[1] if in_graph() else {}
+    return reducers_of(_bound_read().args[1]) if in_graph() else {}
+
+
+def reducers_of(channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> Mapping[str, Callable[..., Any]]:
+    """Return the reducer of each of these channels that has one."""
     found: dict[str, Callable[..., Any]] = {}
     for key, channel in channels.items():
         match channel:

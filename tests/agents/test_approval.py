@@ -156,3 +156,13 @@ def test_new_words_instead_of_a_decision_leave_a_valid_history(colour: Colour) -
     kinds = [message.type for message in result["messages"]]
     assert kinds == ["human", "ai", "tool", "human", "ai"]
     assert result["messages"][2].status == "error"
+
+
+def test_a_rejected_change_does_not_stand_in_the_way_of_an_approved_one(colour: Colour) -> None:
+    both = calls(*[("write_file", {"file_path": "/a.txt", "content": said}) for said in ("one", "two")])
+    with ScriptedModel(both, "Done.") as model:
+        agent = agent_with(model, interrupt_on={"write_file": True})
+        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        done = colour.invoke(agent, decide({"type": "reject"}, {"type": "approve"}), THREAD)
+
+    assert done["files"]["/a.txt"]["content"] == "two"

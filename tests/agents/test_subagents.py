@@ -263,6 +263,7 @@ def test_a_structured_response_comes_back_as_json(colour: Colour) -> None:
         ({"a": 1}, '{"a": 1}'),
         (Place("Oslo"), '{"city": "Oslo"}'),
         ({"d": date(2026, 1, 2)}, '{"d": "2026-01-02"}'),
+        ({"city": "Tromsø"}, '{"city": "Tromsø"}'),
     ],
 )
 def test_any_structured_value_becomes_json(structured: Any, expected: str) -> None:
@@ -349,3 +350,33 @@ def test_a_callers_general_purpose_agent_replaces_the_built_in_one() -> None:
         result = create_deep_agent(model, subagents=[own]).invoke({"messages": "Go"})
 
     assert result["messages"][-2].text == "mine"
+
+
+@pytest.mark.parametrize(
+    ("work", "left"),
+    [
+        (lambda files: {"/new.txt": text("new")}, {"/old.txt": "old", "/new.txt": "new"}),
+        (lambda files: {**files, "/new.txt": "new"}, {"/old.txt": "old", "/new.txt": "new"}),
+        (lambda files: {"/old.txt": "changed"}, {"/old.txt": "changed"}),
+        (lambda files: {"/old.txt": None}, {}),
+    ],
+)
+def test_files_that_a_runnable_does_not_mention_stay(work: Any, left: dict[str, str], colour: Colour) -> None:
+    def keep(given: Any) -> dict[str, Any]:
+        return {"messages": [AIMessage("ok")], "files": work(given["files"])}
+
+    clerk = CompiledSubAgent(name="clerk", description="keeps files", runnable=RunnableLambda(keep))
+    with ScriptedModel(delegate("clerk"), "Done.") as model:
+        agent = create_deep_agent(model, subagents=[clerk])
+        result = colour.invoke(agent, {"messages": "Go", "files": {"/old.txt": "old"}})
+
+    assert {path: data["content"] for path, data in result["files"].items()} == left
+
+
+def test_a_runnable_that_returns_no_state_is_told_what_to_return() -> None:
+    runnable: Any = RunnableLambda(lambda given: AIMessage("ok"))
+    wrong = CompiledSubAgent(name="wrong", description="is wrong", runnable=runnable)
+    with ScriptedModel(delegate("wrong"), "Done.") as model:
+        result = create_deep_agent(model, subagents=[wrong]).invoke({"messages": "Go"})
+
+    assert "must return a state" in result["messages"][-2].text

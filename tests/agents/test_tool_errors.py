@@ -30,6 +30,7 @@ def test_what_a_tool_raises_is_read_by_the_model(colour: Colour) -> None:
     assert failed.status == "error"
     assert "ZeroDivisionError: division by zero" in failed.text
     assert "[tool_failed]" in failed.text
+    assert failed.additional_kwargs["error_code"] == "tool_failed"
     assert result["messages"][-1].text == "It cannot be done."
 
 
@@ -127,3 +128,16 @@ def test_a_caller_can_ask_for_raising() -> None:
     )
     with pytest.raises(ZeroDivisionError):
         agent.invoke({"messages": "1 / 0?"})
+
+
+def test_a_very_long_failure_is_cut(colour: Colour) -> None:
+    @tool
+    def dump() -> str:
+        """Fail, saying all."""
+        raise RuntimeError("E" * 500_000)
+
+    with ScriptedModel(call("dump"), "Sorry.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[dump]), {"messages": "Go"})
+
+    assert len(result["messages"][-2].text) < 5_000
+    assert "[the rest was cut]" in result["messages"][-2].text

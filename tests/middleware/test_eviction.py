@@ -147,3 +147,13 @@ def test_when_it_cannot_be_saved_the_result_stays_whole(tmp_path: Path) -> None:
         result = agent.invoke({"messages": "Go"})
 
     assert result["messages"][-2].text == LONG
+
+
+def test_refused_arguments_are_not_repeated_at_length(colour: Colour) -> None:
+    with ScriptedModel(call("write_file", content="x" * 300_000), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+
+    refused = result["messages"][-2]
+    assert refused.status == "error"
+    assert len(refused.text) < 5_000
+    assert "x" * 300_000 in result["files"][path_in(refused)]["content"]

@@ -118,6 +118,7 @@ def test_a_factory_works_and_warns_once_at_the_callers_line(colour: Colour) -> N
         ({"grep_max_count": -1}, "grep_max_count must be positive, got -1"),
         ({"tools": ["ls"]}, "read_file must be included in tools"),
         ({"tools": ["read_file", "fly"]}, "fly"),
+        ({"backend": "/srv/files"}, "must be a BackendProtocol, got '/srv/files'; .*root_dir"),
     ],
 )
 def test_bad_settings_are_refused_while_building(wrong: dict[str, Any], complaint: str) -> None:

@@ -97,3 +97,24 @@ def test_no_server_at_all_is_said_with_where_it_was_looked_for(monkeypatch: pyte
         monkeypatch.setenv(ADDRESS, address)
     with pytest.raises(UnknownModel, match=address):
         resolve_model("local-server:small")
+
+
+class NoServer(BaseHTTPRequestHandler):
+    """Speaks another protocol than HTTP."""
+
+    def handle(self) -> None:
+        self.rfile.readline()
+        self.wfile.write(b"220 ready\r\n")
+
+
+def test_what_is_no_model_server_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(NoServer) as address:
+        monkeypatch.setenv(ADDRESS, address)
+        with pytest.raises(UnknownModel, match="No local model server"):
+            resolve_model("local-server:")
+
+
+def test_an_address_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ADDRESS, "my-server/v1")
+    with pytest.raises(UnknownModel, match="my-server/v1"):
+        resolve_model("local-server:")

@@ -86,3 +86,9 @@ def test_with_nothing_to_take_each_way_out_is_named() -> None:
 
     for way in ("DEEPAGENTS_MODEL", "ANTHROPIC_API_KEY", "local-server:MODEL", "deepagents models pull"):
         assert way in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [5, ScriptedModel("Hi.").bind(stop=["."])])
+def test_what_is_no_model_is_refused_by_value(wrong: Any) -> None:
+    with pytest.raises(UnknownModel, match=r"must be a chat model or 'provider:name', got (5|.*Scripted)"):
+        resolve_model(wrong)

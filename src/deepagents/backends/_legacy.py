@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from deepagents._deprecation import already_warned, warn_legacy
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
+from deepagents.errors import ConfigError
 
 
 def is_factory(backend: BACKEND_TYPES) -> bool:
@@ -14,9 +15,18 @@ def is_factory(backend: BACKEND_TYPES) -> bool:
 
 
 def resolve(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
-    """Return the backend itself, or what its factory makes for this runtime."""
+    """Return the backend itself, or what its factory makes for this runtime.
+
+    Raises:
+        ConfigError: for what is neither.
+    """
     if isinstance(backend, BackendProtocol):
         return backend
+    if not callable(cast(object, backend)):
+        raise ConfigError(
+            f"backend must be a BackendProtocol, got {backend!r}; for files on disk pass "
+            "FilesystemBackend(root_dir=...)"
+        )
     with already_warned():
         return backend(runtime)
 

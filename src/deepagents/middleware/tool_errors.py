@@ -1,32 +1,44 @@
 """A failing tool never ends the run: the model reads what went wrong and goes on.
 
-The conversion is LangChain's and stands outermost, so that a caller's own retry sees the failure first.
-What is
-converted is only what a tool raised: an error in somebody's middleware is a bug, and reaches the caller.
+The conversion stands outermost, so that a caller's own retry sees the failure first. What is converted is
+only what a tool raised: an error in somebody's middleware is a bug, and reaches the caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from langchain.agents.middleware import ToolErrorMiddleware as LangChainToolErrors
 from langchain.agents.middleware.types import ToolCallRequest
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Flow
+from deepagents._text import truncate
 from deepagents.errors import CodedError, ErrorCode
 from deepagents.middleware._base import FlowMiddleware, ToolResult, inner
-from deepagents.tools._tool import failure_text
+from deepagents.tools._tool import failure_message
 
 _ORIGIN = "raised_by_tool"
+_MOST_CHARACTERS = 4_000
 
 
-class ToolErrorMiddleware(LangChainToolErrors[Any, Any]):
+class ToolErrorMiddleware(FlowMiddleware):
     """Turn what a tool raises into an error result with a code; `raise_errors=True` lets it end the run."""
 
     def __init__(self, *, raise_errors: bool = False) -> None:
-        super().__init__(on_error=_raise_on if raise_errors else _explain)
+        super().__init__()
+        self.raise_errors = raise_errors
+
+    def _around_tool(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
+    ) -> Flow[ToolResult]:
+        try:
+            return (yield from inner(handler, request))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            if self.raise_errors or not _came_from_tool(error):
+                raise
+            return _explained(error, request)
 
 
 class ToolOriginMiddleware(FlowMiddleware):
@@ -44,17 +56,12 @@ class ToolOriginMiddleware(FlowMiddleware):
             raise
 
 
-def _raise_on(error: Exception, request: ToolCallRequest) -> None:
-    return None
-
-
-def _explain(error: Exception, request: ToolCallRequest) -> str | None:
-    if not _came_from_tool(error):
-        return None
-    name = request.tool_call["name"]
+def _explained(error: Exception, request: ToolCallRequest) -> ToolResult:
+    call = request.tool_call
     code: ErrorCode = error.code if isinstance(error, CodedError) else "tool_failed"
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
-    return failure_text(code, f"{name} failed: {said}. Check the arguments, or reach the goal another way.")
+    said = truncate(f"{type(error).__name__}: {error}".rstrip(": "), _MOST_CHARACTERS)
+    text = f"{call['name']} failed: {said}. Check the arguments, or reach the goal another way."
+    return failure_message(call["name"], call["id"] or "", code, text)
 
 
 def _came_from_tool(error: BaseException | None) -> bool:

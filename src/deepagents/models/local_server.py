@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from http.client import HTTPException
 from importlib.util import find_spec
 from typing import Final
-from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from langchain_core.language_models import BaseChatModel
@@ -48,11 +48,11 @@ def _addresses() -> list[str]:
 
 
 def _models_at(address: str) -> list[str] | None:
-    request = Request(f"{address}/models", headers={"Accept": "application/json"})
     try:
+        request = Request(f"{address}/models", headers={"Accept": "application/json"})
         with urlopen(request, timeout=_SECONDS) as answer:
             return [entry["id"] for entry in json.load(answer)["data"]]
-    except (URLError, TimeoutError, ValueError, KeyError, TypeError, ConnectionError):
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return None
 
 

@@ -43,10 +43,15 @@ def resolve_model(model: str | BaseChatModel | dict[str, Any]) -> BaseChatModel:
     """
     if isinstance(model, str):
         return _from_name(model)
-    if not isinstance(model, BaseChatModel):
-        warn_legacy("A model as a dict of settings is deprecated: pass init_chat_model(**settings).")
-        return cast(BaseChatModel, init_chat_model(**model))
-    return model
+    if isinstance(model, BaseChatModel):
+        return model
+    if not isinstance(cast(object, model), dict):
+        raise UnknownModel(
+            f"model must be a chat model or 'provider:name', got {model!r}; a model with options bound to it "
+            "is none, so pass the options to the model itself"
+        )
+    warn_legacy("A model as a dict of settings is deprecated: pass init_chat_model(**settings).")
+    return cast(BaseChatModel, init_chat_model(**model))
 
 
 def default_model() -> BaseChatModel:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from deepagents._flow import Flow
 from deepagents._paths import normalise
@@ -133,13 +133,13 @@ class FilesystemMiddleware(FlowMiddleware):
         call = request.tool_call
         if call["name"] in _MUTATIONS and _repeats_a_mutation(request):
             text = (
-                "parallel file mutations to the same path are not allowed; the first one in this turn was "
-                "carried out. Look at the file, then call again."
+                "parallel file mutations to the same path are not allowed; only the first one in this turn "
+                "was tried. Look at the file, then call again."
             )
             return failure_message(call["name"], call["id"] or "", "parallel_mutation", text)
         result = yield from inner(handler, request)
         limit = self.tool_token_limit_before_evict
-        if not limit or call["name"] in TOOLS_EXCLUDED_FROM_EVICTION:
+        if not limit or (call["name"] in TOOLS_EXCLUDED_FROM_EVICTION and not _failed(result)):
             return result
         files = Files.of(self.backend, cast(Any, request).runtime)
         return (yield from Eviction(files, limit * CHARACTERS_PER_TOKEN).of(result))
@@ -168,12 +168,21 @@ def _refuse_later_features(**given: Any) -> None:
             raise NotImplementedError(f"FilesystemMiddleware({name}=...) is not available in this version")
 
 
+def _failed(result: ToolResult) -> bool:
+    """Tell whether a call failed: arguments that were refused are repeated in the answer, however long."""
+    return isinstance(result, ToolMessage) and result.status == "error"
+
+
 def _repeats_a_mutation(request: ToolCallRequest) -> bool:
     target = _target(request.tool_call)
+    answered: set[str] = set()
     for message in reversed(cast("Mapping[str, Any]", request.state)["messages"]):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
         if isinstance(message, AIMessage):
             earlier = _calls_before(message, request.tool_call["id"])
-            return target is not None and any(_target(call) == target for call in earlier)
+            running = [call for call in earlier if call["id"] not in answered]
+            return target is not None and any(_target(call) == target for call in running)
     return False
 
 

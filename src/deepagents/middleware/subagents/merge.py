@@ -17,13 +17,22 @@ Reducer = Callable[..., Any]
 
 
 def changes(
-    given: Mapping[str, Any], returned: Mapping[str, Any], reducers: Mapping[str, Reducer]
+    given: Mapping[str, Any],
+    returned: Mapping[str, Any],
+    reducers: Mapping[str, Reducer],
+    workers: Mapping[str, Reducer],
 ) -> dict[str, Any]:
-    """Return the update that turns `given` into `returned`, in terms of each channel's reducer."""
+    """Return the update that turns `given` into `returned`, in terms of each channel's reducer.
+
+    `workers` are the subagent's own reducers. Only one that keeps files as the parent does returns all of
+    them, so only there a file that is missing was deleted.
+    """
     update: dict[str, Any] = {}
     for key, value in returned.items():
         if key not in given:
             update[key] = value
+        elif reducers.get(key) is reduce_files:
+            update[key] = _changed_files(given[key], value, whole=workers.get(key) is reduce_files)
         elif not _same(given[key], value):
             update[key] = _difference(given[key], value, reducers.get(key))
     return update
@@ -32,8 +41,6 @@ def changes(
 def _difference(before: Any, after: Any, reducer: Reducer | None) -> Any:
     if reducer is None:
         return after
-    if reducer is reduce_files:
-        return _changed_files(before, after)
     match before, after:
         case dict(), dict():
             return _changed_items(cast("dict[Any, Any]", before), cast("dict[Any, Any]", after))
@@ -45,8 +52,9 @@ def _difference(before: Any, after: Any, reducer: Reducer | None) -> Any:
             return after
 
 
-def _changed_files(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    gone = before.keys() - after.keys()
+def _changed_files(before: dict[str, Any], returned: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
+    after = reduce_files(None, [returned])
+    gone = before.keys() - after.keys() if whole else before.keys() & (returned.keys() - after.keys())
     update: dict[str, Any] = {path: {"delete": file_version(before[path])} for path in gone}
     for path, data in _changed_items(before, after).items():
         base = file_data_to_string(before[path]) if path in before else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, convert_to_messages
 from pydantic import BaseModel
@@ -13,12 +13,21 @@ from pydantic import BaseModel
 from deepagents.errors import ConfigError
 
 
-def report(name: str, result: Mapping[str, Any]) -> str:
+def report(name: str, result: Any) -> str:
     """Return the structured response as JSON if there is one, else the last text that the subagent wrote.
 
     Raises:
-        ConfigError: when the result has no `messages`.
+        ConfigError: when the result is no state, or has no `messages`.
     """
+    if not isinstance(result, Mapping):
+        raise ConfigError(
+            f"CompiledSubAgent must return a state, such as {{'messages': [...]}}; {name!r} "
+            f"returned {result!r}"
+        )
+    return _report(name, cast("Mapping[str, Any]", result))
+
+
+def _report(name: str, result: Mapping[str, Any]) -> str:
     structured = result.get("structured_response")
     if structured is not None:
         return _as_json(structured)
@@ -37,4 +46,4 @@ def _as_json(value: Any) -> str:
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    return json.dumps(plain, default=str)
+    return json.dumps(plain, default=str, ensure_ascii=False)

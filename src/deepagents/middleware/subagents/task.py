@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from deepagents._channels import channel_reducers
+from deepagents._channels import channel_reducers, reducers_of
 from deepagents._flow import Call, Flow
 from deepagents.errors import ToolFailure
 from deepagents.middleware.subagents.merge import changes
@@ -103,8 +103,10 @@ def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]
     shared = {key: value for key, value in desk.runtime.state.items() if key not in kept_back}
     state = {**shared, "messages": [HumanMessage(description)]}
     result = yield from _run(worker.runnable(), state, desk.runtime)
+    said = report(worker.name, result)
     returned = {key: value for key, value in result.items() if key not in kept_back}
-    return Reply(report(worker.name, result), update=changes(shared, returned, channel_reducers()))
+    own = reducers_of(getattr(worker.runnable(), "channels", {}))
+    return Reply(said, update=changes(shared, returned, channel_reducers(), own))
 
 
 def _run(runnable: Runnable[Any, Any], state: dict[str, Any], runtime: Runtime) -> Flow[dict[str, Any]]:
