@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,17 +18,27 @@ from deepagents_cli.approval import GATED
 from deepagents_cli.diffs import Read
 from deepagents_cli.exits import CommandError, Exit
 
+LOCAL: Final = "local"
+"""The provider of models in this process."""
 _SHELL_SEES: Final = ("USER", "SHELL", "VIRTUAL_ENV", "LC_ALL")
 """Variables that commands see beside the usual ones; never keys."""
 
 
 def choose_model(name: str | None) -> BaseChatModel:
-    """Make the model that was named, or the default one.
+    """Make the model that was named here or in the environment, or the default one.
 
     Raises:
-        UnknownModel: when there is none.
+        UnknownModel: when there is none, or its weights are not on this machine.
     """
-    return resolve_model(name) if name else default_model()
+    named = name or os.environ.get("DEEPAGENTS_MODEL")
+    if not named:
+        return default_model()
+    provider, _, rest = named.partition(":")
+    if provider == LOCAL:
+        from deepagents.models.local import DEFAULT_MODEL, need_weights
+
+        need_weights(rest or DEFAULT_MODEL)
+    return resolve_model(named)
 
 
 def model_label(model: BaseChatModel) -> str:
@@ -37,7 +48,7 @@ def model_label(model: BaseChatModel) -> str:
 
 def is_local(model: BaseChatModel) -> bool:
     """Tell whether this is the small model in this process, which needs watching."""
-    return model_provider(model) == "local"
+    return model_provider(model) == LOCAL
 
 
 def refuse_unwatched(model: BaseChatModel) -> None:

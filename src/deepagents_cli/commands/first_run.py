@@ -18,9 +18,8 @@ from rich.text import Text
 
 from deepagents.errors import UnknownModel
 from deepagents.events import RunStarted
-from deepagents.models import resolve_model
-from deepagents.models.local import WeightsMissing
-from deepagents_cli.agents import choose_model, make_agent, make_backend, model_label
+from deepagents.models.local import DEFAULT_MODEL
+from deepagents_cli.agents import LOCAL, choose_model, make_agent, make_backend, model_label
 from deepagents_cli.approval import DIFF_COLOURS, ApproveAll
 from deepagents_cli.commands.models import pull
 from deepagents_cli.conversation import converse
@@ -50,16 +49,15 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None, example: Ex
 
 
 def _some_model(named: str | None) -> BaseChatModel:
+    wish = named or os.environ.get("DEEPAGENTS_MODEL")
     try:
-        return choose_model(named)
-    except WeightsMissing:
-        pull((named or os.environ["DEEPAGENTS_MODEL"]).partition(":")[2])
-        return choose_model(named)
+        return choose_model(wish)
     except UnknownModel:
-        if named or os.environ.get("DEEPAGENTS_MODEL") or find_spec("xllamacpp") is None:
+        provider, _, name = (wish or LOCAL).partition(":")
+        if provider != LOCAL or find_spec("xllamacpp") is None:
             raise
-        pull()
-        return resolve_model("local:")
+        pull(name or DEFAULT_MODEL)
+        return choose_model(f"{LOCAL}:{name}")
 
 
 def _attempt(job: Example, model: BaseChatModel, console: Console) -> str:
