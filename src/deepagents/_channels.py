@@ -22,6 +22,9 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 _READ = "__pregel_read"
 _SEND = "__pregel_send"
+SNAPSHOT_AFTER = 50
+"""Writes after which a channel that holds little is saved whole."""
+_SNAPSHOT_SHARE = 4
 _OUTSIDE = (
     "Files in state can only be reached inside a LangGraph graph execution. To start a run with files, "
     "pass them in: "
@@ -79,7 +82,21 @@ def reducers_of(channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> Mapping[s
     return found
 
 
-class MessagesChannel(DeltaChannel[Any]):
+class GrowingChannel(DeltaChannel[Any]):
+    """A delta channel that is saved whole ever more rarely as it grows.
+
+    At a fixed distance the whole copies alone would grow with the square of the number of steps.
+    """
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Fold the writes of one step; tell whether there were any."""
+        changed = super().update(values)
+        if self.is_available():
+            self.snapshot_frequency = max(SNAPSHOT_AFTER, len(self.value) // _SNAPSHOT_SHARE)
+        return changed
+
+
+class MessagesChannel(GrowingChannel):
     """A delta channel of messages that also understands `RemoveMessage(REMOVE_ALL_MESSAGES)`.
 
     LangGraph gives ids to strings, tuples and dicts only where the channel's reducer is its own function
@@ -104,7 +121,9 @@ class MessagesChannel(DeltaChannel[Any]):
 
 def messages_channel() -> MessagesChannel:
     """Make the channel that holds an agent's messages."""
-    return MessagesChannel(vars(langgraph_message)["_messages_delta_reducer"], snapshot_frequency=50)
+    return MessagesChannel(
+        vars(langgraph_message)["_messages_delta_reducer"], snapshot_frequency=SNAPSHOT_AFTER
+    )
 
 
 def _after_last_reset(values: Sequence[Any]) -> tuple[bool, list[Any]]:

@@ -173,7 +173,9 @@ def _refuse_contradictions(plan: AgentPlan) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise StackError(f"middleware of {who} holds two named {twice!r}; each needs a name of its own")
-    own_workers = [child for child in plan.subagents if child.name != "general-purpose"]
+    own_workers = [
+        child for child in plan.subagents if isinstance(child, ReadyWorker) or child.role == "declared"
+    ]
     if "SubAgentMiddleware" in names and own_workers:
         raise StackError(
             "middleware= replaces SubAgentMiddleware, which would drop subagents=; give the subagents to "

@@ -8,11 +8,14 @@ import pytest
 from langchain_core.messages import HumanMessage, RemoveMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents import create_deep_agent
 from deepagents._channels import channel_reducers, in_graph, read_channel, write_channel
+from deepagents._state import DeepAgentState
 from deepagents.backends.filedata import reduce_files
+from deepagents.middleware.filesystem.state import Kept
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
 
@@ -113,3 +116,26 @@ def test_checkpoints_hold_what_is_new_and_not_everything() -> None:
     assert latest is not None
     assert {"files", "messages", "file_versions"}.isdisjoint(latest.checkpoint["channel_values"])
     assert len(agent.get_state(THREAD).values["files"]) == 5
+
+
+def saved_bytes(steps: int) -> int:
+    def speak(state: DeepAgentState) -> Any:
+        return {"messages": [HumanMessage("x" * 200)], "files": {f"/{len(state['messages'])}.txt": text("y")}}
+
+    class State(DeepAgentState):
+        files: Kept
+
+    graph: Any = StateGraph(State)
+    graph.add_node("speak", speak)
+    graph.set_entry_point("speak")
+    graph.add_conditional_edges("speak", lambda state: "speak" if len(state["messages"]) < steps else END)
+    saver = InMemorySaver()
+    agent: Any = graph.compile(checkpointer=saver)
+    agent.invoke({"messages": []}, {**THREAD, "recursion_limit": steps + 5})
+    latest = agent.get_state(THREAD).values
+    assert (len(latest["messages"]), len(latest["files"])) == (steps, steps)
+    return sum(len(blob[1]) for blob in saver.blobs.values())
+
+
+def test_what_is_saved_whole_grows_with_the_steps_and_not_with_their_square() -> None:
+    assert saved_bytes(1200) < 7 * saved_bytes(300)

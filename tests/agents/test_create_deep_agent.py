@@ -11,7 +11,7 @@ from langchain_core.messages import SystemMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from deepagents import create_deep_agent
+from deepagents import SubAgentMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.errors import ConfigError, StackError
 from deepagents.testing import ScriptedModel, call, calls
@@ -168,6 +168,19 @@ def test_two_changes_to_one_file_in_a_turn_do_not_race(colour: Colour) -> None:
     assert refused.additional_kwargs["error_code"] == "parallel_mutation"
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_directory_is_not_deleted_beside_a_change_in_it(order: tuple[int, int], colour: Colour) -> None:
+    wanted = (
+        ("delete", {"file_path": "/d"}),
+        ("edit_file", {"file_path": "/d/a.txt", "old_string": "x", "new_string": "y"}),
+    )
+    with ScriptedModel(calls(*(wanted[at] for at in order)), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Go", "files": {"/d/a.txt": "x"}})
+
+    assert [message.status for message in result["messages"][-3:-1]] == ["success", "error"]
+    assert result["messages"][-2].additional_kwargs["error_code"] == "parallel_mutation"
+
+
 def test_the_graph_carries_its_name_and_version() -> None:
     agent = create_deep_agent(ScriptedModel(), name="scribe")
     config: Any = agent.config
@@ -175,3 +188,12 @@ def test_the_graph_carries_its_name_and_version() -> None:
     assert config["metadata"]["lc_agent_name"] == "scribe"
     assert config["metadata"]["ls_integration"] == "deepagents"
     assert config["recursion_limit"] == 9_999
+
+
+def test_a_replaced_subagent_middleware_drops_no_subagent_of_the_callers() -> None:
+    ready: Any = {"name": "ready", "description": "is ready", "model": ScriptedModel(), "tools": []}
+    own: Any = {"name": "general-purpose", "description": "does it my way"}
+    replacement = SubAgentMiddleware(subagents=[ready])
+
+    with pytest.raises(StackError, match="would drop subagents="):
+        create_deep_agent(ScriptedModel(), middleware=[replacement], subagents=[own])

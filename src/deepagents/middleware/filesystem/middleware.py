@@ -9,7 +9,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from deepagents._flow import Flow
-from deepagents._paths import normalise
+from deepagents._paths import normalise, overlap
 from deepagents.backends._legacy import is_factory, warn_factory
 from deepagents.backends.calls import Files
 from deepagents.backends.capabilities import Capabilities
@@ -182,7 +182,8 @@ def _repeats_a_mutation(request: ToolCallRequest) -> bool:
         if isinstance(message, AIMessage):
             earlier = _calls_before(message, request.tool_call["id"])
             running = [call for call in earlier if call["id"] not in answered]
-            return target is not None and any(_target(call) == target for call in running)
+            others = [other for call in running if (other := _target(call)) is not None]
+            return target is not None and any(overlap(target, other) for other in others)
     return False
 
 

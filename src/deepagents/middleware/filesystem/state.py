@@ -6,14 +6,16 @@ from typing import Annotated, Any, NotRequired
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
-from langgraph.channels.delta import DeltaChannel
 
+from deepagents._channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state import merge_latest
 from deepagents.backends.filedata import reduce_files
 from deepagents.backends.results import FileData
 
-Versions = Annotated[dict[str, str], DeltaChannel(merge_latest, snapshot_frequency=50), PrivateStateAttr]
-Kept = Annotated[dict[str, FileData], DeltaChannel(reduce_files, snapshot_frequency=50)]
+Versions = Annotated[
+    dict[str, str], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
+]
+Kept = Annotated[dict[str, FileData], GrowingChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
 
 
 class FilesElsewhereState(AgentState[Any]):
