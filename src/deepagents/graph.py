@@ -65,25 +65,22 @@ def create_deep_agent(
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
 
     It has `write_todos` and `read_todos`; `ls`, `read_file`, `write_file`, `edit_file`, `delete`, `glob`
-    and `grep` on its
-    backend; `execute` where the backend can run commands; and `task` to hand work to subagents. A tool that
-    fails gives
-    the model an error result and never ends the run.
+    and `grep` on its backend; `execute` where the backend can run commands; and `task` to hand work to
+    subagents. A tool that fails gives the model an error result and never ends the run.
 
     Args:
         model: a chat model, `"provider:name"`, or `None` for the default (see `docs/concepts/models.md`).
         tools: further tools: LangChain tools, functions with a docstring, or provider dicts.
         system_prompt: comes before the built-in prompt.
         middleware: replaces the built-in middleware of the same name in place, else lands before the
-        model-side ones.
+            model-side ones.
         subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers beside `general-purpose`.
         skills: not available in this version.
         memory: not available in this version.
         permissions: not available in this version.
         backend: where files live; default `StateBackend()`, which keeps them in the graph's state.
         interrupt_on: tool name to `True`, `False` or an `InterruptOnConfig`: calls that wait for a person.
-        Subagents
-            inherit it unless they have their own. Needs a checkpointer to resume.
+            Subagents made from specs inherit it unless they have their own. Needs a checkpointer to resume.
         response_format: structured output of the main agent.
         state_schema: base state of the main agent and its declared subagents; default `DeepAgentState`.
         context_schema: type of the run's context.

@@ -51,7 +51,7 @@ class FilesystemMiddleware(FlowMiddleware):
 
     Args:
         backend: where files live; default `StateBackend()`. A factory is called with the runtime of each
-        call.
+            call.
         system_prompt: replaces our short part of the system prompt; `""` leaves it out.
         custom_tool_descriptions: tool name to description.
         tool_token_limit_before_evict: a result above this many tokens (four characters each) moves to a file;
@@ -64,7 +64,7 @@ class FilesystemMiddleware(FlowMiddleware):
     Raises:
         ConfigError: for a limit that is not positive, an unknown tool name, or tools without `read_file`.
         NotImplementedError: for `permissions`, `offload_binary_content` and
-        `human_message_token_limit_before_evict`.
+            `human_message_token_limit_before_evict`.
     """
 
     state_schema: type[Any] = FilesystemState

@@ -38,9 +38,8 @@ TASK_TOOL_DESCRIPTION = """Delegate a task to a subagent, which works on its own
 Agents:
 {available_agents}
 
-It starts blank: put all it needs, and what it should return, in description. The user does not see its
-report, so pass on what \
-matters. Start independent tasks together in one turn."""
+It starts blank: put all it needs, and what it should return, in description. The user does not see its \
+report, so pass on what matters. Start independent tasks together in one turn."""
 
 
 @dataclass(slots=True)
