@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 from deepagents.testing import ScriptedModel, call
@@ -193,3 +194,24 @@ def test_the_local_model_gets_no_answer_for_all(nursery: Nursery, directory: Pat
     assert child.end() == 0
     assert (directory / "one.md").exists()
     assert not (directory / "two.md").exists()
+
+
+def test_an_interrupt_at_the_question_stops_and_leaves_it_open(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it")
+    child.wait_for(QUESTION)
+
+    child.signal(signal.SIGINT)
+
+    assert child.end() == 130
+    assert "Go on with: deepagents run --continue" in child.output
+    assert not (directory / "new.md").exists()
+
+
+def test_with_json_the_question_is_asked_at_the_terminal_too(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file, "write it", "--json")
+    child.wait_for(QUESTION)
+
+    child.type("y")
+
+    assert child.end() == 0
+    assert (directory / "new.md").exists()
