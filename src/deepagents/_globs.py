@@ -14,6 +14,8 @@ from typing import Final
 
 import bracex
 
+from deepagents.errors import BackendError
+
 MAX_EXPANSIONS: Final = 1000
 _ANY_DIRECTORIES: Final = "**"
 _NOT_HIDDEN = r"(?!\.)[^/]+"
@@ -79,6 +81,18 @@ def compile_glob(pattern: str) -> Glob:
         InvalidGlobPatternError: when the pattern has a `..` segment or expands beyond reason.
     """
     return Glob(pattern)
+
+
+def checked_glob(pattern: str) -> Glob:
+    """Compile a pattern on behalf of a backend.
+
+    Raises:
+        BackendError: `invalid_pattern`.
+    """
+    try:
+        return compile_glob(pattern)
+    except InvalidGlobPatternError as error:
+        raise BackendError("invalid_pattern", str(error)) from error
 
 
 def anchor(pattern: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from deepagents._globs import Glob, InvalidGlobPatternError, compile_glob
+from deepagents._globs import Glob, checked_glob
 from deepagents._paths import is_within, name
 from deepagents._text import window
 from deepagents.backends._search import Query
@@ -94,7 +94,7 @@ def matching(files: Files, pattern: str, path: str) -> list[FileInfo]:
     Raises:
         BackendError: `invalid_pattern`.
     """
-    matches = compiled(pattern)
+    matches = checked_glob(pattern)
     base = path.rstrip("/") + "/"
     found = [
         describe(key, data)
@@ -102,18 +102,6 @@ def matching(files: Files, pattern: str, path: str) -> list[FileInfo]:
         if key.startswith(base) and matches(key[len(base) :])
     ]
     return sorted(found, key=lambda info: info.get("modified_at", ""), reverse=True)
-
-
-def compiled(pattern: str) -> Glob:
-    """Compile a glob pattern.
-
-    Raises:
-        BackendError: `invalid_pattern`.
-    """
-    try:
-        return compile_glob(pattern)
-    except InvalidGlobPatternError as error:
-        raise BackendError("invalid_pattern", str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

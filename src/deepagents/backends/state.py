@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 from deepagents._channels import read_channel, write_channel
 from deepagents._deprecation import warn_legacy
+from deepagents._globs import checked_glob
 from deepagents._paths import is_within, normalise
 from deepagents._text import keep_line_endings, replace_exact
 from deepagents.backends import _flat
@@ -80,7 +81,7 @@ class StateBackend(BackendProtocol):
     ) -> GrepResult:
         """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together."""
         query = Query.of(pattern, expression=regex, context=context_lines)
-        wanted = _flat.Search(query, None if glob is None else _flat.compiled(glob), max_count)
+        wanted = _flat.Search(query, None if glob is None else checked_glob(glob), max_count)
         return _flat.search(self._read_files(), normalise(path or "/"), wanted)
 
     @answering(GlobResult)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from deepagents._globs import checked_glob
 from deepagents.backends._search import Query, Search
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import finding, reading
@@ -157,7 +158,7 @@ class FilesystemBackend(BackendProtocol):
         def grep() -> GrepResult:
             wanted = Search(
                 Query.of(pattern, expression=regex, context=context_lines),
-                None if glob is None else finding.compiled_glob(glob),
+                None if glob is None else checked_glob(glob),
                 max_count,
                 self.max_file_size_bytes,
                 DEFAULT_GREP_TIMEOUT,

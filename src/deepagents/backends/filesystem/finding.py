@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 
-from deepagents._globs import Glob, InvalidGlobPatternError, compile_glob
+from deepagents._globs import checked_glob
 from deepagents.backends._directory import Directory
 from deepagents.backends._search import (
     Deadline,
@@ -32,7 +32,7 @@ _MOST_DESCRIBED = 1000
 
 def glob(target: Target, pattern: str, seconds: float) -> GlobResult:
     """Find the files below a directory whose path matches."""
-    compiled = compiled_glob(pattern)
+    compiled = checked_glob(pattern)
     try:
         with told(f"'{target.shown}'", "searching"), target.tree.directory(target.parts) as (directory, _):
             walked = walk(directory, Deadline.within(seconds), compiled, target.is_regular_file)
@@ -66,18 +66,6 @@ def grep(target: Target, wanted: Search) -> GrepResult:
     return GrepResult(
         error=said, matches=matches, truncated=found.truncated, code="io_error" if said else None
     )
-
-
-def compiled_glob(pattern: str) -> Glob:
-    """Compile a pattern, or say what is wrong with it.
-
-    Raises:
-        BackendError: `invalid_pattern`.
-    """
-    try:
-        return compile_glob(pattern)
-    except InvalidGlobPatternError as error:
-        raise BackendError("invalid_pattern", str(error)) from error
 
 
 def _described(directory: Directory, paths: Sequence[str], target: Target) -> list[FileInfo]:
