@@ -181,6 +181,21 @@ def test_a_directory_is_not_deleted_beside_a_change_in_it(order: tuple[int, int]
     assert result["messages"][-2].additional_kwargs["error_code"] == "parallel_mutation"
 
 
+def test_a_given_file_without_a_leading_slash_is_found(colour: Colour) -> None:
+    with ScriptedModel(call("read_file", file_path="/notes.md"), "Done.") as model:
+        result = colour.invoke(
+            create_deep_agent(model), {"messages": "Go", "files": {"notes.md": {"content": "hi"}}}
+        )
+
+    assert result["messages"][-2].text.endswith("hi")
+
+
+def test_a_given_file_that_is_none_is_named() -> None:
+    given: Any = {"messages": "Go", "files": {"/m": 7}}
+    with pytest.raises(TypeError, match=r"files\['/m'\].*7"):
+        create_deep_agent(ScriptedModel()).invoke(given)
+
+
 def test_the_graph_carries_its_name_and_version() -> None:
     agent = create_deep_agent(ScriptedModel(), name="scribe")
     config: Any = agent.config

@@ -47,8 +47,9 @@ def test_wrong_arguments_are_read_by_the_model() -> None:
     with ScriptedModel(call("read_file", path="/a.txt"), "Sorry.") as model:
         result = create_deep_agent(model).invoke({"messages": "Go"})
 
-    assert result["messages"][-2].status == "error"
-    assert "file_path" in result["messages"][-2].text
+    refused = result["messages"][-2]
+    assert (refused.status, refused.additional_kwargs["error_code"]) == ("error", "tool_failed")
+    assert "file_path" in refused.text
 
 
 def test_an_unknown_tool_is_read_by_the_model() -> None:

@@ -63,3 +63,13 @@ def test_a_whole_history_is_left_as_it_is(colour: Colour) -> None:
     history = [HumanMessage("Go", id="a"), wants("1"), ToolMessage("x", tool_call_id="1", id="c")]
 
     assert [message.type for message in read_by_model(colour, *history)] == ["human", "ai", "tool"]
+
+
+def test_an_answer_that_stands_too_late_is_moved_behind_its_call(colour: Colour) -> None:
+    late = ToolMessage("late", tool_call_id="1")
+    read = read_by_model(
+        colour, HumanMessage("Go"), wants("1"), HumanMessage("Wait"), late, HumanMessage("So?")
+    )
+
+    assert [message.type for message in read] == ["human", "ai", "tool", "human", "human"]
+    assert read[2].text == "late"

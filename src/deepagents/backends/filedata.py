@@ -112,7 +112,7 @@ def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]
     files = dict(left or {})
     for write in writes:
         for path, change in write.items():
-            _apply(files, path, change)
+            _apply(files, path if path.startswith("/") else f"/{path}", change)
     return files
 
 
@@ -132,7 +132,13 @@ def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | N
         case {"base": base}:
             _merge(files, path, base, {key: value for key, value in change.items() if key != "base"})
         case _:
-            files[path] = _created_when(current, change)
+            files[path] = _created_when(current, _file(path, change))
+
+
+def _file(path: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping) or "content" not in given:
+        raise TypeError(f"files[{path!r}] must be text or a mapping with content, got {given!r}")
+    return cast("Mapping[str, Any]", given)
 
 
 def _holds(current: Mapping[str, Any], version: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -27,31 +28,50 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _patched(messages: list[AnyMessage]) -> list[AnyMessage] | None:
+    strays = _strays(messages)
     whole: list[AnyMessage] = []
     repaired = False
     for at, message in enumerate(messages):
+        if at in strays.values():
+            repaired = True
+            continue
         whole.append(message)
-        if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
-            missing = _unanswered(message, _answers_after(messages, at))
-            repaired = repaired or bool(missing)
-            whole.extend(missing)
+        for call_id, name, text in _unanswered(messages, at):
+            stray = strays.get(call_id, 0)
+            made = ToolMessage(content=text, tool_call_id=call_id, name=name, status="error")
+            whole.append(messages[stray] if stray > at else made)
+            repaired = True
     return whole if repaired else None
 
 
-def _answers_after(messages: list[AnyMessage], at: int) -> set[str]:
-    answered: set[str] = set()
-    for message in messages[at + 1 :]:
-        if not isinstance(message, ToolMessage):
-            break
-        answered.add(message.tool_call_id)
-    return answered
+def _strays(messages: list[AnyMessage]) -> dict[str, int]:
+    """Find by call id the answers that stand further on than right behind their call."""
+    wanted: set[str] = set()
+    found: dict[str, int] = {}
+    behind: set[str] = set()
+    for at, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id in wanted and message.tool_call_id not in behind:
+                found[message.tool_call_id] = at
+                wanted.discard(message.tool_call_id)
+            continue
+        behind = {call_id for call_id, _, _ in _calls(message)}
+        wanted |= {call_id for call_id, _, _ in _unanswered(messages, at)}
+    return found
 
 
-def _unanswered(message: AIMessage, answered: set[str]) -> list[AnyMessage]:
+def _unanswered(messages: list[AnyMessage], at: int) -> list[tuple[str, str, str]]:
+    calls = _calls(messages[at])
+    if not calls:
+        return []
+    behind = takewhile(lambda each: isinstance(each, ToolMessage), messages[at + 1 :])
+    answered = {each.tool_call_id for each in behind if isinstance(each, ToolMessage)}
+    return [call for call in calls if call[0] not in answered]
+
+
+def _calls(message: AnyMessage) -> list[tuple[str, str, str]]:
+    if not isinstance(message, AIMessage):
+        return []
     calls = [(call["id"], call["name"], _NO_RESULT) for call in message.tool_calls]
     calls += [(call["id"], call["name"] or "unknown", _MALFORMED) for call in message.invalid_tool_calls]
-    return [
-        ToolMessage(content=text, tool_call_id=call_id, name=name, status="error")
-        for call_id, name, text in calls
-        if call_id is not None and call_id not in answered
-    ]
+    return [(call_id, name, text) for call_id, name, text in calls if call_id is not None]

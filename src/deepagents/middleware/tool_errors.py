@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Flow
@@ -32,7 +33,7 @@ class ToolErrorMiddleware(FlowMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> Flow[ToolResult]:
         try:
-            return (yield from inner(handler, request))
+            return _coded((yield from inner(handler, request)), request)
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -56,6 +57,17 @@ class ToolOriginMiddleware(FlowMiddleware):
             raise
 
 
+def _coded(result: ToolResult, request: ToolCallRequest) -> ToolResult:
+    if (
+        not isinstance(result, ToolMessage)
+        or result.status != "error"
+        or "error_code" in result.additional_kwargs
+    ):
+        return result
+    code: ErrorCode = "not_supported" if request.tool is None else "tool_failed"
+    return result.model_copy(update={"additional_kwargs": {**result.additional_kwargs, "error_code": code}})
+
+
 def _explained(error: Exception, request: ToolCallRequest) -> ToolResult:
     call = request.tool_call
     code: ErrorCode = error.code if isinstance(error, CodedError) else "tool_failed"
@@ -65,8 +77,10 @@ def _explained(error: Exception, request: ToolCallRequest) -> ToolResult:
 
 
 def _came_from_tool(error: BaseException | None) -> bool:
-    while error is not None:
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
         if _ORIGIN in vars(error):
             return True
+        seen.append(error)
         error = error.__cause__ or error.__context__
     return False

@@ -81,7 +81,7 @@ def _from_name(name: str) -> BaseChatModel:
         raise UnknownModel(f"No model could be made from {name!r}. {_CHOICES}")
     try:
         return init_chat_model(name)
-    except (ValueError, ImportError) as error:
+    except Exception as error:
         raise UnknownModel(f"No model could be made from {name!r}: {error} {_CHOICES}") from error
 
 
