@@ -27,11 +27,10 @@ _KEYS = {
 """For each provider: the variable that holds its key, the package that speaks to it, the model to take."""
 
 _CHOICES = (
-    "Choose one: name it as PROVIDER:MODEL or in DEEPAGENTS_MODEL; set a provider's key, such as "
-    "ANTHROPIC_API_KEY or "
-    "OPENAI_API_KEY; run a local server (Ollama, llama.cpp, LM Studio, vLLM) and name it "
-    "local-server:MODEL; or install "
-    "deepagents[local] and run `deepagents models pull` for a small model in this process."
+    "name one as PROVIDER:MODEL or in DEEPAGENTS_MODEL; or set a provider's key, such as "
+    "ANTHROPIC_API_KEY or OPENAI_API_KEY; or run a local server (Ollama, llama.cpp, LM Studio, vLLM) and "
+    "name it local-server:MODEL; or install deepagents[local] and run `deepagents models pull` for a small "
+    "model in this process."
 )
 
 
@@ -68,7 +67,7 @@ def default_model() -> BaseChatModel:
             return resolve_model(f"{provider}:{name}")
     local = _local_if_there()
     if local is None:
-        raise UnknownModel(f"There is no model to use. {_CHOICES}")
+        raise UnknownModel(f"There is no model to use: {_CHOICES}")
     return local
 
 
@@ -78,11 +77,11 @@ def _from_name(name: str) -> BaseChatModel:
     if make is not None:
         return make(rest)
     if not name:
-        raise UnknownModel(f"No model could be made from {name!r}. {_CHOICES}")
+        raise UnknownModel(f"No model could be made from {name!r}: {_CHOICES}")
     try:
         return init_chat_model(name)
     except Exception as error:
-        raise UnknownModel(f"No model could be made from {name!r}: {error} {_CHOICES}") from error
+        raise UnknownModel(f"No model could be made from {name!r} ({error}): {_CHOICES}") from error
 
 
 def _local(name: str) -> BaseChatModel:
