@@ -12,7 +12,8 @@ from benchmarks.local_eval.trial import TEMPERATURE, Trial
 
 _ABOUT = {
     "A": "Set A was written before anything was tuned, and the tuning was done on it.",
-    "B": "Set B was written after the tuning and never tuned on: it is the one to judge by.",
+    "B": "Set B was written after the tuning: it is the one to judge by "
+    "([how far it was held out](concepts/local-model.md#edges)).",
 }
 
 

@@ -1,4 +1,4 @@
-"""The second set: written after the tuning was over, and never tuned on."""
+"""The second set: written after the tuning was over."""
 
 from __future__ import annotations
 
