@@ -31,6 +31,7 @@ _SHOWN_LINES: Final = 60
 DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _LETTERS: Final = {"y": "approve", "n": "reject", "e": "edit", "r": "respond", "a": "approve"}
 _CHOICES: Final = {"y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways"}
+_WORDS: Final = frozenset({"yes", "no", "edit", "reply", "always"})
 _EDITED_AS_TEXT: Final = {"write_file": "content", "execute": "command"}
 
 Told = Callable[[ApprovalGiven], None]
@@ -103,7 +104,9 @@ class AskPerson:
         offered = {key: text for key, text in self._choices.items() if _LETTERS[key] in request.allowed}
         question = Text(f"{' '.join(offered.values())} ? ", style="bold")
         while True:
-            answer = self._line(question).lower()[:1]
+            answer = self._line(question).lower()
+            if answer in _WORDS:
+                answer = answer[0]
             if answer in offered:
                 return answer
 
@@ -137,10 +140,10 @@ class AskPerson:
                 self._edit_text(json.dumps(request.args, indent=2, ensure_ascii=False), ".json")
             )
         suffix = Path(str(request.args.get("file_path", ""))).suffix or ".txt"
-        return {**request.args, field: self._edit_text(str(request.args[field]), suffix)}
+        return {**request.args, field: self._edit_text(str(request.args.get(field, "")), suffix)}
 
     def _as_json(self, request: ApprovalRequest) -> dict[str, Any]:
-        self._console.print(Text(json.dumps(request.args, ensure_ascii=False)), soft_wrap=True)
+        self._console.print(Text(clean(json.dumps(request.args, ensure_ascii=False))), soft_wrap=True)
         return _arguments(self._line(Text("New arguments as JSON: ")))
 
     def _edit_text(self, text: str, suffix: str) -> str:
@@ -169,7 +172,9 @@ def _gathered(needed: ApprovalNeeded, told: Told, decide: Callable[[ApprovalRequ
 def _deed(request: ApprovalRequest) -> str:
     path = one_line(str(request.args.get("file_path", "")))
     deeds = {"write_file": f"write {path}", "edit_file": f"edit {path}", "delete": f"delete {path}"}
-    return deeds.get(request.name, "run a command" if request.name == "execute" else f"call {request.name}")
+    return deeds.get(
+        request.name, "run a command" if request.name == "execute" else f"call {one_line(request.name)}"
+    )
 
 
 def _details(request: ApprovalRequest, read: Read) -> list[str]:

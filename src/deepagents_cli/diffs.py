@@ -23,7 +23,7 @@ def proposed_diff(name: str, args: Mapping[str, Any], read: Read) -> list[str]:
 
 def text_diff(before: str | None, after: str | None, path: str) -> list[str]:
     """Compare two texts of one file; `None` is a file that is not there."""
-    shown = path.lstrip("/")
+    shown = path.lstrip("/").replace("\n", "\\n")
     lines = unified_diff(
         (before or "").splitlines(),
         (after or "").splitlines(),

@@ -50,8 +50,9 @@ class Rim:
 def sentence(error: BaseException) -> str:
     """Say in one line what went wrong."""
     from deepagents.errors import HarnessError
+    from deepagents_cli.terminal import one_line
 
-    said = " ".join(str(error).split())
+    said = one_line(str(error))
     if said and isinstance(error, CommandError | HarnessError):
         return said
     return f"{type(error).__name__}: {said}".rstrip(": ")

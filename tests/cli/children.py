@@ -141,7 +141,7 @@ class Nursery:
         place: str,
         environment: Mapping[str, str],
     ) -> Child:
-        command = ("run", *argv, "--dir", str(self._directory))
+        command = ("run", "--dir", str(self._directory), *argv)
         process = _CONTEXT.Process(
             target=_run, args=(script, command, place, {**self._environment, **environment})
         )

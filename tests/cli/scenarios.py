@@ -26,6 +26,11 @@ def edits_a_file() -> ScriptedModel:
     return ScriptedModel(change, lambda asked: asked.last)
 
 
+def writes_without_content() -> ScriptedModel:
+    """Ask for a file and leave out what goes into it."""
+    return ScriptedModel(call("write_file", file_path="/new.md"), "It is written.")
+
+
 def writes_two_files() -> ScriptedModel:
     """Write one file after the other."""
     return ScriptedModel(

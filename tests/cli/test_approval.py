@@ -12,6 +12,7 @@ from tests.cli.scenarios import (
     writes_a_file,
     writes_two_files,
     writes_two_files_as_the_local_model,
+    writes_without_content,
 )
 
 QUESTION = r"\[y\]es.*\? $"
@@ -85,6 +86,16 @@ def test_content_can_be_edited_in_an_editor(nursery: Nursery, directory: Path) -
     assert (directory / "new.md").read_text() == "edited\n"
 
 
+def test_content_that_was_left_out_can_be_written_in_an_editor(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_without_content, "write it", EDITOR=f"cp {directory}/notes.md")
+
+    child.wait_for(QUESTION)
+    child.type("e")
+
+    assert child.end() == 0
+    assert (directory / "new.md").read_text() == "first line\nsecond line\n"
+
+
 def test_an_editor_that_fails_changes_nothing_and_the_question_comes_again(
     nursery: Nursery, directory: Path
 ) -> None:
@@ -110,13 +121,14 @@ def test_always_asks_no_more_about_that_tool(nursery: Nursery, directory: Path) 
     assert (directory / "two.md").exists()
 
 
-def test_another_key_is_asked_again(nursery: Nursery, directory: Path) -> None:
+def test_another_answer_is_asked_again(nursery: Nursery, directory: Path) -> None:
     child = nursery.at_terminal(writes_a_file, "write it")
 
     child.wait_for(QUESTION)
-    child.type("x")
-    child.wait_for(QUESTION)
-    child.type("y")
+    for unclear in ("x", "abort", "not sure", "yikes"):
+        child.type(unclear)
+        child.wait_for(QUESTION)
+    child.type("Yes")
 
     assert child.end() == 0
     assert (directory / "new.md").exists()

@@ -47,3 +47,7 @@ def test_other_calls_have_none() -> None:
 
 def test_a_deleted_file_is_all_gone() -> None:
     assert text_diff("x\n", None, "/a")[1:] == ["+++ /dev/null", "@@ -1 +0,0 @@", "-x"]
+
+
+def test_a_name_cannot_look_like_changes() -> None:
+    assert text_diff(None, "x\n", "/a\n+y")[1] == "+++ b/a\\n+y"

@@ -22,6 +22,7 @@ from deepagents_cli.rim import Rim, code_of, sentence
         (ToolFailure("timeout", "too slow"), "too slow", 1),
         (ValueError("a\n  b"), "ValueError: a b", 1),
         (KeyError(), "KeyError", 1),
+        (CommandError("\x1b[2Jgone"), "\\x1b[2Jgone", 1),
     ],
 )
 def test_an_error_is_one_sentence_and_a_code(error: Exception, said: str, code: int) -> None:

@@ -125,6 +125,18 @@ def test_a_stop_ends_the_command_and_says_how_to_go_on(nursery: Nursery, number:
     assert not _is_alive(running)
 
 
+def test_a_directory_with_blanks_can_be_copied_from_the_advice(nursery: Nursery, directory: Path) -> None:
+    place = directory / "two words"
+    place.mkdir()
+    child = nursery.at_terminal(writes_a_file, "write it", "--dir", str(place))
+
+    child.wait_for(r"\? $")
+    child.signal(signal.SIGINT)
+
+    assert child.end() == 130
+    assert f"--continue --dir '{place}'" in child.output
+
+
 def test_a_second_interrupt_waits_for_nothing(nursery: Nursery, directory: Path) -> None:
     started = nursery.listen("started")
     child = nursery.at_terminal(partial(does_not_heed, directory / "started"), "think")

@@ -20,8 +20,12 @@ from deepagents_cli.terminal import WIDTH_IN_A_PIPE, clean, make_console, one_li
         ("\x1b[2Jgone", "\\x1b[2Jgone"),
         ("\x9b2J", "\\x9b2J"),
         ("abc\u202edef", "abc\\u202edef"),
+        ("abc\u200fdef\u2028", "abc\\u200fdef\\u2028"),
+        ("half \ud83d", "half \\ud83d"),
+        ("tag \U000e0041", "tag \\U000e0041"),
         ("ümläut 漢字", "ümläut 漢字"),
     ],
+    ids=ascii,
 )
 def test_what_steers_a_terminal_becomes_visible(text: str, shown: str) -> None:
     assert clean(text) == shown
@@ -39,6 +43,16 @@ def test_a_pipe_has_a_fixed_width_and_no_colour() -> None:
 
     assert console.width == WIDTH_IN_A_PIPE
     assert out.getvalue() == "red\n"
+
+
+def test_what_the_encoding_lacks_is_written_as_an_escape() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, "ascii")
+
+    make_console(out, {}).print("café")
+    out.flush()
+
+    assert raw.getvalue() == b"caf\\xe9\n"
 
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Generator
@@ -115,5 +116,5 @@ def _verdict(refused: int) -> int:
 
 
 def _say_how_to_go_on(settings: Settings, thread: str) -> None:
-    place = "" if settings.directory == Path.cwd() else f" --dir {settings.directory}"
+    place = "" if settings.directory == Path.cwd() else f" --dir {shlex.quote(str(settings.directory))}"
     sys.stderr.write(f"\ndeepagents: stopped. Go on with: deepagents run --continue{place}\n")
