@@ -155,7 +155,7 @@ def test_a_ripgrep_that_hangs_leaves_what_it_found(tmp_path: Path) -> None:
     slow.write_text("#!/bin/sh\nprintf './a\\0./b'\nexec sleep 60\n")
     slow.chmod(0o755)
 
-    found = find(root, Search(Query.of("word"), seconds=0.3), str(slow))
+    found = find(root, Search(Query.of("word"), seconds=2), str(slow))
 
     assert lines(found) == [("a", 1, "word")]
     assert found.truncated

@@ -53,7 +53,7 @@ def test_a_command_runs_in_the_root_and_files_are_beside_it(
         ("true", "<no output>", 0),
         ("echo out; echo err >&2", "out\n[stderr] err", 0),
         ("printf 'a\\nb\\n' >&2; exit 3", "[stderr] a\n[stderr] b\nExit code: 3", 3),
-        ("echo one; sleep 0.2; echo two >&2; sleep 0.2; echo three", "one\n[stderr] two\nthree", 0),
+        ("echo one; sleep 0.5; echo two >&2; sleep 0.5; echo three", "one\n[stderr] two\nthree", 0),
         ("printf 'no end'", "no end", 0),
         ("printf 'caf\\351 \\377'; exit 7", "caf\ufffd \ufffd\nExit code: 7", 7),
         ("cat", "<no output>", 0),
@@ -71,7 +71,7 @@ def test_a_command_says_what_it_printed_and_how_it_ended(
     assert (result.output, result.exit_code) == (output, exit_code)
 
 
-@pytest.mark.parametrize("command", ["", "  ", None, 7, "a\0b"])
+@pytest.mark.parametrize("command", ["", "  ", None, 7, "a\0b", "echo \ud800"], ids=ascii)
 def test_what_is_no_command_is_an_answer(shell: LocalShellBackend, command: str, colour: Colour) -> None:
     result = colour.call(shell, "execute", command)
 

@@ -34,9 +34,11 @@ class EndlessEngine:
     """Talks until it is stopped, and tells when it was."""
 
     def __init__(self) -> None:
+        self.started = Flag()
         self.stopped = Flag()
 
     def complete(self, request: Request, emit: Callable[[Event], None], stopped: Callable[[], bool]) -> None:
+        self.started.set()
         while not stopped():
             emit(Delta("and "))
         self.stopped.set()

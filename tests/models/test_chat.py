@@ -192,7 +192,7 @@ def test_a_cancelled_call_stops_the_engine() -> None:
 
     async def cancel_soon() -> None:
         task = asyncio.create_task(ChatLocal(engine=engine, n_threads=1).ainvoke("Talk"))
-        await asyncio.wait([task], timeout=0.05)
+        assert await asyncio.to_thread(engine.started.wait, 10)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

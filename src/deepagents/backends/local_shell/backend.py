@@ -134,6 +134,10 @@ def _problem(command: object) -> str | None:
         return "Error: Command must be a non-empty string."
     if "\0" in command:
         return "Error: Command must not hold a NUL character."
+    try:
+        os.fsencode(command)
+    except UnicodeEncodeError:
+        return "Error: Command must be text that can be encoded."
     return None
 
 
