@@ -38,7 +38,7 @@ class Habits:
     edit_shown_lines: bool = True
     """`edit_file` replaces a whole line that `read_file` has shown: small models copy badly."""
     write_named_files: bool = True
-    """`write_file` makes new files only, and those that the request names if it names any: small models
+    """Where the request names files, `write_file` makes only those of them that are new: small models
     overwrite what they should edit."""
     try_again: bool = True
     """No final answer straight after a failed tool call: small models give up at once."""
