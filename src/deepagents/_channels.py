@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, Self, cast
 
-from langchain_core.messages import RemoveMessage
+from langchain_core.messages import BaseMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
@@ -91,21 +91,41 @@ class GrowingChannel(DeltaChannel[Any]):
     def update(self, values: Sequence[Any]) -> bool:
         """Fold the writes of one step; tell whether there were any."""
         changed = super().update(values)
+        self.space_snapshots()
+        return changed
+
+    def space_snapshots(self) -> None:
+        """Set the distance to the next whole copy by what the channel holds."""
         if self.is_available():
             self.snapshot_frequency = max(SNAPSHOT_AFTER, len(self.value) // _SNAPSHOT_SHARE)
-        return changed
 
 
 class MessagesChannel(GrowingChannel):
     """A delta channel of messages that also understands `RemoveMessage(REMOVE_ALL_MESSAGES)`.
 
     LangGraph gives ids to strings, tuples and dicts only where the channel's reducer is its own function
-    object, so
-    that object stays the reducer and resets are taken out before it folds.
+    object, so that object stays the reducer. It looks at the whole history for each write; new messages,
+    which is nearly all there ever is, are appended here without that.
     """
+
+    known: set[str] | None = None
+    """The ids of all messages, while they are known."""
+
+    def copy(self) -> Self:
+        """Return an independent channel with the same messages."""
+        twin = super().copy()
+        twin.known = None if self.known is None else self.known.copy()
+        return twin
 
     def update(self, values: Sequence[Any]) -> bool:
         """Fold the writes of one step; tell whether there were any."""
+        if not values:
+            return False
+        if new := self._new(values):
+            self.value = [*self.value, *new]
+            self.space_snapshots()
+            return True
+        self.known = None
         reset, rest = _after_last_reset(values)
         if reset:
             self.value = []
@@ -113,10 +133,26 @@ class MessagesChannel(GrowingChannel):
 
     def replay_writes(self, writes: Sequence[Any]) -> None:
         """Fold the writes saved since the last snapshot, oldest first."""
+        self.known = None
         reset, rest = _after_last_reset([value for _, _, value in writes])
         if reset:
             self.value = []
         super().replay_writes([("", self.key, value) for value in rest])
+
+    def _new(self, values: Sequence[Any]) -> list[BaseMessage]:
+        """Return what is written, noting its ids, when all of it is messages that were not there before."""
+        written: list[Any] = []
+        for value in values:
+            written += cast("list[Any]", value) if isinstance(value, list) else [value]
+        if not self.is_available() or not all(map(_is_message, written)):
+            return []
+        if self.known is None:
+            self.known = {each.id for each in self.value if each.id}
+        ids = [each.id for each in written if each.id]
+        if len(set(ids)) < len(ids) or not self.known.isdisjoint(ids):
+            return []
+        self.known.update(ids)
+        return written
 
 
 def messages_channel() -> MessagesChannel:
@@ -133,6 +169,10 @@ def _after_last_reset(values: Sequence[Any]) -> tuple[bool, list[Any]]:
             if _is_reset(write[place]):
                 return True, [write[place + 1 :], *values[at + 1 :]]
     return False, list(values)
+
+
+def _is_message(item: Any) -> bool:
+    return isinstance(item, BaseMessage) and not isinstance(item, RemoveMessage)
 
 
 def _is_reset(item: Any) -> bool:

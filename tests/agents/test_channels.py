@@ -12,7 +12,14 @@ from langgraph.graph import END, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents import create_deep_agent
-from deepagents._channels import channel_reducers, in_graph, read_channel, write_channel
+from deepagents._channels import (
+    MessagesChannel,
+    channel_reducers,
+    in_graph,
+    messages_channel,
+    read_channel,
+    write_channel,
+)
 from deepagents._state import DeepAgentState
 from deepagents.backends.filedata import reduce_files
 from deepagents.middleware.filesystem.state import Kept
@@ -139,3 +146,41 @@ def saved_bytes(steps: int) -> int:
 
 def test_what_is_saved_whole_grows_with_the_steps_and_not_with_their_square() -> None:
     assert saved_bytes(1200) < 7 * saved_bytes(300)
+
+
+def folded(*steps: list[Any]) -> MessagesChannel:
+    """Fold steps one by one, each on a copy, as LangGraph does between steps."""
+    channel = messages_channel()
+    channel.key = "messages"
+    for step in steps:
+        channel = channel.copy()
+        channel.update(step)
+    return channel
+
+
+def test_the_quick_way_and_the_whole_one_agree() -> None:
+    one, two, three = (HumanMessage(name, id=name) for name in ("one", "two", "three"))
+    steps: list[list[Any]] = [
+        [[one]],
+        [two],
+        [[HumanMessage("changed", id="one")]],
+        [[three], [RemoveMessage("two")]],
+        [[HumanMessage("again", id="two"), HumanMessage("twice", id="two")]],
+        [[HumanMessage("no id")]],
+    ]
+    whole = messages_channel()
+    for step in steps:
+        whole.value = whole.reducer(whole.value if whole.is_available() else [], step)
+
+    assert [each.text for each in folded(*steps).get()] == [each.text for each in whole.get()]
+    assert [each.text for each in whole.get()] == ["changed", "three", "twice", "no id"]
+
+
+def test_a_copy_of_the_channel_goes_its_own_way() -> None:
+    first = folded([[HumanMessage("one", id="one")]], [[HumanMessage("two", id="two")]])
+    second = first.copy()
+    second.update([[HumanMessage("three", id="three")]])
+    first.update([[HumanMessage("other", id="three")]])
+
+    assert [each.text for each in first.get()] == ["one", "two", "other"]
+    assert [each.text for each in second.get()] == ["one", "two", "three"]
