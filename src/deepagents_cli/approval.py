@@ -17,7 +17,7 @@ from rich.text import Text
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest
 from deepagents_cli.diffs import Read, proposed_diff
 from deepagents_cli.session import Decision, Decisions
-from deepagents_cli.terminal import clean, one_line
+from deepagents_cli.terminal import clean, forget_typed, one_line
 
 GATED: Final = ("execute", "write_file", "edit_file", "delete")
 """The tools that wait for a person."""
@@ -27,7 +27,7 @@ NOBODY: Final = (
     "answer what you would have done."
 )
 
-_SHOWN_LINES: Final = 60
+_SHOWN_LINES: Final = 500
 DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _LETTERS: Final = {"y": "approve", "n": "reject", "e": "edit", "r": "respond", "a": "approve"}
 _CHOICES: Final = {"y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways"}
@@ -88,6 +88,7 @@ class AskPerson:
         if request.name in self._always and "approve" in request.allowed:
             return {"type": "approve"}
         self._show(request, agent)
+        forget_typed()
         while True:
             decision = self._decision(self._choice(request), request)
             if decision is not None:
@@ -182,7 +183,9 @@ def _details(request: ApprovalRequest, read: Read) -> list[str]:
         return [f"  $ {line}" for line in str(request.args.get("command", "")).splitlines()]
     if request.name not in GATED:
         return json.dumps(request.args, indent=2, ensure_ascii=False).splitlines()
-    lines = proposed_diff(request.name, request.args, read)
+    if request.name == "delete":
+        return []
+    lines = proposed_diff(request.name, request.args, read) or ["(no line changes, at most how lines end)"]
     left = len(lines) - _SHOWN_LINES
     return lines if left <= 0 else [*lines[:_SHOWN_LINES], f"... {left} more lines"]
 

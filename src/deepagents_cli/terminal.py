@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Final
@@ -40,6 +41,14 @@ def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> 
 def _escape_the_unknown(file: IO[str]) -> None:
     if isinstance(file, TextIOWrapper):
         file.reconfigure(errors="backslashreplace")
+
+
+def forget_typed() -> None:
+    """Drop what was typed before a question could be read, so that it does not answer it."""
+    if sys.platform != "win32" and sys.stdin.isatty():
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def clean(text: str) -> str:

@@ -47,6 +47,7 @@ class Threads:
         self.path = state / FILE
         try:
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.path.touch(mode=0o600)
             with self._open() as database:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)

@@ -102,3 +102,23 @@ def _check_answers(message: AIMessage, after: list[BaseMessage]) -> None:
 def writes_two_files_as_the_local_model() -> ScriptedModel:
     """Write one file after the other, as the small model in the process would."""
     return writes_two_files().model_copy(update={"provider": "local"})
+
+
+def writes_a_file_after_a_while() -> ScriptedModel:
+    """Look around until a file named `typed` is there, then write."""
+
+    def waits(asked: Asked) -> AIMessage | str:
+        if any("/new.md" in str(each) for each in asked.messages):
+            return "Done."
+        if "/typed" in asked.last:
+            return call("write_file", file_path="/new.md", content="hello\n")
+        return call("ls", path="/").model_copy(update={"content": "Thinking"})
+
+    return ScriptedModel(always=waits)
+
+
+def writes_other_line_ends() -> ScriptedModel:
+    """Write a file anew with nothing changed but how its lines end."""
+    return ScriptedModel(
+        call("write_file", file_path="/notes.md", content="first line\r\nsecond line\r\n"), "Done."
+    )

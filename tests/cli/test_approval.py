@@ -10,6 +10,8 @@ from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import (
     edits_a_file,
     writes_a_file,
+    writes_a_file_after_a_while,
+    writes_other_line_ends,
     writes_two_files,
     writes_two_files_as_the_local_model,
     writes_without_content,
@@ -227,3 +229,26 @@ def test_with_json_the_question_is_asked_at_the_terminal_too(nursery: Nursery, d
 
     assert child.end() == 0
     assert (directory / "new.md").exists()
+
+
+def test_what_was_typed_before_the_question_does_not_answer_it(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_file_after_a_while, "write it")
+    child.wait_for("Thinking")
+    child.type("y")
+    (directory / "typed").touch()
+    child.wait_for(QUESTION)
+    assert not (directory / "new.md").exists()
+    child.type("n")
+    child.wait_for("Why")
+    child.type("")
+
+    assert child.end() == 0
+    assert not (directory / "new.md").exists()
+
+
+def test_a_change_of_line_ends_alone_is_said_to_be_one(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_other_line_ends, "write it")
+
+    assert "at most how lines end" in child.wait_for(QUESTION)
+    child.type("y")
+    assert child.end() == 0
