@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,8 @@ class Task:
     """Files, a request in a few wordings, and the one outcome that counts as success.
 
     Every file must end as `expect` says, or unchanged where it says nothing; no file may appear or vanish
-    unasked. Only blank space at the end of a file is forgiven. The last message must contain all of `answer`.
+    unasked. Only blank space at the end of a file is forgiven. The last message must say all of `answer`, as
+    whole words.
     """
 
     name: str
@@ -53,8 +55,12 @@ class Task:
                 return (
                     f"{name} was left unchanged" if _same(path, self.files.get(name)) else f"{name} is wrong"
                 )
-        missing = [word for word in self.answer if word.casefold() not in answer.casefold()]
+        missing = [word for word in self.answer if not _says(answer, word)]
         return f"the answer lacks {missing[0]!r}" if missing else ""
+
+
+def _says(answer: str, word: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", answer, re.IGNORECASE) is not None
 
 
 def _same(path: Path, text: str | None) -> bool:
