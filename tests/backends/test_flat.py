@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deepagents.backends._flat import answering, compiled, entries, found_at, matching, page
+from deepagents.backends._flat import answering, entries, found_at, matching, page
 from deepagents.backends.results import LsResult
 from deepagents.errors import BackendError, ErrorCode
 
@@ -41,7 +41,7 @@ def test_a_description_has_everything() -> None:
     assert matching(FILES, "c.*", "/") == [
         {"path": "/a/b/c.txt", "is_dir": False, "size": 1, "modified_at": ""}
     ]
-    assert code_of(compiled, "../x") == "invalid_pattern"
+    assert code_of(matching, FILES, "../x", "/") == "invalid_pattern"
 
 
 def test_text_under_the_name_of_a_picture_comes_as_bytes() -> None:
