@@ -13,7 +13,7 @@ from langgraph.errors import GraphRecursionError
 from benchmarks.local_eval.tasks import Task
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
-from deepagents.models.local import ChatLocal
+from deepagents.models.local import ChatLocal, EngineError
 
 TEMPERATURE = 0.2
 STEPS = 40
@@ -36,16 +36,19 @@ def attempt(task: Task, number: int, model: str) -> Trial:
         started = perf_counter()
         messages = _run(task.ask(number), root, ChatLocal(model=model, temperature=TEMPERATURE, seed=number))
         seconds = perf_counter() - started
-        if not messages:
-            return Trial("it went in circles", STEPS // 2, seconds)
+        if isinstance(messages, str):
+            return Trial(messages, STEPS // 2, seconds)
         turns = sum(isinstance(message, AIMessage) for message in messages)
         return Trial(task.fault(root, messages[-1].text), turns, seconds)
 
 
-def _run(ask: str, root: Path, model: ChatLocal) -> list[BaseMessage]:
+def _run(ask: str, root: Path, model: ChatLocal) -> list[BaseMessage] | str:
+    """Return the conversation, or what kept it from its end."""
     agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root, virtual_mode=True))
     try:
         result = agent.invoke({"messages": [("user", ask)]}, {"recursion_limit": STEPS})
     except GraphRecursionError:
-        return []
+        return "it went in circles"
+    except EngineError as error:
+        return f"the engine gave up: {error}"
     return result["messages"]

@@ -15,6 +15,7 @@ import pytest
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.local_shell.output import Bounded, Stream
 from deepagents.backends.protocol import SandboxBackendProtocol
+from deepagents.errors import ConfigError
 from tests.conftest import Colour
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
@@ -266,3 +267,8 @@ def test_it_can_execute_and_has_a_name_of_its_own(tmp_path: Path) -> None:
     assert isinstance(one, SandboxBackendProtocol)
     assert one.id.startswith("local-")
     assert one.id == one.id != other.id
+
+
+def test_one_name_of_the_environment_is_given_as_a_list(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"inherit_env must be a list of names, got 'WANTED'"):
+        LocalShellBackend(tmp_path, inherit_env="WANTED")

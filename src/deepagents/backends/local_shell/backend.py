@@ -125,6 +125,10 @@ def _positive(timeout: int) -> int:
 def _inherited(inherit_env: bool | Collection[str]) -> dict[str, str]:
     if inherit_env is True:
         return dict(os.environ)
+    if isinstance(inherit_env, str):
+        raise ConfigError(
+            f"inherit_env must be a list of names, got {inherit_env!r}; write [{inherit_env!r}]"
+        )
     wanted = {*_ALWAYS_INHERITED, *(inherit_env or ())}
     return {"PATH": os.defpath} | {name: value for name, value in os.environ.items() if name in wanted}
 
