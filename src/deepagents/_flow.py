@@ -8,7 +8,10 @@ a blocking and an awaiting caller. A flow must not sleep, spawn or touch an even
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+import threading
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -86,6 +89,41 @@ def twins(
     return blocking, awaiting
 
 
+def aside(work: Callable[[], T]) -> Future[T]:
+    """Start blocking work in a thread of its own, which nothing waits for when the program ends."""
+    outcome: Future[T] = Future()
+    outcome.set_running_or_notify_cancel()
+    context = copy_context()
+
+    def do() -> None:
+        try:
+            outcome.set_result(context.run(work))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=do, name="deepagents-aside", daemon=True).start()
+    return outcome
+
+
+async def await_aside(work: Callable[[], T]) -> T:
+    """Await blocking work in a thread of its own; the work goes on when this is cancelled."""
+    return await asyncio.wrap_future(aside(work))
+
+
 def in_thread(work: Callable[[], T]) -> Call[T]:
-    """Make a call of blocking work: run here, or in a worker thread when awaited."""
-    return Call(work, lambda: asyncio.to_thread(work))
+    """Make a call of blocking work: run here, or in a thread of its own when awaited."""
+    return Call(work, lambda: await_aside(work))
+
+
+def together(calls: Sequence[Call[T]]) -> Call[list[T]]:
+    """Make one call of many: one after the other when blocking, all at the same time when awaited."""
+
+    async def wait() -> list[T]:
+        return await asyncio.gather(*(call.wait() for call in calls))
+
+    return Call(lambda: [call.block() for call in calls], wait)
+
+
+def as_call(flow: Callable[[], Flow[T]]) -> Call[T]:
+    """Make a call of a whole flow, so that it can run beside others."""
+    return Call(lambda: run(flow()), lambda: arun(flow()))

@@ -49,7 +49,7 @@ FILES: dict[str, Any] = {
     "offload_binary_content": False,
     "permissions": None,
 }
-OUR_OWN_FOR_FILES = {"read_format": "numbered"}
+OUR_OWN_FOR_FILES = {"read_format": "numbered", "backend_timeout": 60.0}
 SUBAGENTS: dict[str, Any] = {
     "backend": None,
     "subagents": None,

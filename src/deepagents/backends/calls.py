@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from deepagents._flow import Call, Flow
+from deepagents._flow import Flow
+from deepagents.backends._door import ask
 from deepagents.backends._legacy import resolve
+from deepagents.backends._patience import Patience
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, accepts, capped
 from deepagents.backends.results import (
@@ -20,7 +21,7 @@ from deepagents.backends.results import (
     ReadResult,
     WriteResult,
 )
-from deepagents.errors import BackendError, ErrorCode, ToolFailure
+from deepagents.errors import BackendError, ToolFailure
 
 Result = TypeVar("Result")
 
@@ -39,11 +40,12 @@ class Files:
     """One backend, as calls that either answer or raise `ToolFailure`."""
 
     backend: BackendProtocol
+    patience: Patience = field(default_factory=Patience)
 
     @classmethod
-    def of(cls, backend: BACKEND_TYPES, runtime: Any) -> Files:
+    def of(cls, backend: BACKEND_TYPES, runtime: Any, patience: Patience | None = None) -> Files:
         """Open a backend, or what its factory makes for this runtime."""
-        return cls(resolve(backend, runtime))
+        return cls(resolve(backend, runtime), patience or Patience())
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what can be done at a path."""
@@ -61,22 +63,22 @@ class Files:
     def write(self, path: str, content: str, expected_version: str | None) -> Flow[WriteResult]:
         """Create or replace a file, unless it changed since `expected_version`."""
         guard = self._guard(path, expected_version)
-        return _answered((yield from self._ask("write", path, content, **guard)))
+        return _answered((yield from self._ask("write", path, content, expected_version=guard)))
 
     def edit(
         self, path: str, old: str, new: str, replace_all: bool, expected_version: str | None
     ) -> Flow[EditResult]:
         """Replace exact text, unless the file changed since `expected_version`."""
         guard = self._guard(path, expected_version)
-        return _answered((yield from self._ask("edit", path, old, new, replace_all, **guard)))
+        return _answered((yield from self._ask("edit", path, old, new, replace_all, expected_version=guard)))
 
     def delete(self, path: str) -> Flow[DeleteResult]:
         """Remove a path and all below it."""
         return _answered((yield from self._ask("delete", path)))
 
-    def glob(self, pattern: str, path: str | None) -> Flow[GlobResult]:
-        """Find files by pattern; matches may stand beside an error."""
-        found = yield from self._ask("glob", pattern, path)
+    def glob(self, pattern: str, path: str | None, seconds: float | None = None) -> Flow[GlobResult]:
+        """Find files by pattern, within so many seconds; matches may stand beside an error."""
+        found = yield from self._ask("glob", pattern, path, seconds=seconds)
         return _answered(found, or_else=found.matches)
 
     def grep(
@@ -87,38 +89,37 @@ class Files:
         found = capped((yield from self._ask("grep", pattern, path, glob, **options)), wanted.max_count)
         return _answered(found, or_else=found.matches)
 
-    def execute(self, command: str, timeout: int | None) -> Flow[ExecuteResponse]:
-        """Run a shell command; `timeout` is in seconds."""
-        if timeout is None:
-            return (yield from self._ask("execute", command))
-        if not accepts(type(self.backend), "execute", "timeout"):
+    def execute(
+        self, command: str, timeout: int | None, seconds: float | None = None
+    ) -> Flow[ExecuteResponse]:
+        """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for."""
+        if timeout is not None and not accepts(type(self.backend), "execute", "timeout"):
             raise ToolFailure(
                 "not_supported", "This backend does not support per-command timeout; leave it out."
             )
-        return (yield from self._ask("execute", command, timeout=timeout))
+        return (yield from self._ask("execute", command, timeout=timeout, seconds=seconds))
 
     def _search_options(self, wanted: SearchOptions) -> dict[str, Any]:
-        kind = type(self.backend)
-        if wanted.regex and not accepts(kind, "grep", "regex"):
+        if wanted.regex and not accepts(type(self.backend), "grep", "regex"):
             raise ToolFailure("not_supported", "This backend finds literal text only; leave regex out.")
-        asked: dict[str, Any] = {"regex": wanted.regex or None, "context_lines": wanted.context_lines or None}
-        asked["max_count"] = wanted.max_count
-        return {name: value for name, value in asked.items() if value and accepts(kind, "grep", name)}
+        return {
+            "max_count": wanted.max_count,
+            "regex": wanted.regex or None,
+            "context_lines": wanted.context_lines or None,
+        }
 
-    def _guard(self, path: str, expected_version: str | None) -> dict[str, str]:
-        if expected_version is None or not self.capabilities(path).versions:
-            return {}
-        return {"expected_version": expected_version}
+    def _guard(self, path: str, expected_version: str | None) -> str | None:
+        return expected_version if self.capabilities(path).versions else None
 
-    def _ask(self, method: str, *args: Any, **options: Any) -> Flow[Any]:
-        blocking: Callable[..., Any] = getattr(self.backend, method)
-        awaiting: Callable[..., Any] = getattr(self.backend, f"a{method}")
+    def _ask(self, method: str, *args: Any, seconds: float | None = None, **options: Any) -> Flow[Any]:
         try:
-            return (yield from Call(lambda: blocking(*args, **options), lambda: awaiting(*args, **options)))
+            return (
+                yield from ask(
+                    self.backend, method, *args, patience=self.patience, seconds=seconds, **options
+                )
+            )
         except BackendError as error:
             raise ToolFailure(error.code, error.text) from error
-        except (NotImplementedError, OSError, ValueError) as error:
-            raise ToolFailure(_code_of(error), f"{method}: {error}") from error
 
 
 def supports_execution(backend: BackendProtocol) -> bool:
@@ -131,13 +132,3 @@ def _answered(result: Result, or_else: Any = None) -> Result:
     if error and not or_else:
         raise ToolFailure(getattr(result, "code", None) or "io_error", error)
     return result
-
-
-def _code_of(error: Exception) -> ErrorCode:
-    match error:
-        case NotImplementedError():
-            return "not_supported"
-        case ValueError():
-            return "invalid_argument"
-        case _:
-            return "io_error"

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The abilities of a backend at a path.
+    """The abilities of a backend at a path and everywhere below it.
 
     `versions`: `write` and `edit` take `expected_version` and refuse a stale one. `state_files`: files live
-    in the graph's
-    `files` channel. `artifacts_root`: where the harness may put files of its own.
+    in the graph's `files` channel. `artifacts_root`: where the harness may put files of its own. `host`:
+    files lie on the disk of this machine, or commands run on it. `exposed`: commands that `execute` runs can
+    reach files here, past every rule. `in_process`: answers without waiting for anything outside this
+    process.
     """
 
     execute: bool = False
@@ -19,3 +21,6 @@ class Capabilities:
     versions: bool = False
     state_files: bool = False
     artifacts_root: str = "/"
+    host: bool = False
+    exposed: bool = False
+    in_process: bool = False

@@ -14,8 +14,9 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from deepagents._flow import await_aside
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.results import (
     ContextLine,
@@ -40,6 +41,7 @@ from deepagents.backends.results import (
 __all__ = [
     "ASYNC_GLOB_TIMEOUT",
     "ASYNC_GREP_TIMEOUT",
+    "Allowed",
     "BACKEND_TYPES",
     "DEFAULT_GREP_TIMEOUT",
     "BackendFactory",
@@ -73,28 +75,55 @@ ASYNC_GLOB_TIMEOUT = 30.0
 """Seconds that an awaited walk may take."""
 
 
+class Allowed(Protocol):
+    """Whether the caller may know of, or change, the file at a path."""
+
+    def __call__(self, path: str) -> bool:
+        """Tell for one path, normalised, without a slash at its end."""
+        ...
+
+    def all_below(self, directory: str) -> bool:
+        """Tell whether every path below a directory is surely allowed, so that none of them need be asked."""
+        ...
+
+
 class BackendProtocol(ABC):  # noqa: B024
-    """A place where files live. Override what you can do; the rest raises `NotImplementedError`."""
+    """A place where files live. Override what you can do; the rest raises `NotImplementedError`.
+
+    A method may take options beside its own parameters, each used only where its signature names it:
+    `expected_version` on `write` and `edit`; `regex` and `context_lines` on `grep`; `allowed`, an `Allowed`,
+    on all of them. With `allowed`, searches and listings pass over what is not allowed, and the rest refuses
+    it with `permission_denied`. Paths are asked as the caller sees them, and also as they are once links on
+    the way are resolved, at the moment of use.
+    """
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do at `path`."""
         return Capabilities(delete=type(self).delete is not BackendProtocol.delete)
 
+    def real_path(self, path: str) -> str:
+        """Name the place, in this backend's own paths, to which a path leads once links are resolved.
+
+        Raises:
+            BackendError: when there is no telling.
+        """
+        return path
+
     def ls(self, path: str) -> LsResult:
         """List one directory."""
         raise NotImplementedError(_lacks(self, "ls"))
 
-    async def als(self, path: str) -> LsResult:
+    async def als(self, path: str, **options: Any) -> LsResult:
         """List one directory."""
-        return await asyncio.to_thread(self.ls, path)
+        return await await_aside(lambda: self.ls(path, **options))
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
         raise NotImplementedError(_lacks(self, "read"))
 
-    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        return await asyncio.to_thread(self.read, file_path, offset, limit)
+        return await await_aside(lambda: self.read(file_path, offset, limit, **options))
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
@@ -116,7 +145,7 @@ class BackendProtocol(ABC):  # noqa: B024
             options["max_count"] = max_count
         try:
             found = await asyncio.wait_for(
-                asyncio.to_thread(self.grep, pattern, path, glob, **options), ASYNC_GREP_TIMEOUT
+                await_aside(lambda: self.grep(pattern, path, glob, **options)), ASYNC_GREP_TIMEOUT
             )
         except TimeoutError:
             waited = f"Search for {pattern!r} timed out after {ASYNC_GREP_TIMEOUT:.0f} s."
@@ -127,9 +156,9 @@ class BackendProtocol(ABC):  # noqa: B024
         """Find the files whose path matches `pattern`."""
         raise NotImplementedError(_lacks(self, "glob"))
 
-    async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
+    async def aglob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
         """Find the files whose path matches `pattern`."""
-        return await asyncio.to_thread(self.glob, pattern, path)
+        return await await_aside(lambda: self.glob(pattern, path, **options))
 
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create a file or replace it whole."""
@@ -137,7 +166,7 @@ class BackendProtocol(ABC):  # noqa: B024
 
     async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
         """Create a file or replace it whole."""
-        return await asyncio.to_thread(self.write, file_path, content, **options)
+        return await await_aside(lambda: self.write(file_path, content, **options))
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace exact text; more than one place needs `replace_all`."""
@@ -147,15 +176,15 @@ class BackendProtocol(ABC):  # noqa: B024
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False, **options: Any
     ) -> EditResult:
         """Replace exact text; more than one place needs `replace_all`."""
-        return await asyncio.to_thread(self.edit, file_path, old_string, new_string, replace_all, **options)
+        return await await_aside(lambda: self.edit(file_path, old_string, new_string, replace_all, **options))
 
     def delete(self, file_path: str) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
         raise NotImplementedError(_lacks(self, "delete"))
 
-    async def adelete(self, file_path: str) -> DeleteResult:
+    async def adelete(self, file_path: str, **options: Any) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
-        return await asyncio.to_thread(self.delete, file_path)
+        return await await_aside(lambda: self.delete(file_path, **options))
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
@@ -163,7 +192,7 @@ class BackendProtocol(ABC):  # noqa: B024
 
     async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
-        return await asyncio.to_thread(self.upload_files, files)
+        return await await_aside(lambda: self.upload_files(files))
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
@@ -171,7 +200,7 @@ class BackendProtocol(ABC):  # noqa: B024
 
     async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
-        return await asyncio.to_thread(self.download_files, paths)
+        return await await_aside(lambda: self.download_files(paths))
 
 
 class SandboxBackendProtocol(BackendProtocol):
@@ -183,8 +212,8 @@ class SandboxBackendProtocol(BackendProtocol):
         raise NotImplementedError(_lacks(self, "id"))
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what this backend can do at `path`: always `execute`."""
-        return replace(super().capabilities(path), execute=True)
+        """Say what this backend can do at `path`: always `execute`, which goes round rules."""
+        return replace(super().capabilities(path), execute=True, exposed=True)
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
@@ -193,7 +222,7 @@ class SandboxBackendProtocol(BackendProtocol):
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
         options = {"timeout": timeout} if timeout is not None and execute_accepts_timeout(type(self)) else {}
-        return await asyncio.to_thread(self.execute, command, **options)
+        return await await_aside(lambda: self.execute(command, **options))
 
 
 BackendFactory: TypeAlias = Callable[[Any], BackendProtocol]

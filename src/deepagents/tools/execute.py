@@ -9,6 +9,9 @@ from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import Desk, Reply, ToolSpec
 
+_GRACE = 30
+"""Seconds beyond the longest command in which a backend may still answer."""
+
 
 class ExecuteSchema(BaseModel):
     """What `execute` takes."""
@@ -24,7 +27,8 @@ def _execute(desk: Desk, command: str, timeout: int | None = None) -> Flow[Reply
             "Execution not available. The backend cannot run commands; use a sandbox backend or "
             "LocalShellBackend.",
         )
-    response = yield from desk.files.execute(command, None if timeout is None else _allowed(desk, timeout))
+    asked = None if timeout is None else _allowed(desk, timeout)
+    response = yield from desk.files.execute(command, asked, desk.limits.execute_seconds + _GRACE)
     return Reply(_report(response), artifact=_artifact(response))
 
 

@@ -12,6 +12,8 @@ from deepagents.tools._tool import Desk, Reply, ToolSpec
 NOTHING_FOUND = "No files found"
 GLOB_TRUNCATION_NOTE = "The search stopped early, so files may be missing. Narrow the pattern or give a path."
 GLOB_UNREADABLE_NOTE = "Some directories could not be read, so files may be missing; narrowing will not help."
+GLOB_TIMEOUT = 10.0
+"""Seconds that the tool waits for a backend."""
 _MOST_PATHS = 2000
 
 
@@ -26,7 +28,7 @@ class GlobSchema(BaseModel):
 
 def _glob(desk: Desk, pattern: str, path: str | None = None) -> Flow[Reply]:
     root = None if path is None else normalise(path)
-    found = yield from desk.files.glob(pattern, root)
+    found = yield from desk.files.glob(pattern, root, GLOB_TIMEOUT)
     paths = [match["path"] for match in found.matches or ()]
     lines = paths[:_MOST_PATHS] or [NOTHING_FOUND]
     return Reply("\n".join([*lines, *_notes(found, len(paths))]))

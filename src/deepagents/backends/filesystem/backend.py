@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from deepagents._flow import await_aside
 from deepagents._globs import checked_glob
 from deepagents.backends._search import Query, Search
 from deepagents.backends.capabilities import Capabilities
@@ -71,7 +72,7 @@ class FilesystemBackend(BackendProtocol):
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do."""
         root = "/" if self.virtual_mode else self.cwd.as_posix()
-        return replace(super().capabilities(path), delete=True, versions=True, artifacts_root=root)
+        return replace(super().capabilities(path), delete=True, versions=True, artifacts_root=root, host=True)
 
     def real_path(self, path: str) -> str:
         """Name the place to which a path leads once every link on the way is resolved.
@@ -177,7 +178,7 @@ class FilesystemBackend(BackendProtocol):
         **options: Any,
     ) -> GrepResult:
         """Find the lines that hold `pattern`, by path and line; takes what `grep` takes."""
-        search = asyncio.to_thread(self.grep, pattern, path, glob, max_count=max_count, **options)
+        search = await_aside(lambda: self.grep(pattern, path, glob, max_count=max_count, **options))
         try:
             return await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
         except TimeoutError:

@@ -66,7 +66,7 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do: all that a directory can, and `execute`."""
-        return replace(super().capabilities(path), execute=True)
+        return replace(super().capabilities(path), execute=True, exposed=True)
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command in the root directory, for at most `timeout` seconds.

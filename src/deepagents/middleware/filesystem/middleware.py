@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from deepagents._flow import Flow
 from deepagents._paths import normalise, overlap
 from deepagents.backends._legacy import is_factory, warn_factory
+from deepagents.backends._patience import Patience
 from deepagents.backends.calls import Files
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BACKEND_TYPES
@@ -60,6 +61,8 @@ class FilesystemMiddleware(FlowMiddleware):
         grep_max_count: most matches that one search returns; `None` for no limit.
         tools: which of the file tools to offer; default all that the backend can do.
         read_format: `numbered` lines, or the text under a `header` that says which lines it holds.
+        backend_timeout: seconds that a backend may take for one operation (`glob` has ten of its own, and a
+            command its own limit); `None` waits for ever.
 
     Raises:
         ConfigError: for a limit that is not positive, an unknown tool name, or tools without `read_file`.
@@ -83,6 +86,7 @@ class FilesystemMiddleware(FlowMiddleware):
         offload_binary_content: bool = False,
         permissions: Sequence[Any] | None = None,
         read_format: ReadFormat = "numbered",
+        backend_timeout: float | None = 60.0,
     ) -> None:
         super().__init__()
         _refuse_later_features(
@@ -100,6 +104,7 @@ class FilesystemMiddleware(FlowMiddleware):
         self.system_prompt = FILESYSTEM_PROMPT if system_prompt is None else system_prompt
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
         self.read_format: ReadFormat = read_format
+        self._patience = Patience(backend_timeout)
         self._limits = Limits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         descriptions = custom_tool_descriptions or {}
         chosen = _chosen(tools)
@@ -112,8 +117,11 @@ class FilesystemMiddleware(FlowMiddleware):
     def _may_hold_state(self) -> bool:
         return is_factory(self.backend) or Files.of(self.backend, None).capabilities().state_files
 
+    def _files(self, runtime: Any) -> Files:
+        return Files.of(self.backend, runtime, self._patience)
+
     def _desk(self, runtime: Runtime) -> Desk:
-        return Desk(Files.of(self.backend, runtime), Seen(), self._limits, self.read_format)
+        return Desk(self._files(runtime), Seen(), self._limits, self.read_format)
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         can = Files.of(self.backend, request.runtime).capabilities()

@@ -1,0 +1,71 @@
+"""One call of one backend, whatever its generation: the answer is a result, a failure a `BackendError`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from langgraph.errors import GraphBubbleUp
+
+from deepagents._flow import Call, Flow
+from deepagents.backends._legacy import coerce
+from deepagents.backends._patience import Patience
+from deepagents.backends.protocol import BackendProtocol, accepts
+from deepagents.errors import BackendError, CodedError, ErrorCode
+
+_NO_BOUND = Patience()
+
+
+def ask(
+    backend: BackendProtocol,
+    method: str,
+    *args: Any,
+    patience: Patience = _NO_BOUND,
+    seconds: float | None = None,
+    **options: Any,
+) -> Flow[Any]:
+    """Call a method of a backend in the colour of the flow; options that it does not know are left out.
+
+    Raises:
+        BackendError: for whatever the backend raised, and when it took too long.
+    """
+    blocking: Callable[..., Any] = getattr(backend, method)
+    awaiting: Callable[..., Any] = getattr(backend, f"a{method}")
+    known = {
+        name: value
+        for name, value in options.items()
+        if value is not None and accepts(type(backend), method, name)
+    }
+    call: Call[Any] = Call(lambda: blocking(*args, **known), lambda: awaiting(*args, **known))
+    if not backend.capabilities().in_process:
+        call = patience.bound(call, method, seconds)
+    try:
+        return coerce(method, (yield from call))
+    except (GraphBubbleUp, BackendError):
+        raise
+    except Exception as error:
+        raise BackendError(_code_of(error), f"{method} failed: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Say what went wrong; a failure of the system without the real path that its text may hold."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return (
+        f"{error}"
+        if isinstance(error, (NotImplementedError, ValueError))
+        else f"{type(error).__name__}: {error}"
+    )
+
+
+def _code_of(error: Exception) -> ErrorCode:
+    match error:
+        case CodedError():
+            return error.code
+        case NotImplementedError():
+            return "not_supported"
+        case ValueError():
+            return "invalid_argument"
+        case _:
+            return "io_error"
