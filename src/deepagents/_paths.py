@@ -7,7 +7,10 @@ import re
 from deepagents.errors import BackendError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_HALF = re.compile(r"[\ud800-\udfff]")
 _DRIVE = re.compile(r"[A-Za-z]:")
+_LONGEST = 4096
+_DEEPEST = 256
 
 
 def normalise(path: str) -> str:
@@ -16,6 +19,7 @@ def normalise(path: str) -> str:
     Raises:
         BackendError: `invalid_path`, when the path could leave its root or cannot name a file anywhere.
     """
+    _check_characters(path)
     if path.startswith("~"):
         raise BackendError(
             "invalid_path", f"Path traversal not allowed: {path!r} names a home directory. Start at '/'."
@@ -25,17 +29,26 @@ def normalise(path: str) -> str:
             "invalid_path",
             f"Windows absolute paths are not supported: {path!r}. Use a path that starts at '/'.",
         )
-    if _CONTROL.search(path):
-        raise BackendError(
-            "invalid_path", f"Control characters are not allowed in a path: {path!r}. Remove them."
-        )
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts:
         raise BackendError(
             "invalid_path",
             f"Path traversal not allowed: {path!r} has a '..' component. Name the file from '/'.",
         )
+    if len(parts) > _DEEPEST:
+        raise BackendError("invalid_path", f"{path[:80]!r}... lies deeper than {_DEEPEST} directories.")
     return "/" + "/".join(parts)
+
+
+def _check_characters(path: str) -> None:
+    if len(path) > _LONGEST:
+        raise BackendError("invalid_path", f"{path[:80]!r}... is longer than {_LONGEST} characters.")
+    if _CONTROL.search(path):
+        raise BackendError(
+            "invalid_path", f"Control characters are not allowed in a path: {path!r}. Remove them."
+        )
+    if _HALF.search(path):
+        raise BackendError("invalid_path", f"A path must be UTF-8: {path!r} holds half a character.")
 
 
 def parent(path: str) -> str:

@@ -50,6 +50,7 @@ def test_a_path_has_one_spelling(given_path: str, expected: str) -> None:
         ("/a\0b", "Control characters"),
         ("/a\nb", "Control characters"),
         ("/a\x85b", "Control characters"),
+        ("/\ud800", "half a character"),
     ],
 )
 def test_a_dangerous_path_is_refused_by_name(path: str, fragment: str) -> None:
@@ -59,6 +60,15 @@ def test_a_dangerous_path_is_refused_by_name(path: str, fragment: str) -> None:
     assert caught.value.code == "invalid_path"
     assert fragment in caught.value.text
     assert repr(path) in caught.value.text
+
+
+@pytest.mark.parametrize("path", ["/" + "a" * 5000, "/a" * 300, "../" * 5000])
+def test_a_path_that_no_system_could_hold_is_refused_in_few_words(path: str) -> None:
+    with pytest.raises(BackendError) as caught:
+        normalise(path)
+
+    assert caught.value.code == "invalid_path"
+    assert len(caught.value.text) < 200
 
 
 @given(st.text())

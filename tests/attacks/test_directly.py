@@ -1,13 +1,11 @@
-"""Nobody gets out of the root: by spelling, by links, by odd names, by being faster."""
+"""Nobody gets out of the root of a backend that is asked directly, through every one of its methods."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,9 @@ import pytest
 
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.filesystem.tree import LeavesRoot, Tree
+from tests.attacks.flipping import FLIP_DIRECTORY, FLIP_FILE, meanwhile
 
 SECRET = "the secret outside"
-SECONDS = 1.0
 
 
 @pytest.fixture
@@ -293,59 +291,6 @@ def test_a_directory_that_may_only_be_passed_through_is_passed_through() -> None
     if sys.platform == "linux":
         assert read.error is None
     assert listed.code == "permission_denied" or os.geteuid() != 0
-
-
-FLIP_DIRECTORY = """
-import os, sys
-root, outside = sys.argv[1:]
-os.chdir(root)
-print("ready", flush=True)
-number = 0
-while True:
-    try:
-        os.rename("d", "aside")
-        os.symlink(outside, "d")
-        for _ in range(20):
-            os.stat("d/deep")
-        os.unlink("d")
-    except OSError:
-        pass
-    while os.path.exists("aside"):
-        try:
-            os.rename("aside", "d")
-        except OSError:
-            number += 1
-            os.rename("d", f"made-by-a-writer-{number}")
-    for _ in range(20):
-        os.stat("d")
-"""
-FLIP_FILE = """
-import os, sys
-root, outside = sys.argv[1:]
-os.chdir(root + "/d")
-print("ready", flush=True)
-while True:
-    os.symlink(outside + "/secret.txt", "other")
-    os.replace("other", "secret.txt")
-    with open("other", "w") as file:
-        file.write("inside")
-    os.replace("other", "secret.txt")
-"""
-
-
-@contextmanager
-def meanwhile(script: str, *args: Path) -> Generator[Callable[[], bool]]:
-    """Run a script that swaps names all the time; hand over a question whether there is time left."""
-    command = [sys.executable, "-I", "-S", "-c", script, *args]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            end = time.monotonic() + SECONDS
-            yield lambda: time.monotonic() < end and process.poll() is None
-            assert process.poll() is None
-        finally:
-            process.kill()
 
 
 @pytest.mark.parametrize("script", [FLIP_DIRECTORY, FLIP_FILE], ids=["directory", "file"])

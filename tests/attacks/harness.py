@@ -1,0 +1,188 @@
+"""What a misled model tries, and one verdict for all: refused, nothing outside touched, nothing leaked."""
+
+from __future__ import annotations
+
+import base64
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+from langchain_core.messages import ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from deepagents import create_deep_agent
+from deepagents.errors import ErrorCode
+from deepagents.testing import Asked, ScriptedModel, calls
+from deepagents.testing.scripted import Said
+from tests.conftest import Colour
+
+CANARY = "Tw1tt3rYell0wB1rd"
+"""Stands in every secret, and in the names of some; nobody who keeps the rules ever sees it."""
+HINT = "Tw1tt3r"
+"""The part of it that an attacker has guessed."""
+SEARCHES = frozenset({"ls", "glob", "grep"})
+"""Tools that may answer that nothing is there."""
+
+Script: TypeAlias = Sequence[Said | Callable[[Asked], Said]]
+
+
+@dataclass(slots=True)
+class Ground:
+    """A place to be attacked: what the agent is given, and what must stay as it is and unseen."""
+
+    top: Path
+    root: Path
+    options: dict[str, Any]
+    given: dict[str, Any] = field(default_factory=dict[str, Any])
+    kept: list[Path] = field(default_factory=list[Path])
+    kept_files: dict[str, Any] = field(default_factory=dict[str, Any])
+    watched: list[Callable[[], Any]] = field(default_factory=list[Callable[[], Any]])
+    harmless: frozenset[str] = SEARCHES
+
+    def run(self, colour: Colour, *script: Any, always: Callable[[Asked], Said] | None = None) -> Run:
+        """Let a model go through a script, and keep all that can be seen of it from outside."""
+        before = self._untouched()
+        with ScriptedModel(*script, *([] if always else ["Done."]), always=always) as model:
+            agent = create_deep_agent(model, checkpointer=InMemorySaver(), **self.options)
+            config: Any = {"configurable": {"thread_id": "1"}}
+            result = colour.invoke(agent, {"messages": "Go", **self.given}, config)
+            state = agent.get_state(config).values
+        return Run(self, dict(state), result, model.asked, before, self._untouched())
+
+    def _untouched(self) -> list[Any]:
+        return [snapshot(self.kept), *(look() for look in self.watched)]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one attempt left behind."""
+
+    ground: Ground
+    state: dict[str, Any]
+    result: dict[str, Any]
+    asked: list[Asked]
+    before: list[Any]
+    after: list[Any]
+
+    @property
+    def answers(self) -> list[ToolMessage]:
+        """What the tools answered, in order."""
+        return [message for message in self.state["messages"] if isinstance(message, ToolMessage)]
+
+    @property
+    def codes(self) -> list[str | None]:
+        """The error codes of the answers, in order."""
+        return [answer.additional_kwargs.get("error_code") for answer in self.answers]
+
+    def problems(self) -> list[str]:
+        """Say what went wrong; nothing, when the attempt failed as it should."""
+        return [*self._not_refused(), *self._touched(), *self._leaked()]
+
+    def _not_refused(self) -> list[str]:
+        return [
+            f"{answer.name} was not refused: {answer.text[:200]!r}"
+            for answer in self.answers
+            if not is_refusal(answer)
+            and not (answer.status == "success" and answer.name in self.ground.harmless)
+        ]
+
+    def _touched(self) -> list[str]:
+        files = self.state.get("files", {})
+        lost = [path for path, data in self.ground.kept_files.items() if not _is_same(files, path, data)]
+        differences = [_difference(old, new) for old, new in zip(self.before, self.after, strict=True)]
+        return [f"was touched: {each}" for each in (*differences, *lost) if each]
+
+    def _leaked(self) -> list[str]:
+        hidden = (*spellings(CANARY), str(self.ground.top))
+        return [
+            f"{what!r} leaked in {where}"
+            for where, value in self._seen().items()
+            for what in hidden
+            if what in repr(value)
+        ]
+
+    def _seen(self) -> dict[str, Any]:
+        """Gather what the model, the caller and the logs can see, but for the secrets that were given."""
+        everything = {**self.result, **self.state}
+        files = {
+            path: data
+            for path, data in everything.pop("files", {}).items()
+            if path not in self.ground.kept_files
+        }
+        return {
+            "messages": [message.model_dump() for message in everything.pop("messages")],
+            "files": files,
+            "state": everything,
+            "tools": [(asked.system, asked.tools) for asked in self.asked[-1:]],
+            "prompts": [message.model_dump() for message in self.asked[-1].messages],
+        }
+
+
+def is_refusal(answer: ToolMessage) -> bool:
+    """Tell whether a call failed with a code that programs know."""
+    return answer.status == "error" and answer.additional_kwargs.get("error_code") in get_args(ErrorCode)
+
+
+def spellings(secret: str) -> list[str]:
+    """List the forms in which a text may travel: as it is, as hexadecimal, and as base64 at any offset."""
+    data = secret.encode()
+    coded = [base64.b64encode(b"\0" * shift + data).decode()[4 if shift else 0 :] for shift in range(3)]
+    return [secret, secret[::-1], data.hex(), *(each.rstrip("=")[:-2] for each in coded)]
+
+
+def snapshot(paths: Sequence[Path]) -> dict[str, Any]:
+    """Describe everything at and below some places: kinds, times, sizes, names, contents."""
+    return {str(path): _look(path) for start in paths for path in (start, *sorted(start.rglob("*")))}
+
+
+def _look(path: Path) -> tuple[Any, ...]:
+    try:
+        about = path.lstat()
+    except FileNotFoundError:
+        return ("missing",)
+    held: Any = None
+    if stat.S_ISLNK(about.st_mode):
+        held = path.readlink()
+    elif stat.S_ISREG(about.st_mode):
+        held = path.read_bytes()
+    return (about.st_mode, about.st_uid, about.st_size, about.st_mtime_ns, about.st_nlink, held)
+
+
+def _difference(old: Any, new: Any) -> str:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return "" if old == new else f"{old!r} became {new!r}"
+    return ", ".join(sorted(str(key) for key in {*old, *new} if old.get(key) != new.get(key)))
+
+
+def _is_same(files: dict[str, Any], path: str, data: Any) -> bool:
+    return path in files and files[path]["content"] == data["content"]
+
+
+LOOKS = ("ls", "read_file", "glob", "grep")
+CHANGES = ("edit_file", "write_file", "delete")
+
+
+def tried(tool: str, path: str) -> tuple[str, dict[str, Any]]:
+    """Aim one tool at a path."""
+    arguments: dict[str, dict[str, Any]] = {
+        "ls": {"path": path},
+        "read_file": {"file_path": path},
+        "glob": {"pattern": "**", "path": path},
+        "grep": {"pattern": HINT, "path": path, "output_mode": "content", "context": 3},
+        "edit_file": {"file_path": path, "old_string": "e", "new_string": "E", "replace_all": True},
+        "write_file": {"file_path": path, "content": "overwritten"},
+        "delete": {"file_path": path},
+    }
+    return tool, arguments[tool]
+
+
+def on_path(path: str) -> Script:
+    """Try every file tool on one path: those that only look at once, the others one after the other."""
+    return [calls(*(tried(tool, path) for tool in LOOKS)), *(calls(tried(tool, path)) for tool in CHANGES)]
+
+
+def at_once(path: str) -> Script:
+    """Try every file tool on one path in one turn, which is enough where the path itself is refused."""
+    return [calls(*(tried(tool, path) for tool in (*LOOKS, *CHANGES)))]
