@@ -46,6 +46,18 @@ def read_channel(key: str) -> Any:
     return cast(Mapping[str, Any], value).get(key)
 
 
+def read_state() -> Mapping[str, Any]:
+    """Return all that the state of the running graph holds.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    bound = _bound_read()
+    scratchpad, channels, managed, task = bound.args
+    named = [key for key in channels if not key.startswith(("__", "branch:"))]
+    return bound.func(scratchpad, channels, managed, task, named, False)
+
+
 def write_channel(key: str, value: Any) -> None:
     """Queue a write to a channel, as if this task had returned it.
 
@@ -61,6 +73,15 @@ def in_graph() -> bool:
         return _READ in _configurable()
     except RuntimeError:
         return False
+
+
+def has_channel(key: str) -> bool:
+    """Tell whether the running graph has a channel of this name.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    return key in _bound_read().args[1]
 
 
 def channel_reducers() -> Mapping[str, Callable[..., Any]]:

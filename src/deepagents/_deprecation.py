@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
-_OURS = ("deepagents.", "pydantic.")
+_OURS = ("deepagents.", "pydantic.", "abc.")
 _silent: ContextVar[bool] = ContextVar("deepagents_silent", default=False)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Call, Flow
-from deepagents.backends._legacy import coerce
+from deepagents.backends._legacy import understood
 from deepagents.backends._patience import Patience
 from deepagents.backends.protocol import BackendProtocol, accepts
 from deepagents.errors import BackendError, CodedError, ErrorCode
@@ -30,6 +30,20 @@ def ask(
     Raises:
         BackendError: for whatever the backend raised, and when it took too long.
     """
+    try:
+        call = _prepared(backend, method, args, options)
+        if not backend.capabilities().in_process:
+            call = patience.bound(call, method, seconds)
+        return understood(backend, method, (yield from call))
+    except (GraphBubbleUp, BackendError):
+        raise
+    except Exception as error:
+        raise BackendError(_code_of(error), f"{method} failed: {_reason(error)}") from error
+
+
+def _prepared(
+    backend: BackendProtocol, method: str, args: tuple[Any, ...], options: Mapping[str, Any]
+) -> Call[Any]:
     blocking: Callable[..., Any] = getattr(backend, method)
     awaiting: Callable[..., Any] = getattr(backend, f"a{method}")
     known = {
@@ -37,15 +51,7 @@ def ask(
         for name, value in options.items()
         if value is not None and accepts(type(backend), method, name)
     }
-    call: Call[Any] = Call(lambda: blocking(*args, **known), lambda: awaiting(*args, **known))
-    if not backend.capabilities().in_process:
-        call = patience.bound(call, method, seconds)
-    try:
-        return coerce(method, (yield from call))
-    except (GraphBubbleUp, BackendError):
-        raise
-    except Exception as error:
-        raise BackendError(_code_of(error), f"{method} failed: {_reason(error)}") from error
+    return Call(lambda: blocking(*args, **known), lambda: awaiting(*args, **known))
 
 
 def _reason(error: Exception) -> str:

@@ -1,17 +1,37 @@
-"""Older shapes of a backend become the current one, here and nowhere else."""
+"""Older forms of a backend become the current one, here and nowhere else.
+
+What they answer is read in `_older_shapes`, the names that their methods had in `_older_names`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
+import inspect
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache, wraps
+from typing import Any, Final, cast
 
+from deepagents._channels import has_channel, in_graph, write_channel
 from deepagents._deprecation import already_warned, warn_legacy
-from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
-from deepagents.errors import ConfigError
+from deepagents.backends._older_names import OLDER_NAME, overrides
+from deepagents.backends._older_shapes import coerce, is_older
+from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, SandboxBackendProtocol
+from deepagents.errors import BackendError, ConfigError
+
+__all__ = ["coerce", "is_factory", "resolve", "understood", "warn_factory", "warn_form"]
+
+_FILES: Final = "files"
+_BLOCKING: Final = (
+    *("ls", "read", "grep", "glob", "write", "edit", "delete", "upload_files", "download_files", "execute"),
+    *OLDER_NAME.values(),
+)
+_METHODS: Final = (*_BLOCKING, *(f"a{name}" for name in _BLOCKING), "capabilities", "real_path", "id")
 
 
 def is_factory(backend: BACKEND_TYPES) -> bool:
     """Tell whether this is a callable that makes a backend, and not a backend that can be called."""
-    return callable(backend) and not isinstance(backend, BackendProtocol)
+    return callable(backend) and not isinstance(backend, BackendProtocol) and not _is_alike(backend)
 
 
 def resolve(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
@@ -22,18 +42,25 @@ def resolve(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
     """
     if isinstance(backend, BackendProtocol):
         return backend
+    if _is_alike(backend):
+        return _adopted(backend)
     if not callable(cast(object, backend)):
         raise ConfigError(
             f"backend must be a BackendProtocol, got {backend!r}; for files on disk pass "
             "FilesystemBackend(root_dir=...)"
         )
     with already_warned():
-        return backend(runtime)
+        made = backend(runtime)
+    return _adopted(made) if _is_alike(made) else made
 
 
-def coerce(method: str, answer: Any) -> Any:
-    """Return what a method answered as the result that it answers today."""
-    return answer
+def warn_form(backend: BACKEND_TYPES) -> None:
+    """Say once, at the caller's line, what is deprecated about the way in which a backend was given."""
+    if is_factory(backend):
+        warn_factory()
+    elif _is_alike(backend):
+        name = type(backend).__name__
+        warn_legacy(f"A backend that is no BackendProtocol is deprecated: let {name} inherit from it.")
 
 
 def warn_factory() -> None:
@@ -41,3 +68,76 @@ def warn_factory() -> None:
     warn_legacy(
         "A backend factory is deprecated: pass the backend itself, for example backend=StateBackend()."
     )
+
+
+def understood(backend: BackendProtocol, method: str, answer: Any) -> Any:
+    """Return an answer as today's result, and put files that it hands back into the graph's state.
+
+    Raises:
+        BackendError: `io_error` for what no version answers, and for files that there is no channel for.
+    """
+    if is_older(method, answer):
+        _warn_answer(type(backend), method)
+    result = coerce(method, answer)
+    files: object = getattr(result, "files_update", None)
+    if not isinstance(files, Mapping) or not in_graph():
+        return result
+    if not has_channel(_FILES):
+        raise BackendError(
+            "io_error",
+            f"{method} handed back files for the graph's state, which keeps none: let the backend's "
+            "capabilities say state_files=True.",
+        )
+    write_channel(_FILES, dict(cast("Mapping[str, Any]", files)))
+    return replace(result, files_update=None)
+
+
+@lru_cache(maxsize=256)
+def _warn_answer(kind: type[BackendProtocol], method: str) -> None:
+    """Warn once for each method of a class, at the line where it is written."""
+    said = f"{kind.__name__}.{method}() answers with a list or text: answer with a result."
+    function: Any = inspect.unwrap(getattr(kind, method if overrides(kind, method) else f"a{method}"))
+    code = getattr(function, "__code__", None)
+    if code is None:
+        warn_legacy(said)
+        return
+    warnings.warn_explicit(said, DeprecationWarning, code.co_filename, code.co_firstlineno, kind.__module__)
+
+
+def _is_alike(backend: object) -> bool:
+    """Tell whether an object has the methods of a backend without being one."""
+    if isinstance(backend, (type, BackendProtocol)):
+        return False
+    reads = ("read", "aread")
+    lists = ("ls", "als", "ls_info", "als_info")
+    return all(
+        any(callable(getattr(type(backend), name, None)) for name in names) for names in (reads, lists)
+    )
+
+
+def _adopted(backend: object) -> BackendProtocol:
+    adopted = _adopting(type(backend))()
+    vars(adopted)["adopted"] = backend
+    return adopted
+
+
+@lru_cache(maxsize=256)
+def _adopting(kind: type[Any]) -> type[BackendProtocol]:
+    """Make a class of backend that hands each method which a foreign class has on to an object of it."""
+    own = {name: _handed_on(name, getattr(kind, name)) for name in _METHODS if hasattr(kind, name)}
+    runs = not {"execute", "aexecute"}.isdisjoint(own)
+    with already_warned():
+        base = SandboxBackendProtocol if runs else BackendProtocol
+        made = type(kind.__name__, (base,), {**own, "__module__": kind.__module__})
+    return cast("type[BackendProtocol]", made)
+
+
+def _handed_on(name: str, member: Any) -> Any:
+    if not callable(member):
+        return property(lambda self: getattr(self.adopted, name))
+
+    @wraps(member)
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return getattr(self.adopted, name)(*args, **options)
+
+    return method

@@ -16,7 +16,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
+from deepagents._deprecation import warn_caller
 from deepagents._flow import await_aside
+from deepagents.backends._older_names import OlderNames, awaited, by_older_name, lacks, overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.results import (
     ContextLine,
@@ -87,7 +89,7 @@ class Allowed(Protocol):
         ...
 
 
-class BackendProtocol(ABC):  # noqa: B024
+class BackendProtocol(OlderNames, ABC):
     """A place where files live. Override what you can do; the rest raises `NotImplementedError`.
 
     A method may take options beside its own parameters, each used only where its signature names it:
@@ -99,7 +101,8 @@ class BackendProtocol(ABC):  # noqa: B024
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do at `path`."""
-        return Capabilities(delete=type(self).delete is not BackendProtocol.delete)
+        kind = type(self)
+        return Capabilities(delete=overrides(kind, "delete") or overrides(kind, "adelete"))
 
     def real_path(self, path: str) -> str:
         """Name the place, in this backend's own paths, to which a path leads once links are resolved.
@@ -111,15 +114,15 @@ class BackendProtocol(ABC):  # noqa: B024
 
     def ls(self, path: str) -> LsResult:
         """List one directory."""
-        raise NotImplementedError(_lacks(self, "ls"))
+        return by_older_name(self, "ls", path)
 
     async def als(self, path: str, **options: Any) -> LsResult:
         """List one directory."""
-        return await await_aside(lambda: self.ls(path, **options))
+        return await awaited(self, "ls", path, **options)
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        raise NotImplementedError(_lacks(self, "read"))
+        raise NotImplementedError(lacks(self, "read"))
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
@@ -129,7 +132,7 @@ class BackendProtocol(ABC):  # noqa: B024
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
         """Find the lines that hold `pattern`, literally; `max_count` caps all matches together."""
-        raise NotImplementedError(_lacks(self, "grep"))
+        return capped(by_older_name(self, "grep", pattern, path, glob), max_count)
 
     async def agrep(
         self,
@@ -144,9 +147,8 @@ class BackendProtocol(ABC):  # noqa: B024
         if accepts(type(self), "grep", "max_count"):
             options["max_count"] = max_count
         try:
-            found = await asyncio.wait_for(
-                await_aside(lambda: self.grep(pattern, path, glob, **options)), ASYNC_GREP_TIMEOUT
-            )
+            search = awaited(self, "grep", pattern, path, glob, **options)
+            found = await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
         except TimeoutError:
             waited = f"Search for {pattern!r} timed out after {ASYNC_GREP_TIMEOUT:.0f} s."
             return GrepResult(error=f"{waited} Narrow it by path or glob.", code="timeout")
@@ -154,15 +156,15 @@ class BackendProtocol(ABC):  # noqa: B024
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`."""
-        raise NotImplementedError(_lacks(self, "glob"))
+        return by_older_name(self, "glob", pattern, path)
 
     async def aglob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
         """Find the files whose path matches `pattern`."""
-        return await await_aside(lambda: self.glob(pattern, path, **options))
+        return await awaited(self, "glob", pattern, path, **options)
 
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create a file or replace it whole."""
-        raise NotImplementedError(_lacks(self, "write"))
+        raise NotImplementedError(lacks(self, "write"))
 
     async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
         """Create a file or replace it whole."""
@@ -170,7 +172,7 @@ class BackendProtocol(ABC):  # noqa: B024
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace exact text; more than one place needs `replace_all`."""
-        raise NotImplementedError(_lacks(self, "edit"))
+        raise NotImplementedError(lacks(self, "edit"))
 
     async def aedit(
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False, **options: Any
@@ -180,7 +182,7 @@ class BackendProtocol(ABC):  # noqa: B024
 
     def delete(self, file_path: str) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
-        raise NotImplementedError(_lacks(self, "delete"))
+        raise NotImplementedError(lacks(self, "delete"))
 
     async def adelete(self, file_path: str, **options: Any) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
@@ -188,19 +190,19 @@ class BackendProtocol(ABC):  # noqa: B024
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
-        raise NotImplementedError(_lacks(self, "upload_files"))
+        raise NotImplementedError(lacks(self, "upload_files"))
 
-    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+    async def aupload_files(self, files: list[tuple[str, bytes]], **options: Any) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
-        return await await_aside(lambda: self.upload_files(files))
+        return await await_aside(lambda: self.upload_files(files, **options))
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
-        raise NotImplementedError(_lacks(self, "download_files"))
+        raise NotImplementedError(lacks(self, "download_files"))
 
-    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+    async def adownload_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
-        return await await_aside(lambda: self.download_files(paths))
+        return await await_aside(lambda: self.download_files(paths, **options))
 
 
 class SandboxBackendProtocol(BackendProtocol):
@@ -209,7 +211,7 @@ class SandboxBackendProtocol(BackendProtocol):
     @property
     def id(self) -> str:
         """Name this place, uniquely."""
-        raise NotImplementedError(_lacks(self, "id"))
+        raise NotImplementedError(lacks(self, "id"))
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do at `path`: always `execute`, which goes round rules."""
@@ -217,7 +219,7 @@ class SandboxBackendProtocol(BackendProtocol):
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
-        raise NotImplementedError(_lacks(self, "execute"))
+        raise NotImplementedError(lacks(self, "execute"))
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
@@ -230,29 +232,37 @@ BackendFactory: TypeAlias = Callable[[Any], BackendProtocol]
 BACKEND_TYPES: TypeAlias = BackendProtocol | BackendFactory
 
 
-def _lacks(backend: object, method: str) -> str:
-    return f"{type(backend).__name__} does not implement {method}()"
-
-
-def execute_accepts_timeout(backend: type[SandboxBackendProtocol]) -> bool:
+def execute_accepts_timeout(backend: type[BackendProtocol]) -> bool:
     """Tell whether this class's `execute` names a `timeout` parameter; `**options` alone do not count."""
-    return "timeout" in _parameters(backend, "execute")
+    return all("timeout" in _parameters(backend, name) for name in _own(backend, "execute"))
 
 
 def accepts(backend: type[BackendProtocol], method: str, option: str) -> bool:
-    """Tell whether a method of this class takes an option: older backends lack some."""
-    parameters = _parameters(backend, method)
+    """Tell whether a method of this class and its twin take an option: older backends lack some."""
+    return all(_takes(_parameters(backend, name), option) for name in _own(backend, method))
+
+
+def _own(backend: type[BackendProtocol], method: str) -> tuple[str, ...]:
+    return tuple(name for name in (method, f"a{method}") if overrides(backend, name)) or (method,)
+
+
+def _takes(parameters: Mapping[str, inspect.Parameter], option: str) -> bool:
     return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
 @lru_cache(maxsize=1024)
 def _parameters(backend: type[BackendProtocol], method: str) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(getattr(backend, method)).parameters
+    named = getattr(backend, method, None)
+    try:
+        return inspect.signature(named).parameters if callable(named) else {}
+    except (TypeError, ValueError):
+        warn_caller(f"Could not inspect signature of {backend.__name__}.{method}; it is given no options.")
+        return {}
 
 
 def capped(found: GrepResult, max_count: int | None) -> GrepResult:
-    """Keep at most `max_count` matches, and say so when some were dropped."""
-    matches: Sequence[GrepMatch] = found.matches or ()
+    """Keep at most `max_count` matches, and say so when some were dropped; an older answer stays as it is."""
+    matches: Sequence[GrepMatch] = getattr(found, "matches", None) or ()
     if max_count is None or len(matches) <= max_count:
         return found
     return replace(found, matches=list(matches[:max_count]), truncated=True)

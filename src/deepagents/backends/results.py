@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
+from deepagents._deprecation import warn_legacy
 from deepagents.errors import ErrorCode
 
 FileOperationError = Literal["file_not_found", "permission_denied", "is_directory", "invalid_path"]
@@ -127,6 +128,9 @@ class WriteResult:
     code: ErrorCode | None = None
     version: str | None = None
 
+    def __post_init__(self) -> None:
+        _warn_of_files(self.files_update)
+
 
 @dataclass
 class EditResult:
@@ -139,6 +143,13 @@ class EditResult:
     _: KW_ONLY
     code: ErrorCode | None = None
     version: str | None = None
+
+    def __post_init__(self) -> None:
+        third: object = self.occurrences
+        if isinstance(third, Mapping):
+            self.occurrences = cast("int | None", self.files_update)
+            self.files_update = cast("Mapping[str, Any]", third)
+        _warn_of_files(self.files_update)
 
 
 @dataclass
@@ -200,3 +211,10 @@ class ExecuteOffloadResult:
     offloaded: bool
     response: ExecuteResponse
     preview_has_truncation_marker: bool = False
+
+
+def _warn_of_files(update: Mapping[str, Any] | None) -> None:
+    if update is not None:
+        warn_legacy(
+            "A result's files_update is deprecated: a backend keeps files itself, as StateBackend does."
+        )

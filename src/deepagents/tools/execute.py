@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import BaseModel, Field
 
 from deepagents._flow import Flow
@@ -43,12 +45,17 @@ def _allowed(desk: Desk, timeout: int) -> int:
 
 def _report(response: ExecuteResponse) -> str:
     said = [response.output]
-    if response.exit_code is not None:
+    if response.exit_code is not None and not _says_so_itself(response):
         verdict = "succeeded" if response.exit_code == 0 else "failed"
         said.append(f"[Command {verdict} with exit code {response.exit_code}]")
     if response.truncated:
         said.append("[Output was truncated due to size limits]")
     return "\n".join(said)
+
+
+def _says_so_itself(response: ExecuteResponse) -> bool:
+    last = response.output.rstrip().rpartition("\n")[2]
+    return re.match(rf"Exit code: {response.exit_code}\b", last) is not None
 
 
 def _artifact(response: ExecuteResponse) -> ExecuteArtifact:

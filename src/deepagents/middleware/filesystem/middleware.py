@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from deepagents._flow import Flow
 from deepagents._paths import normalise, overlap
-from deepagents.backends._legacy import is_factory, warn_factory
+from deepagents.backends._legacy import is_factory, warn_form
 from deepagents.backends._patience import Patience
 from deepagents.backends.calls import Files
 from deepagents.backends.capabilities import Capabilities
@@ -98,8 +98,7 @@ class FilesystemMiddleware(FlowMiddleware):
         _require_positive("max_execute_timeout", max_execute_timeout)
         _require_positive("grep_max_count", grep_max_count)
         self.backend: BACKEND_TYPES = StateBackend() if backend is None else backend
-        if is_factory(self.backend):
-            warn_factory()
+        warn_form(self.backend)
         self.state_schema = FilesystemState if self._may_hold_state() else FilesElsewhereState
         self.system_prompt = FILESYSTEM_PROMPT if system_prompt is None else system_prompt
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
