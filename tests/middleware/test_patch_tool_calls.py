@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
-from deepagents.testing import ScriptedModel
+from deepagents.testing import ScriptedModel, call
 from tests.conftest import Colour
 
 
@@ -73,3 +74,21 @@ def test_an_answer_that_stands_too_late_is_moved_behind_its_call(colour: Colour)
 
     assert [message.type for message in read] == ["human", "ai", "tool", "human", "human"]
     assert read[2].text == "late"
+
+
+def test_a_number_too_large_for_a_checkpoint_does_not_end_the_run(colour: Colour) -> None:
+    with ScriptedModel(call("read_file", file_path="/a.txt", offset=10**30), "Done.") as model:
+        agent = create_deep_agent(model, checkpointer=InMemorySaver())
+        result = colour.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
+    assert result["messages"][1].tool_calls[0]["args"]["offset"] == "1" + "0" * 30
+    assert result["messages"][2].status == "error"
+
+
+def test_arguments_that_can_be_saved_stay_as_they_are(colour: Colour) -> None:
+    args = {"path": "/", "n": [2**64 - 1, -(2**63), True, 1.5, {"x": None}]}
+    with ScriptedModel(AIMessage("", tool_calls=[ToolCall(name="ls", args=args, id="1")]), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+
+    assert result["messages"][1].tool_calls[0]["args"] == args

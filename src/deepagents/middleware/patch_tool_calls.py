@@ -1,13 +1,17 @@
-"""Answer the tool calls that never got an answer, so that the history is valid when the model reads it."""
+"""Keep the history valid: answer the calls that never got an answer, keep only what can be saved."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
-from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage, ToolMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from deepagents._flow import Flow
+from deepagents.middleware._base import FlowMiddleware, Request, Response, inner
 
 _NO_RESULT = (
     "Error: no result of this call was recorded; it may have been cancelled or interrupted, and may or "
@@ -17,14 +21,50 @@ _NO_RESULT = (
 _MALFORMED = "Error: the arguments of this call could not be parsed, so nothing was run."
 
 
-class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Repair a history that a crash or a cancelled run left with unanswered tool calls."""
+_LARGEST = 2**64
+"""Checkpoints are MessagePack, which has no larger whole numbers (its specification, "int format family")."""
+
+
+class PatchToolCallsMiddleware(FlowMiddleware):
+    """Repair a history that a crash or a cancelled run left with unanswered tool calls.
+
+    Numbers in a model's calls that are too large for a checkpoint become text, and the call a mistake that
+    the model can mend.
+    """
 
     def before_agent(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
         """Insert an error result behind each unanswered call, before the model reads the history."""
         messages: list[AnyMessage] = state["messages"]
         patched = _patched(messages)
         return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *patched]} if patched else None
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        response = yield from inner(handler, request)
+        said: list[BaseMessage] = [_savable(message) for message in response.result]
+        return response if said == response.result else replace(response, result=said)
+
+
+def _savable(message: BaseMessage) -> BaseMessage:
+    if not isinstance(message, AIMessage) or not message.tool_calls:
+        return message
+    parts = {"tool_calls": message.tool_calls, "content": message.content}
+    changed = {name: _without_huge_numbers(part) for name, part in parts.items()}
+    return message if changed == parts else message.model_copy(update=changed)
+
+
+def _without_huge_numbers(value: Any) -> Any:
+    match value:
+        case bool() | str():
+            return value
+        case int() if not -_LARGEST // 2 <= value < _LARGEST:
+            return str(value)
+        case dict():
+            items = cast("dict[Any, Any]", value).items()
+            return {key: _without_huge_numbers(each) for key, each in items}
+        case list():
+            return [_without_huge_numbers(each) for each in cast("list[Any]", value)]
+        case _:
+            return value
 
 
 def _patched(messages: list[AnyMessage]) -> list[AnyMessage] | None:
