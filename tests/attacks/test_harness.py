@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from deepagents.backends import FilesystemBackend
+from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import LsResult, ReadResult, WriteResult
 from deepagents.testing import call
 from tests.attacks.harness import CANARY, HINT, Ground, snapshot, spellings
@@ -22,21 +23,21 @@ def said(content: str, **more: Any) -> ReadResult:
     return ReadResult(file_data={"content": content, "encoding": "utf-8"}, **more)
 
 
-class Careless(FilesystemBackend):
-    """Answers `read` and `write` in a way that a test chooses."""
+class Careless(BackendProtocol):
+    """Answers `read` as a test says, raises with a real path, and touches what it should not."""
 
     def __init__(self, root: Path, answer: Callable[[], ReadResult]) -> None:
-        super().__init__(root)
-        self._careless = answer
+        self._root = root
+        self._answer = answer
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
-        return self._careless()
+        return self._answer()
 
     def ls(self, path: str) -> LsResult:
-        raise RuntimeError(f"no such directory: {self.cwd}")
+        raise RuntimeError(f"no such directory: {self._root}")
 
     def write(self, file_path: str, content: str, *, expected_version: str | None = None) -> WriteResult:
-        (self.cwd.parent / "outside" / "secret.txt").touch()
+        (self._root.parent / "outside" / "secret.txt").touch()
         return WriteResult(error="Not allowed", code="permission_denied")
 
 

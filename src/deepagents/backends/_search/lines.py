@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,10 @@ from deepagents.backends.kinds import BINARY_HEAD
 from deepagents.errors import BackendError
 
 _SECONDS: Final = 5.0
+_LONGEST: Final = 10_000
+_MOST_REPEATS: Final = 10_000
+_REPEATS = re.compile(r"\{(\d+)")
+_VERBOSE = re.compile(r"\(\?[A-Za-z0-9]*x")
 
 
 Numbered = Sequence[tuple[int, str]]
@@ -68,10 +74,25 @@ class Query:
 
 
 def _compiled(pattern: str) -> regex.Pattern[str]:
+    _check_cost(pattern)
     try:
         return regex.compile(pattern)
-    except regex.error as error:
+    except (regex.error, RecursionError) as error:
         raise BackendError("invalid_pattern", f"Invalid regular expression {pattern!r}: {error}") from error
+
+
+def _check_cost(pattern: str) -> None:
+    """Refuse what takes gigabytes to compile: counted repeats are unrolled, within others multiplied."""
+    if len(pattern) > _LONGEST:
+        raise _refused(pattern, f"is longer than {_LONGEST} characters")
+    if _VERBOSE.search(pattern):
+        raise _refused(pattern, "has the flag x, which is of no use within a line")
+    if math.prod(int(count.lstrip("0")[:9] or 1) for count in _REPEATS.findall(pattern)) > _MOST_REPEATS:
+        raise _refused(pattern, f"repeats something more than {_MOST_REPEATS} times")
+
+
+def _refused(pattern: str, why: str) -> BackendError:
+    return BackendError("invalid_pattern", f"The regular expression {pattern[:80]!r} {why}. Simplify it.")
 
 
 def lines_in(data: bytes, query: Query) -> Iterator[Line]:

@@ -1,0 +1,156 @@
+"""Whatever the system refuses, no text and no field names a real path of this machine."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from deepagents.backends import FilesystemBackend, LocalShellBackend
+from deepagents.testing import call, calls
+from tests.attacks.harness import CHANGES, LOOKS, Ground, on_path
+from tests.attacks.test_directly import as_nobody, open_to_all
+from tests.conftest import Colour
+
+EVERYTHING = frozenset((*LOOKS, *CHANGES))
+
+
+def root_gone(root: Path) -> None:
+    shutil.rmtree(root)
+
+
+def root_a_file(root: Path) -> None:
+    shutil.rmtree(root)
+    root.write_text("no directory")
+
+
+def root_a_loop(root: Path) -> None:
+    shutil.rmtree(root)
+    root.symlink_to(root)
+
+
+def nothing_allowed(root: Path) -> None:
+    (root / "in.txt").chmod(0)
+    (root / "d").chmod(0)
+
+
+def bytes_that_are_no_text(root: Path) -> None:
+    (root / "in.txt").write_bytes(b"\xff\xfe caf\xe9 \x00\x01")
+
+
+def names_that_are_no_text(root: Path) -> None:
+    (root / os.fsdecode(b"caf\xe9\xff.txt")).write_bytes(b"e")
+    (root / "d" / os.fsdecode(b"\xf0\x28\x8c")).symlink_to(root.parent / "outside")
+
+
+def a_picture_that_is_none(root: Path) -> None:
+    (root / "in.txt").rename(root / "d" / "in.png")
+    (root / "in.txt").symlink_to("d/in.png")
+
+
+def too_large(root: Path) -> None:
+    with (root / "in.txt").open("wb") as file:
+        file.truncate(1 << 30)
+
+
+def a_directory_for_a_file(root: Path) -> None:
+    (root / "in.txt").unlink()
+    (root / "in.txt").mkdir()
+
+
+def a_file_for_a_directory(root: Path) -> None:
+    shutil.rmtree(root / "d")
+    (root / "d").write_text("no directory")
+
+
+FAULTS = [
+    root_gone,
+    root_a_file,
+    root_a_loop,
+    nothing_allowed,
+    bytes_that_are_no_text,
+    names_that_are_no_text,
+    a_picture_that_is_none,
+    too_large,
+    a_directory_for_a_file,
+    a_file_for_a_directory,
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__.replace("_", " "))
+def test_no_fault_tells_where_files_really_are(
+    disk: Ground, colour: Colour, fault: Callable[[Path], None]
+) -> None:
+    disk.harmless = EVERYTHING
+    disk.options["backend"] = FilesystemBackend(disk.root)
+    fault(disk.root)
+
+    assert disk.run(colour, *on_path("/d/in.txt"), *on_path("/in.txt")).problems() == []
+
+
+def test_a_user_without_rights_learns_no_real_path(disk: Ground, colour: Colour) -> None:
+    with open_to_all() as top:
+        root = top / "root"
+        shutil.copytree(disk.root, root)
+        (root / "d").chmod(0o555)
+        (root / "in.txt").chmod(0)
+        ground = Ground(top, root, {"backend": FilesystemBackend(root)})
+        with as_nobody():
+            run = ground.run(colour, *on_path("/in.txt"), call("write_file", file_path="/d/new", content="x"))
+
+    assert run.problems() == []
+    assert run.codes[-1] == "permission_denied"
+
+
+@contextmanager
+def full_disk() -> Generator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_takes_no_more_is_told_without_a_path(disk: Ground, colour: Colour) -> None:
+    with full_disk():
+        run = disk.run(
+            colour,
+            call("write_file", file_path="/big.txt", content="x" * 5_000),
+            call("edit_file", file_path="/in.txt", old_string="inside", new_string="x" * 5_000),
+        )
+
+    assert run.problems() == []
+    assert (disk.root / "in.txt").read_text() == "inside\n"
+    assert not (disk.root / "big.txt").exists()
+
+
+def test_odd_arguments_are_answered_without_a_path(disk: Ground, colour: Colour) -> None:
+    disk.harmless = EVERYTHING
+    run = disk.run(
+        colour,
+        call("read_file", file_path="/in.txt", offset=-5, limit=0),
+        call("read_file", file_path="/in.txt", offset=2**62, limit=2**62),
+        call("read_file", file_path=["/in.txt"]),
+        call("read_file", path="/in.txt"),
+        call("write_file", file_path={"a": 1}, content=b"x".decode()),
+        call("edit_file", file_path="/in.txt", old_string="", new_string="x"),
+        call("grep", pattern="", path=None, output_mode="everything"),
+        call("glob", pattern=None),
+        calls(("ls", {"path": 7}), ("no_such_tool", {"path": "/"})),
+    )
+
+    assert [each for each in run.problems() if "not refused" not in each] == []
+
+
+def test_a_shell_that_cannot_start_does_not_say_where(disk: Ground, colour: Colour) -> None:
+    disk.options["backend"] = LocalShellBackend(disk.root)
+    root_gone(disk.root)
+    disk.harmless = EVERYTHING | {"execute"}
+
+    assert disk.run(colour, call("execute", command="true")).problems() == []
