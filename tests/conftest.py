@@ -13,6 +13,8 @@ from typing import Any, Literal
 import pytest
 from hypothesis import settings
 
+from tests import postgres as postgres_server
+
 settings.register_profile("shared-cores", deadline=None)
 settings.load_profile("shared-cores")
 
@@ -57,6 +59,15 @@ def colour(request: pytest.FixtureRequest) -> Iterator[Colour]:
     """Both colours, one after the other."""
     with asyncio.Runner() as runner:
         yield Colour(request.param, runner)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Say how to connect to a PostgreSQL that runs for these tests alone."""
+    if missing := postgres_server.missing():
+        pytest.skip(f"PostgreSQL is not installed: {', '.join(missing)} not on the search path")
+    with postgres_server.server() as connection:
+        yield connection
 
 
 class NetworkRefused(BaseException):

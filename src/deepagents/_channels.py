@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
+from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.config import get_config
 from langgraph.graph import message as langgraph_message
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -25,6 +26,8 @@ _SEND = "__pregel_send"
 SNAPSHOT_AFTER = 50
 """Writes after which a channel that holds little is saved whole."""
 _SNAPSHOT_SHARE = 4
+MOST_REMEMBERED = 64 * 1024 * 1024
+"""Characters that a run remembers at most."""
 _OUTSIDE = (
     "Files in state can only be reached inside a LangGraph graph execution. To start a run with files, "
     "pass them in: "
@@ -174,6 +177,32 @@ class MessagesChannel(GrowingChannel):
             return []
         self.known.update(ids)
         return written
+
+
+class RunMemory(UntrackedValue[dict[str, str]]):
+    """Texts by key for as long as a run lasts, never saved; the oldest go when all together are too long."""
+
+    def update(self, values: Sequence[dict[str, str]]) -> bool:
+        """Fold the writes of one step; tell whether there were any."""
+        if not values:
+            return False
+        kept: dict[str, str] = dict(self.value) if self.is_available() else {}
+        for value in values:
+            for key, text in value.items():
+                kept.pop(key, None)
+                kept[key] = text
+        size = sum(map(len, kept.values()))
+        for key in list(kept):
+            if size <= MOST_REMEMBERED:
+                break
+            size -= len(kept.pop(key))
+        self.value = kept
+        return True
+
+
+def run_memory() -> RunMemory:
+    """Make a channel for what a run may forget."""
+    return RunMemory(dict[str, str], guard=False)
 
 
 def messages_channel() -> MessagesChannel:

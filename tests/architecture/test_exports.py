@@ -14,7 +14,8 @@ EXACT = {
         HarnessProfile SubAgent SubAgentMiddleware __version__ create_deep_agent register_harness_profile
     """,
     "deepagents.backends": """
-        BackendProtocol DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend StateBackend
+        BackendProtocol CompositeBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend NamespaceFactory
+        StateBackend StoreBackend
     """,
 }
 
@@ -26,9 +27,11 @@ OFFERED = {
         FileUploadResponse GlobResult GrepMatch GrepResult LsResult ReadResult SandboxBackendProtocol
         WriteResult execute_accepts_timeout
     """,
+    "deepagents.backends.composite": "CompositeBackend",
     "deepagents.backends.filesystem": "FilesystemBackend",
     "deepagents.backends.local_shell": "DEFAULT_EXECUTE_TIMEOUT LocalShellBackend",
     "deepagents.backends.state": "StateBackend",
+    "deepagents.backends.store": "BackendContext NamespaceFactory StoreBackend",
     "deepagents.middleware": "CompiledSubAgent FilesystemMiddleware SubAgent SubAgentMiddleware",
     "deepagents.middleware.filesystem": "FilesystemMiddleware FilesystemState FsToolName FileData",
     "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",

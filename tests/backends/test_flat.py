@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from deepagents.backends._flat import answering, entries, found_at, matching, page
+from deepagents._paths import is_within
+from deepagents.backends._flat import Search, answering, found_at, listing, matching, page, search
+from deepagents.backends._search import Query
 from deepagents.backends.results import LsResult
 from deepagents.errors import BackendError, ErrorCode
 
@@ -24,11 +26,64 @@ def code_of(work: Any, *args: Any) -> ErrorCode:
     return caught.value.code
 
 
+def shown(found: LsResult) -> list[str]:
+    return [entry["path"] for entry in found.entries or []]
+
+
+class Below:
+    """Allows what lies below one directory."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.asked: list[str] = []
+
+    def __call__(self, path: str) -> bool:
+        self.asked.append(path)
+        return is_within(path, self.directory)
+
+    def all_below(self, directory: str) -> bool:
+        return is_within(directory, self.directory)
+
+
+def test_what_is_not_allowed_is_passed_over() -> None:
+    assert shown(listing(FILES, "/", Below("/a"))) == ["/a", "/a/"]
+    assert shown(listing(FILES, "/", Below("/a/b"))) == []
+    assert [match["path"] for match in matching(FILES, "*", "/", Below("/a")).matches or []] == [
+        "/a",
+        "/a/b/c.txt",
+    ]
+    found = search(FILES, "/", Search(Query.of("c"), max_count=1), Below("/a/b"))
+    assert ([match["path"] for match in found.matches or []], found.truncated) == (["/a/b/c.txt"], False)
+    assert search(FILES, "/ab", Search(Query.of("ü")), Below("/a")).matches == []
+
+
+def test_one_question_is_enough_where_all_is_allowed() -> None:
+    allowed = Below("/a")
+
+    assert len(matching(FILES, "*", "/a", allowed).matches or []) == 1
+    assert allowed.asked == []
+
+
+def test_a_file_of_a_wrong_type_is_reported_and_hides_no_other() -> None:
+    bad: dict[str, Any] = {f"/bad{n:02}": {"content": 5} for n in range(12)}
+    files: dict[str, Any] = {**bad, "/good": {"content": "x", "modified_at": 7}}
+
+    listed, globbed = listing(files, "/"), matching(files, "*", "/")
+
+    assert shown(listed) == ["/good"]
+    assert [match["path"] for match in globbed.matches or []] == ["/good"]
+    for found in (listed, globbed, search(files, "/", Search(Query.of("x")))):
+        assert found.code == "io_error"
+        assert "/bad00" in (found.error or "")
+        assert "and 2 more" in (found.error or "")
+        assert "/bad11" not in (found.error or "")
+
+
 def test_paths_imply_directories() -> None:
-    assert [entry["path"] for entry in entries(FILES, "/")] == ["/a", "/a/", "/ab", "/pic.png"]
-    assert entries(FILES, "/a") == [{"path": "/a/b/", "is_dir": True, "size": 0, "modified_at": ""}]
-    assert entries(FILES, "/nowhere") == []
-    assert code_of(entries, FILES, "/ab") == "not_a_directory"
+    assert shown(listing(FILES, "/")) == ["/a", "/a/", "/ab", "/pic.png"]
+    assert listing(FILES, "/a").entries == [{"path": "/a/b/", "is_dir": True, "size": 0, "modified_at": ""}]
+    assert listing(FILES, "/nowhere").entries == []
+    assert code_of(listing, FILES, "/ab") == "not_a_directory"
 
 
 def test_a_file_is_found_at_its_path_alone() -> None:
@@ -38,7 +93,7 @@ def test_a_file_is_found_at_its_path_alone() -> None:
 
 
 def test_a_description_has_everything() -> None:
-    assert matching(FILES, "c.*", "/") == [
+    assert matching(FILES, "c.*", "/").matches == [
         {"path": "/a/b/c.txt", "is_dir": False, "size": 1, "modified_at": ""}
     ]
     assert code_of(matching, FILES, "../x", "/") == "invalid_pattern"

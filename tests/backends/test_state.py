@@ -98,12 +98,12 @@ def test_files_may_be_given_with_the_run() -> None:
 
 def test_a_file_knows_when_it_was_made() -> None:
     files = after(
-        {"/a": text("x")},
+        {"/a": text("x"), "/c": text("x")},
         lambda files: files.write("/a", "y"),
-        lambda files: files.upload_files([("/b", b"z")]),
+        lambda files: files.upload_files([("/b", b"z"), ("/c", b"z")]),
     )
 
-    assert files["/a"]["created_at"] == "then"
+    assert files["/a"]["created_at"] == files["/c"]["created_at"] == "then"
     assert files["/a"]["modified_at"] > "2"
     assert files["/b"]["created_at"] == files["/b"]["modified_at"]
     assert files["/a"].keys() == text("").keys()
@@ -171,8 +171,10 @@ def test_content_of_a_wrong_type_spoils_nothing_else() -> None:
         assert found.code == "io_error"
         assert "/bad" in (found.error or "")
         assert [match["path"] for match in found.matches or []] == ["/good"]
-        assert [entry["path"] for entry in files.ls("/").entries or []] == ["/bad", "/good"]
-        assert len(files.glob("*").matches or []) == 2
+        listed, globbed = files.ls("/"), files.glob("*")
+        assert listed.code == globbed.code == "io_error"
+        assert [entry["path"] for entry in listed.entries or []] == ["/good"]
+        assert [match["path"] for match in globbed.matches or []] == ["/good"]
         assert files.read("/bad").code == files.edit("/bad", "a", "b").code == "io_error"
         assert files.download_files(["/bad"])[0].error
         assert files.write("/bad", "x", expected_version="v").code == "stale_version"

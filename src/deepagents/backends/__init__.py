@@ -7,25 +7,33 @@ from typing import TYPE_CHECKING
 from deepagents._lazy import lazy
 
 if TYPE_CHECKING:
+    from deepagents.backends.composite import CompositeBackend
     from deepagents.backends.filesystem import FilesystemBackend
     from deepagents.backends.local_shell import DEFAULT_EXECUTE_TIMEOUT, LocalShellBackend
     from deepagents.backends.protocol import BackendProtocol
     from deepagents.backends.state import StateBackend
+    from deepagents.backends.store import NamespaceFactory, StoreBackend
 
 __all__ = [
     "DEFAULT_EXECUTE_TIMEOUT",
     "BackendProtocol",
+    "CompositeBackend",
     "FilesystemBackend",
     "LocalShellBackend",
+    "NamespaceFactory",
     "StateBackend",
+    "StoreBackend",
 ]
 
 _HOMES = {
     "DEFAULT_EXECUTE_TIMEOUT": "deepagents.backends.local_shell",
     "BackendProtocol": "deepagents.backends.protocol",
+    "CompositeBackend": "deepagents.backends.composite",
     "FilesystemBackend": "deepagents.backends.filesystem",
     "LocalShellBackend": "deepagents.backends.local_shell",
+    "NamespaceFactory": "deepagents.backends.store",
     "StateBackend": "deepagents.backends.state",
+    "StoreBackend": "deepagents.backends.store",
 }
 
 __getattr__ = lazy(__name__, _HOMES)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from operator import itemgetter
+from typing import Any, Final, ParamSpec, Protocol, TypedDict, TypeVar, cast
 
+from deepagents._flow import Flow
 from deepagents._globs import Glob, checked_glob
 from deepagents._paths import is_within, name
 from deepagents._text import window
@@ -19,14 +21,25 @@ from deepagents.backends.filedata import (
     file_size,
     file_version,
     is_base64,
+    is_text,
+    searched_bytes,
 )
-from deepagents.backends.kinds import file_kind
-from deepagents.backends.results import FileData, FileInfo, GrepMatch, GrepResult, ReadResult
+from deepagents.backends.protocol import Allowed
+from deepagents.backends.results import (
+    FileData,
+    FileInfo,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+    ReadResult,
+)
 from deepagents.errors import BackendError, ErrorCode
 
 P = ParamSpec("P")
 Result_co = TypeVar("Result_co", covariant=True)
 Files = Mapping[str, Any]
+_MOST_NAMED: Final = 10
 
 
 class ResultType(Protocol[Result_co]):
@@ -51,6 +64,48 @@ def answering(result: ResultType[Result_co]) -> Callable[[Callable[P, Result_co]
     return decorate
 
 
+def answering_flow(
+    result: ResultType[Result_co],
+) -> Callable[[Callable[P, Flow[Result_co]]], Callable[P, Flow[Result_co]]]:
+    """Make a flow return the `BackendError`s that it raises as results."""
+
+    def decorate(flow: Callable[P, Flow[Result_co]]) -> Callable[P, Flow[Result_co]]:
+        @wraps(flow)
+        def answer(*args: P.args, **kwargs: P.kwargs) -> Flow[Result_co]:
+            try:
+                return (yield from flow(*args, **kwargs))
+            except BackendError as error:
+                return result(error=error.text, code=error.code)
+
+        return answer
+
+    return decorate
+
+
+def check_allowed(path: str, allowed: Allowed | None) -> None:
+    """Refuse a path that the caller may not use.
+
+    Raises:
+        BackendError: `permission_denied`.
+    """
+    if allowed is not None and not allowed(path):
+        raise BackendError("permission_denied", f"Permission denied for '{path}': a rule forbids it.")
+
+
+def check_all_allowed(paths: Iterable[str], path: str, allowed: Allowed | None) -> None:
+    """Refuse a directory when the caller may not use any one of the files below it.
+
+    Raises:
+        BackendError: `permission_denied`.
+    """
+    if allowed is None or allowed.all_below(path):
+        return
+    if not all(map(allowed, paths)):
+        raise BackendError(
+            "permission_denied", f"Permission denied for '{path}': a rule forbids something below it."
+        )
+
+
 def found_at(files: Files, path: str) -> FileData:
     """Return the file at a normalised path.
 
@@ -59,36 +114,58 @@ def found_at(files: Files, path: str) -> FileData:
     """
     if path in files:
         return cast("FileData", files[path])
-    if any(is_within(each, path) for each in files):
-        raise BackendError("is_directory", f"File '{path}' not found: it is a directory. List it with ls.")
-    raise BackendError("file_not_found", f"File '{path}' not found")
+    raise not_found(files, path)
 
 
-def entries(files: Files, path: str) -> list[FileInfo]:
+def not_found(paths: Iterable[str], path: str) -> BackendError:
+    """Make the error for a path at which there is no file."""
+    if path == "/" or any(is_within(each, path) for each in paths):
+        return BackendError("is_directory", f"File '{path}' not found: it is a directory. List it with ls.")
+    return BackendError("file_not_found", f"File '{path}' not found")
+
+
+def listing(files: Files, path: str, allowed: Allowed | None = None) -> LsResult:
     """List a directory; one that nothing lies in is empty.
 
     Raises:
         BackendError: `not_a_directory`.
     """
     base = path.rstrip("/") + "/"
-    found: dict[str, FileInfo] = {}
-    for key, data in files.items():
-        if key.startswith(base):
-            below, slash, _ = key[len(base) :].partition("/")
-            entry = FileInfo(path=f"{base}{below}/", is_dir=True, size=0, modified_at="")
-            found[base + below + slash] = entry if slash else describe(key, data)
+    found: set[str] = set()
+    for key in _known(files, base, allowed):
+        below, slash, _ = key[len(base) :].partition("/")
+        found.add(base + below + slash)
     if not found and path in files:
         raise BackendError("not_a_directory", f"Path '{path}': not_a_directory")
-    return [found[key] for key in sorted(found)]
+    entries: list[FileInfo] = []
+    unread: list[str] = []
+    for shown in sorted(found):
+        if not shown.endswith("/"):
+            entries += _described((shown,), files, unread)
+        elif allowed is None or allowed(shown[:-1]):
+            entries.append({"path": shown, "is_dir": True, "size": 0, "modified_at": ""})
+    return LsResult(entries=entries, **_problem(unread))
 
 
 def describe(path: str, data: FileData) -> FileInfo:
-    """Return what a listing says about a file."""
-    modified = data.get("modified_at") or ""
-    return FileInfo(path=path, is_dir=False, size=file_size(data), modified_at=modified)
+    """Return what a listing says about a file.
+
+    Raises:
+        TypeError: for content of a wrong type.
+    """
+    content, modified = data.get("content"), data.get("modified_at")
+    if not isinstance(content, str):
+        content = file_data_to_string(data)
+    plain = content.isascii() and not is_base64(data)
+    return {
+        "path": path,
+        "is_dir": False,
+        "size": len(content) if plain else file_size(data),
+        "modified_at": modified if isinstance(modified, str) else "",
+    }
 
 
-def matching(files: Files, pattern: str, path: str) -> list[FileInfo]:
+def matching(files: Files, pattern: str, path: str, allowed: Allowed | None = None) -> GlobResult:
     """Find files below a directory by pattern, the newest first.
 
     Raises:
@@ -96,12 +173,43 @@ def matching(files: Files, pattern: str, path: str) -> list[FileInfo]:
     """
     matches = checked_glob(pattern)
     base = path.rstrip("/") + "/"
-    found = [
-        describe(key, data)
-        for key, data in sorted(files.items())
-        if key.startswith(base) and matches(key[len(base) :])
-    ]
-    return sorted(found, key=lambda info: info.get("modified_at", ""), reverse=True)
+    start = len(base)
+    unread: list[str] = []
+    keys = sorted([key for key in _known(files, base, allowed) if matches(key[start:])])
+    found = _described(keys, files, unread)
+    found.sort(key=itemgetter("modified_at"), reverse=True)
+    return GlobResult(matches=found, **_problem(unread))
+
+
+def _described(keys: Iterable[str], files: Files, unread: list[str]) -> list[FileInfo]:
+    found: list[FileInfo] = []
+    for key in keys:
+        try:
+            found.append(describe(key, files[key]))
+        except TypeError as error:
+            unread.append(f"- {key}: {error}")
+    return found
+
+
+def _known(files: Files, base: str, allowed: Allowed | None) -> Iterable[str]:
+    """Return what lies below a directory, given with a slash at its end, and is allowed."""
+    below = [key for key in files if key.startswith(base)]
+    if allowed is None or allowed.all_below(base.rstrip("/") or "/"):
+        return below
+    return filter(allowed, below)
+
+
+class _Problem(TypedDict, total=False):
+    error: str
+    code: ErrorCode
+
+
+def _problem(unread: list[str]) -> _Problem:
+    if not unread:
+        return {}
+    rest = [f"- and {len(unread) - _MOST_NAMED} more"] if len(unread) > _MOST_NAMED else []
+    text = "\n".join(["Some files could not be read:", *unread[:_MOST_NAMED], *rest])
+    return {"error": text, "code": "io_error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,39 +221,40 @@ class Search:
     max_count: int | None = None
 
 
-def search(files: Files, path: str, wanted: Search) -> GrepResult:
+def search(files: Files, path: str, wanted: Search, allowed: Allowed | None = None) -> GrepResult:
     """Find lines in the file at `path` or in all below it, by path and number; skip binary files."""
-    found = GrepResult(matches=[])
     matches: list[GrepMatch] = []
     unread: list[str] = []
-    for key in _searched(files, path, wanted.glob):
+    truncated = False
+    for key in sorted(_searched(files, path, wanted, allowed)):
         try:
             matches += _lines(key, files[key], wanted.query)
         except TypeError as error:
             unread.append(f"- {key}: {error}")
         if wanted.max_count is not None and len(matches) > wanted.max_count:
-            matches, found.truncated = matches[: wanted.max_count], True
+            matches, truncated = matches[: wanted.max_count], True
             break
-    found.matches = matches
-    if unread:
-        found.error, found.code = "\n".join(["Some files could not be searched:", *unread]), "io_error"
-    return found
+    return GrepResult(matches=matches, truncated=truncated, **_problem(unread))
 
 
-def _searched(files: Files, path: str, glob: Glob | None) -> Iterator[str]:
+def _searched(files: Files, path: str, wanted: Search, allowed: Allowed | None) -> Iterator[str]:
+    """Yield the paths of files that may hold a match."""
     base = path.rstrip("/") + "/"
-    for key in sorted(files):
-        if not is_within(key, path):
+    glob, literal = wanted.glob, None if wanted.query.expression else wanted.query.pattern
+    known = _known(files, base, allowed)
+    if path in files and (allowed is None or allowed(path)):
+        known = [path, *known]
+    for key in known:
+        content = files[key].get("content")
+        is_plain = isinstance(content, str) and not is_base64(files[key])
+        if literal is not None and is_plain and literal not in content:
             continue
         if glob is None or glob(name(key) if key == path else key[len(base) :]):
             yield key
 
 
 def _lines(path: str, data: FileData, query: Query) -> Iterator[GrepMatch]:
-    text = file_data_to_string(data)
-    if is_base64(data) or (query.expression is None and query.pattern not in text):
-        return
-    for line in lines_in(text.encode("utf-8", "surrogatepass"), query):
+    for line in lines_in(searched_bytes(data), query):
         match = GrepMatch(path=path, line=line.number, text=line.text)
         if query.context:
             match["context_before"] = [{"line": number, "text": text} for number, text in line.before]
@@ -174,7 +283,7 @@ def page(path: str, data: FileData, offset: int, limit: int) -> ReadResult:
     content, version = text_of(path, data), file_version(data)
     if is_base64(data):
         return ReadResult(file_data={**data, "content": content}, version=version)
-    if file_kind(path) != "text":
+    if not is_text(path, data):
         encoded = base64.b64encode(file_data_to_bytes(data)).decode()
         return ReadResult(file_data={**data, "content": encoded, "encoding": "base64"}, version=version)
     shown = window(content, int(offset), int(limit))

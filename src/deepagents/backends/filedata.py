@@ -13,10 +13,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from deepagents._text import merge3, replace_exact
+from deepagents.backends.kinds import BINARY_HEAD, file_kind
 from deepagents.backends.results import FileData
 from deepagents.errors import BackendError
 
 _VERSION_LENGTH: Final = 16
+_BASE64_HEAD: Final = BINARY_HEAD // 3 * 4 + 4
 _CONFLICT_LENGTH: Final = 8
 _LABELS: Final = ("current", "incoming")
 
@@ -87,6 +89,33 @@ def file_size(file_data: FileData) -> int:
     except TypeError:
         return 0
     return len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))
+
+
+def is_text(path: str, file_data: Mapping[str, Any]) -> bool:
+    """Tell whether a file reads as text: it is no media, and holds no bytes that are none.
+
+    Raises:
+        TypeError: when the content has a wrong type.
+    """
+    if is_base64(file_data) or file_kind(path) != "text":
+        return False
+    return "\0" not in file_data_to_string(file_data)[:BINARY_HEAD]
+
+
+def searched_bytes(file_data: FileData) -> bytes:
+    """Return the bytes to search: all of a file, but of a binary one only those that show it.
+
+    Raises:
+        TypeError: when the content has a wrong type, or base64 content is not base64.
+    """
+    content = file_data_to_string(file_data)
+    if not is_base64(file_data):
+        return content.encode("utf-8", "surrogatepass")
+    try:
+        head = base64.b64decode(content[:_BASE64_HEAD])
+        return head if b"\0" in head[:BINARY_HEAD] else base64.b64decode(content)
+    except ValueError as error:
+        raise TypeError(f"File content must be base64: {error}") from error
 
 
 def file_version(file_data: Mapping[str, Any]) -> str:

@@ -8,21 +8,12 @@ from deepagents._channels import read_channel, write_channel
 from deepagents._deprecation import warn_legacy
 from deepagents._globs import checked_glob
 from deepagents._paths import is_within, normalise
-from deepagents._text import keep_line_endings, replace_exact
-from deepagents.backends import _flat
+from deepagents.backends import _flat, _rewrite
 from deepagents.backends._flat import answering
 from deepagents.backends._search import Query
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.filedata import (
-    create_file_data,
-    file_data_to_bytes,
-    file_data_to_string,
-    file_version,
-    is_base64,
-    now,
-)
-from deepagents.backends.kinds import as_content
-from deepagents.backends.protocol import BackendProtocol
+from deepagents.backends.filedata import file_version, now
+from deepagents.backends.protocol import Allowed, BackendProtocol
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
@@ -58,14 +49,17 @@ class StateBackend(BackendProtocol):
         return Capabilities(delete=True, versions=True, state_files=True, in_process=True)
 
     @answering(LsResult)
-    def ls(self, path: str) -> LsResult:
+    def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
         """List one directory."""
-        return LsResult(entries=_flat.entries(self._read_files(), normalise(path)))
+        return _flat.listing(self._read_files(), normalise(path), allowed)
 
     @answering(ReadResult)
-    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+    def read(
+        self, file_path: str, offset: int = 0, limit: int = 2000, *, allowed: Allowed | None = None
+    ) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
         path = normalise(file_path)
+        _flat.check_allowed(path, allowed)
         return _flat.page(path, _flat.found_at(self._read_files(), path), offset, limit)
 
     @answering(GrepResult)
@@ -78,27 +72,34 @@ class StateBackend(BackendProtocol):
         max_count: int | None = None,
         regex: bool = False,
         context_lines: int = 0,
+        allowed: Allowed | None = None,
     ) -> GrepResult:
         """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together."""
         query = Query.of(pattern, expression=regex, context=context_lines)
         wanted = _flat.Search(query, None if glob is None else checked_glob(glob), max_count)
-        return _flat.search(self._read_files(), normalise(path or "/"), wanted)
+        return _flat.search(self._read_files(), normalise(path or "/"), wanted, allowed)
 
     @answering(GlobResult)
-    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+    def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`, the newest first."""
-        return GlobResult(matches=_flat.matching(self._read_files(), pattern, normalise(path or "/")))
+        return _flat.matching(self._read_files(), pattern, normalise(path or "/"), allowed)
 
     @answering(WriteResult)
-    def write(self, file_path: str, content: str, *, expected_version: str | None = None) -> WriteResult:
+    def write(
+        self,
+        file_path: str,
+        content: str,
+        *,
+        expected_version: str | None = None,
+        allowed: Allowed | None = None,
+    ) -> WriteResult:
         """Create a file or replace it whole, unless it changed since `expected_version`."""
-        path = _file_path(file_path)
+        path = _rewrite.file_path(file_path)
+        _flat.check_allowed(path, allowed)
         current = self._read_files().get(path)
-        _check_version(path, current, expected_version)
-        base = None if current is None else _text_or_none(current)
-        if current is not None and base is not None and not is_base64(current):
-            content = keep_line_endings(base, content)
-        data = create_file_data(content, None if current is None else current.get("created_at"))
+        _rewrite.check_version(path, current, expected_version)
+        data = _rewrite.written(path, current, content)
+        base = None if current is None else _rewrite.text_or_none(current)
         mergeable = current is None if base is None else len(base) < _MAX_BASE
         self._send_files_update({path: {**data, "base": base} if mergeable else data})
         return WriteResult(path=path, version=file_version(data))
@@ -112,48 +113,55 @@ class StateBackend(BackendProtocol):
         replace_all: bool = False,
         *,
         expected_version: str | None = None,
+        allowed: Allowed | None = None,
     ) -> EditResult:
         """Replace exact text, unless the file changed since `expected_version`."""
-        path = _file_path(file_path)
+        path = _rewrite.file_path(file_path)
+        _flat.check_allowed(path, allowed)
         current = _flat.found_at(self._read_files(), path)
-        if is_base64(current):
-            raise BackendError(
-                "invalid_encoding", f"Cannot edit binary files: '{path}' holds bytes, not text."
-            )
-        _check_version(path, current, expected_version)
-        done = replace_exact(_flat.text_of(path, current), old_string, new_string, replace_all)
+        _rewrite.check_text(path, current)
+        _rewrite.check_version(path, current, expected_version)
+        data, count = _rewrite.edited(path, current, old_string, new_string, replace_all)
         self._send_files_update({path: {"edit": [old_string, new_string, replace_all], "modified_at": now()}})
-        version = file_version({**current, "content": done.content})
-        return EditResult(path=path, occurrences=done.count, version=version)
+        return EditResult(path=path, occurrences=count, version=file_version(data))
 
     @answering(DeleteResult)
-    def delete(self, file_path: str) -> DeleteResult:
+    def delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a file, or all files below a directory; what changes at the same time is kept."""
-        path = _file_path(file_path)
-        gone = {key: data for key, data in self._read_files().items() if is_within(key, path)}
+        path = _rewrite.deleted_path(file_path)
+        _flat.check_allowed(path, allowed)
+        files = self._read_files()
+        gone = [path] if path in files else [key for key in files if is_within(key, path)]
         if not gone:
             raise BackendError("file_not_found", f"File '{path}' not found")
-        self._send_files_update({key: _deletion(data) for key, data in gone.items()})
+        _flat.check_all_allowed(gone, path, allowed)
+        self._send_files_update({key: _deletion(files[key]) for key in gone})
         return DeleteResult(path=path)
 
-    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+    def upload_files(
+        self, files: list[tuple[str, bytes]], *, allowed: Allowed | None = None
+    ) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
+        current = self._read_files()
         answers: list[FileUploadResponse] = []
         update: dict[str, Any] = {}
-        for path, data in files:
+        for path, content in files:
             try:
-                content, encoding = as_content(path, data)
-                update[_file_path(path)] = create_file_data(content, encoding=encoding)
+                key = _rewrite.file_path(path)
+                _flat.check_allowed(key, allowed)
+                update[key] = _rewrite.uploaded(key, current.get(key), content)
                 answers.append(FileUploadResponse(path))
             except BackendError as error:
                 answers.append(FileUploadResponse(path, error.code))
         self._send_files_update(update)
         return answers
 
-    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+    def download_files(
+        self, paths: list[str], *, allowed: Allowed | None = None
+    ) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
         files = self._read_files()
-        return [_download(files, path) for path in paths]
+        return [_download(files, path, allowed) for path in paths]
 
     def _read_files(self) -> dict[str, FileData]:
         return cast("dict[str, FileData] | None", read_channel(CHANNEL)) or {}
@@ -162,45 +170,14 @@ class StateBackend(BackendProtocol):
         write_channel(CHANNEL, update)
 
 
-def _file_path(path: str) -> str:
-    normal = normalise(path)
-    if normal == "/":
-        raise BackendError(
-            "invalid_path", f"{path!r} is the root of all files. Name a file or directory below it."
-        )
-    return normal
-
-
-def _check_version(path: str, current: FileData | None, expected: str | None) -> None:
-    if expected is None:
-        return
-    if current is None:
-        raise BackendError(
-            "stale_version",
-            f"File '{path}' was deleted since it was read. List its directory, then decide again.",
-        )
-    if _text_or_none(current) is None or file_version(current) != expected:
-        raise BackendError(
-            "stale_version",
-            f"File '{path}' changed since it was read. Read it again, then redo the change on what it holds.",
-        )
-
-
-def _text_or_none(data: FileData) -> str | None:
-    try:
-        return file_data_to_string(data)
-    except TypeError:
-        return None
-
-
 def _deletion(data: FileData) -> dict[str, str] | None:
-    return None if _text_or_none(data) is None else {"delete": file_version(data)}
+    return None if _rewrite.text_or_none(data) is None else {"delete": file_version(data)}
 
 
-def _download(files: dict[str, FileData], path: str) -> FileDownloadResponse:
+def _download(files: dict[str, FileData], path: str, allowed: Allowed | None) -> FileDownloadResponse:
     try:
-        return FileDownloadResponse(path, file_data_to_bytes(_flat.found_at(files, normalise(path))))
+        key = normalise(path)
+        _flat.check_allowed(key, allowed)
+        return _rewrite.downloaded(path, _flat.found_at(files, key))
     except BackendError as error:
         return FileDownloadResponse(path, error=error.code)
-    except (TypeError, ValueError) as error:
-        return FileDownloadResponse(path, error=f"Error reading file '{path}': {error}")

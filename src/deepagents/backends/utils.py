@@ -12,7 +12,7 @@ from deepagents._paths import normalise, overlap
 from deepagents._text import MAX_LINE_LENGTH, is_blank, number_lines, replace_exact, truncate, window
 from deepagents.backends import _flat
 from deepagents.backends._search import Query
-from deepagents.backends.filedata import create_file_data, file_data_to_string, update_file_data
+from deepagents.backends.filedata import create_file_data, file_data_to_string, is_base64, update_file_data
 from deepagents.backends.kinds import KIND_OF_SUFFIX, file_kind
 from deepagents.backends.matches import format_grep_matches, regex_literal_hint
 from deepagents.backends.results import FileData, GrepMatch, GrepResult, ReadResult
@@ -164,7 +164,8 @@ def grep_matches_from_files(
         matching: Glob | None = None if glob is None else compile_glob(glob)
     except InvalidGlobPatternError as error:
         return GrepResult(error=str(error), code="invalid_pattern")
-    return _flat.search(files, root, _flat.Search(Query.of(pattern), matching, max_count))
+    plain = {key: data for key, data in files.items() if not is_base64(data)}
+    return _flat.search(plain, root, _flat.Search(Query.of(pattern), matching, max_count))
 
 
 def build_grep_results_dict(matches: Sequence[GrepMatch]) -> dict[str, list[tuple[int, str]]]:
@@ -178,7 +179,7 @@ def build_grep_results_dict(matches: Sequence[GrepMatch]) -> dict[str, list[tupl
 def glob_search_files(files: Mapping[str, Any], pattern: str, path: str = "/") -> str:
     """Return the paths of files that match, one a line."""
     found = _flat.matching(files, pattern, normalise(path))
-    return "\n".join(info["path"] for info in found) or "No files found"
+    return "\n".join(info["path"] for info in found.matches or ()) or "No files found"
 
 
 _get_file_type = _get_backend_read_file_type = file_kind

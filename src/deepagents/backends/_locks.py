@@ -1,0 +1,126 @@
+"""Turns at named things, for threads and for tasks alike: waiting for one holds up no event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
+
+from deepagents._flow import Call, Flow
+from deepagents.errors import BackendError
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False, slots=True)
+class _Turn:
+    """A place in a queue; `loop` is that of a waiting task."""
+
+    loop: asyncio.AbstractEventLoop | None
+    granted: Future[None] = field(default_factory=Future[None])
+
+    def grant(self) -> bool:
+        """Tell whether somebody still waits for this turn, and let it begin."""
+        waited_for = self.granted.set_running_or_notify_cancel()
+        if waited_for:
+            self.granted.set_result(None)
+        return waited_for
+
+
+class KeyedLocks:
+    """A lock for each key, in the order of asking; keys that nobody holds take no room."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Hashable, deque[_Turn]] = {}
+        self._mutex = threading.Lock()
+
+    def __len__(self) -> int:
+        """Count the keys that are held."""
+        return len(self._queues)
+
+    def acquire(self, key: Hashable) -> Call[None]:
+        """Wait for the lock of a key.
+
+        Raises:
+            BackendError: `parallel_mutation`, when blocking would hold up the event loop of the task that
+                has, or awaits, the lock.
+        """
+        return Call(lambda: self._block(key), lambda: self._wait(key))
+
+    def release(self, key: Hashable) -> None:
+        """Let the next one have the lock of a key."""
+        with self._mutex:
+            queue = self._queues[key]
+            queue.popleft()
+            while queue and not queue[0].grant():
+                queue.popleft()
+            if not queue:
+                del self._queues[key]
+
+    def holding(self, keys: Iterable[Any], work: Callable[[], Flow[T]]) -> Flow[T]:
+        """Run a flow while holding the locks of some keys, which must have an order."""
+        held: list[Hashable] = []
+        try:
+            for key in sorted(set(keys)):
+                yield from self.acquire(key)
+                held.append(key)
+            return (yield from work())
+        finally:
+            for key in held:
+                self.release(key)
+
+    def _block(self, key: Hashable) -> None:
+        turn = self._enter(key, None)
+        try:
+            turn.granted.result()
+        except BaseException:
+            self._leave(key, turn)
+            raise
+
+    async def _wait(self, key: Hashable) -> None:
+        turn = self._enter(key, asyncio.get_running_loop())
+        try:
+            if not turn.granted.done():
+                await asyncio.wrap_future(turn.granted)
+        except BaseException:
+            self._leave(key, turn)
+            raise
+
+    def _enter(self, key: Hashable, loop: asyncio.AbstractEventLoop | None) -> _Turn:
+        turn = _Turn(loop)
+        here = _running_loop() if loop is None else None
+        with self._mutex:
+            queue = self._queues.setdefault(key, deque())
+            if here is not None and any(each.loop is here for each in queue):
+                raise BackendError(
+                    "parallel_mutation",
+                    "Another task of this event loop is changing the same file, so waiting for it here would "
+                    "never end. Await the async method instead.",
+                )
+            queue.append(turn)
+            if len(queue) == 1:
+                turn.grant()
+        return turn
+
+    def _leave(self, key: Hashable, turn: _Turn) -> None:
+        """Give up a place in a queue, or a turn that came at that very moment."""
+        if not turn.granted.cancel():
+            self.release(key)
+
+
+@cache
+def shared_locks() -> KeyedLocks:
+    """Return the locks that all of this process share."""
+    return KeyedLocks()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

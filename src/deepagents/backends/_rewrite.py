@@ -1,0 +1,135 @@
+"""What a write, an edit and an upload make of a file that is kept whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deepagents._paths import normalise
+from deepagents._text import keep_line_endings, replace_exact
+from deepagents.backends._flat import text_of
+from deepagents.backends.filedata import (
+    create_file_data,
+    file_data_to_bytes,
+    file_data_to_string,
+    file_version,
+    is_text,
+    update_file_data,
+)
+from deepagents.backends.kinds import as_content
+from deepagents.backends.results import FileData, FileDownloadResponse
+from deepagents.errors import BackendError
+
+
+def file_path(path: str) -> str:
+    """Normalise the path of a file.
+
+    Raises:
+        BackendError: `invalid_path`, or `is_directory` for the root.
+    """
+    normal = normalise(path)
+    if normal == "/":
+        raise BackendError("is_directory", f"'{normal}' is a directory. Name a file in it.")
+    return normal
+
+
+def deleted_path(path: str) -> str:
+    """Normalise the path of a file or directory that may be deleted.
+
+    Raises:
+        BackendError: `invalid_path`, also for the root.
+    """
+    normal = normalise(path)
+    if normal == "/":
+        raise BackendError("invalid_path", f"Error deleting '{normal}': the root cannot be deleted.")
+    return normal
+
+
+def check_version(path: str, current: FileData | None, expected: str | None) -> None:
+    """Refuse a change to a file that is no longer what its writer saw.
+
+    Raises:
+        BackendError: `stale_version`.
+    """
+    if expected is None:
+        return
+    if current is None:
+        raise BackendError(
+            "stale_version",
+            f"File '{path}' was deleted since it was read. List its directory, then decide again.",
+        )
+    if text_or_none(current) is None or file_version(current) != expected:
+        raise BackendError(
+            "stale_version",
+            f"File '{path}' changed since it was read. Read it again, then redo the change on what it holds.",
+        )
+
+
+def check_text(path: str, current: FileData) -> None:
+    """Refuse to edit a file that holds bytes.
+
+    Raises:
+        BackendError: `invalid_encoding`.
+    """
+    if text_or_none(current) is not None and not is_text(path, current):
+        raise BackendError("invalid_encoding", f"Cannot edit binary files: '{path}' holds bytes, not text.")
+
+
+def written(path: str, current: FileData | None, content: str) -> FileData:
+    """Make a file of text, with the time of creation and the line endings of the one that it replaces.
+
+    Raises:
+        BackendError: `invalid_encoding`, for text that is not Unicode.
+    """
+    before = None if current is None else text_or_none(current)
+    if current is not None and before is not None and is_text(path, current):
+        content = keep_line_endings(before, content)
+    return uploaded(path, current, encoded(content))
+
+
+def encoded(text: str) -> bytes:
+    """Return text as UTF-8.
+
+    Raises:
+        BackendError: `invalid_encoding`, for half characters.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise BackendError(
+            "invalid_encoding", f"The text cannot be written as UTF-8: {error.reason} at {error.start}."
+        ) from error
+
+
+def edited(path: str, current: FileData, old: str, new: str, replace_all: bool) -> tuple[FileData, int]:
+    """Replace exact text; return the file and the number of places.
+
+    Raises:
+        BackendError: for text that is not there or not clear, and a file that is not text.
+    """
+    check_text(path, current)
+    encoded(new)
+    done = replace_exact(text_of(path, current), old, new, replace_all)
+    return update_file_data(current, done.content), done.count
+
+
+def uploaded(path: str, current: FileData | None, content: bytes) -> FileData:
+    """Make a file of bytes, with the time of creation of the one that it replaces."""
+    text, encoding = as_content(path, content)
+    return create_file_data(text, current.get("created_at") if current else None, encoding)
+
+
+def downloaded(path: str, current: FileData) -> FileDownloadResponse:
+    """Return the bytes of a file."""
+    try:
+        return FileDownloadResponse(path, file_data_to_bytes(current))
+    except (TypeError, ValueError) as error:
+        return FileDownloadResponse(path, error=f"Error reading file '{path}': {error}")
+
+
+def text_or_none(data: Mapping[str, Any]) -> str | None:
+    """Return the content of a file, `None` when it is of a wrong type."""
+    try:
+        return file_data_to_string(data)
+    except TypeError:
+        return None

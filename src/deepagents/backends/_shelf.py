@@ -1,0 +1,134 @@
+"""One namespace of one store, as flows. Whatever a store raises becomes a `BackendError`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
+
+from langgraph.errors import GraphBubbleUp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+
+from deepagents._flow import Call, Flow
+from deepagents.backends._locks import shared_locks
+from deepagents.backends.results import FileData
+from deepagents.errors import BackendError
+
+T = TypeVar("T")
+FIRST_PAGE: Final = 100_000
+"""How many items to ask a store for at first: nearly always all of them, in one round trip."""
+_ATTEMPTS: Final = 5
+_FILE_KEY = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f-\x9f]+)+")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Files in one namespace of a store, each under its path."""
+
+    store: BaseStore
+    namespace: tuple[str, ...]
+
+    def get(self, path: str) -> Flow[FileData | None]:
+        """Return one file."""
+        item = yield from self._safely(
+            Call(lambda: self.store.get(self.namespace, path), lambda: self.store.aget(self.namespace, path))
+        )
+        return None if item is None else _file(item)
+
+    def put(self, path: str, data: FileData) -> Flow[None]:
+        """Keep one file."""
+        value = dict(data)
+        yield from self._safely(
+            Call(
+                lambda: self.store.put(self.namespace, path, value),
+                lambda: self.store.aput(self.namespace, path, value),
+            )
+        )
+
+    def get_all(self, paths: Iterable[str]) -> Flow[dict[str, FileData]]:
+        """Return those of some files that are there, in one round trip."""
+        wanted = list(dict.fromkeys(paths))
+        if not wanted:
+            return {}
+        items = yield from self._batch([GetOp(self.namespace, path) for path in wanted])
+        return {path: _file(item) for path, item in zip(wanted, items, strict=True) if item is not None}
+
+    def put_all(self, files: Mapping[str, FileData | None]) -> Flow[None]:
+        """Keep some files, and remove those that are `None`, in one round trip."""
+        lifetime = (self.store.ttl_config or {}).get("default_ttl")
+        if files:
+            yield from self._batch(
+                [
+                    PutOp(self.namespace, path, None if data is None else dict(data), ttl=lifetime)
+                    for path, data in files.items()
+                ]
+            )
+
+    def files(self) -> Flow[dict[str, FileData]]:
+        """Return all files: those of this namespace, and of none below it."""
+        items = yield from self.items(self.namespace)
+        own, is_path = self.namespace, _FILE_KEY.fullmatch
+        return {item.key: _file(item) for item in items if item.namespace == own and is_path(item.key)}
+
+    def items(
+        self,
+        prefix: tuple[str, ...],
+        query: str | None = None,
+        filter: dict[str, Any] | None = None,
+        page_size: int | None = None,
+    ) -> Flow[list[Item]]:
+        """Return all items below a prefix: pages of one size, or of a large one that doubles."""
+        found: list[Item] = []
+        limit = page_size or FIRST_PAGE
+        while True:
+            options = {"query": query, "filter": filter, "limit": limit, "offset": len(found)}
+            page = yield from self._safely(self._page(prefix, options))
+            found += page
+            if len(page) < limit:
+                return found
+            limit = limit if page_size else 2 * limit
+
+    def alone(self, paths: Iterable[str], work: Callable[[], Flow[T]]) -> Flow[T]:
+        """Run a flow while nobody else in this process changes some files."""
+        keys = [(id(self.store), self.namespace, path) for path in paths]
+        return (yield from shared_locks().holding(keys, work))
+
+    def _page(self, prefix: tuple[str, ...], options: dict[str, Any]) -> Flow[list[Item]]:
+        """Return one page; a store in memory fails with `RuntimeError` when it changes meanwhile."""
+        call: Call[Any] = Call(
+            lambda: self.store.search(prefix, **options), lambda: self.store.asearch(prefix, **options)
+        )
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(RuntimeError):
+                return (yield from call)
+        return (yield from call)
+
+    def _batch(self, ops: list[Any]) -> Flow[list[Any]]:
+        return (yield from self._safely(Call(lambda: self.store.batch(ops), lambda: self.store.abatch(ops))))
+
+    def _safely(self, work: Call[T] | Flow[T]) -> Flow[T]:
+        try:
+            return (yield from work)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            raise _failed(error) from error
+
+
+def _file(item: Item) -> FileData:
+    value = cast("object", item.value)
+    return cast("FileData", value if isinstance(value, dict) else {})
+
+
+def _failed(error: Exception) -> BackendError:
+    """Name the kind of failure alone: its text may tell of machines and passwords, and goes to the log."""
+    _log.warning("the store failed", exc_info=error)
+    return BackendError(
+        "io_error",
+        f"The store failed ({type(error).__name__}). Try again; if that fails too, go on without it.",
+    )

@@ -1,0 +1,105 @@
+"""Turns at named things, across threads and tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from deepagents._flow import Flow, run
+from deepagents.backends._locks import KeyedLocks
+from deepagents.errors import BackendError
+
+
+def test_a_key_that_nobody_holds_takes_no_room() -> None:
+    locks = KeyedLocks()
+    locks.acquire("a").block()
+    locks.acquire("b").block()
+    assert len(locks) == 2
+    locks.release("a")
+    locks.release("b")
+    assert len(locks) == 0
+
+
+async def test_threads_and_tasks_take_turns_in_order() -> None:
+    locks = KeyedLocks()
+    order: list[str] = []
+    await locks.acquire("a").wait()
+
+    async def task() -> None:
+        await locks.acquire("a").wait()
+        order.append("task")
+        locks.release("a")
+
+    def thread() -> None:
+        locks.acquire("a").block()
+        order.append("thread")
+        locks.release("a")
+
+    first = asyncio.ensure_future(task())
+    await asyncio.sleep(0)
+    second = threading.Thread(target=thread)
+    second.start()
+    locks.release("a")
+    await first
+    await asyncio.to_thread(second.join)
+
+    assert order == ["task", "thread"]
+    assert len(locks) == 0
+
+
+async def test_a_cancelled_task_gives_up_its_place() -> None:
+    locks = KeyedLocks()
+    await locks.acquire("a").wait()
+    waiting = asyncio.ensure_future(locks.acquire("a").wait())
+    await asyncio.sleep(0)
+
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    locks.release("a")
+
+    assert len(locks) == 0
+
+
+async def test_a_turn_that_comes_at_the_moment_of_cancelling_is_handed_on() -> None:
+    locks = KeyedLocks()
+    await locks.acquire("a").wait()
+    waiting = asyncio.ensure_future(locks.acquire("a").wait())
+    await asyncio.sleep(0)
+
+    locks.release("a")
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+    assert len(locks) == 0
+
+
+async def test_blocking_for_a_task_of_the_same_loop_is_refused() -> None:
+    locks = KeyedLocks()
+    await locks.acquire("a").wait()
+
+    with pytest.raises(BackendError, match="Await the async method") as caught:
+        locks.acquire("a").block()
+    locks.acquire("b").block()
+
+    assert caught.value.code == "parallel_mutation"
+    locks.release("b")
+    locks.release("a")
+    assert len(locks) == 0
+
+
+def test_all_keys_are_let_go_when_the_work_fails() -> None:
+    locks = KeyedLocks()
+
+    def work() -> Flow[None]:
+        assert len(locks) == 2
+        raise ValueError("no")
+        yield
+
+    with pytest.raises(ValueError, match="no"):
+        run(locks.holding(["b", "a", "b"], work))
+
+    assert len(locks) == 0

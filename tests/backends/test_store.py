@@ -1,0 +1,395 @@
+"""Files in a store: what only this backend promises."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langgraph.store.base import BaseStore, GetOp, Op, PutOp, Result, SearchOp
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.postgres import PostgresStore
+
+from deepagents._paths import is_within
+from deepagents.backends import StoreBackend
+from deepagents.errors import ConfigError
+from tests.conftest import Colour
+
+NS = ("user", "files")
+
+
+class CountingStore(InMemoryStore):
+    """Counts round trips, and fails whenever it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trips: list[str] = []
+        self.broken = False
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return super().batch(self._counted(ops))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await super().abatch(self._counted(ops))
+
+    def _counted(self, ops: Iterable[Op]) -> list[Op]:
+        listed = list(ops)
+        names: dict[type[Any], str] = {GetOp: "get", PutOp: "put", SearchOp: "search"}
+        self.trips.append(f"{names[type(listed[0])]} {len(listed)}")
+        if self.broken:
+            raise ConnectionError("connection to server at 10.1.2.3, user admin, failed")
+        return listed
+
+
+def text(content: str, **more: Any) -> dict[str, Any]:
+    return {"content": content, "encoding": "utf-8", "created_at": "then", "modified_at": "then", **more}
+
+
+def stored(*paths: str, store: BaseStore | None = None, namespace: tuple[str, ...] = NS) -> BaseStore:
+    """Put one-line files into a store."""
+    kept = store or InMemoryStore()
+    for path in paths:
+        kept.put(namespace, path, text("line\n"))
+    return kept
+
+
+def paths(found: Any) -> list[str]:
+    return [each["path"] for each in found.entries or []]
+
+
+# Where the namespace and the store come from
+
+
+def test_the_plain_forms_warn_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        StoreBackend()
+        StoreBackend(store=InMemoryStore())
+        capable = StoreBackend(namespace=NS).capabilities()
+    assert (capable.delete, capable.versions, capable.state_files, capable.in_process) == (
+        True,
+        True,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: StoreBackend(SimpleNamespace(store=None)), lambda: StoreBackend(file_format="v2")]
+)
+def test_older_arguments_are_taken_with_one_warning(make: Callable[[], StoreBackend]) -> None:
+    with pytest.warns(DeprecationWarning, match="StoreBackend") as warned:
+        make()
+    assert [warning.filename for warning in warned] == [__file__]
+
+
+def test_without_a_store_the_error_shows_both_ways(colour: Colour) -> None:
+    with pytest.raises(RuntimeError, match="StoreBackend has no store") as caught:
+        colour.call(StoreBackend(namespace=NS), "ls", "/")
+    assert "StoreBackend(store=" in str(caught.value)
+    assert "create_deep_agent(..., store=" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "error", "says"),
+    [
+        ((), ConfigError, "must not be empty"),
+        (("a", ""), ConfigError, "must be empty"),
+        (("a", 1), TypeError, "must be a string"),
+        ("files", TypeError, "tuple of strings"),
+        (("a/b",), ConfigError, "disallowed characters"),
+        (("*",), ConfigError, "disallowed characters"),
+        (("a b",), ConfigError, "disallowed characters"),
+        (("a\n",), ConfigError, "disallowed characters"),
+        (("langgraph", "a"), ConfigError, "langgraph"),
+    ],
+)
+def test_a_namespace_that_cannot_be_kept_apart_is_refused(
+    namespace: Any, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        StoreBackend(namespace=namespace)
+    made = StoreBackend(namespace=lambda _: namespace, store=InMemoryStore())
+    with pytest.raises(error, match=says):
+        made.ls("/")
+
+
+def test_an_address_may_name_a_user(colour: Colour) -> None:
+    store = InMemoryStore()
+    files = StoreBackend(namespace=("ann.b@example.org", "x+y:z~1"), store=store)
+    other = StoreBackend(namespace=("ann", "b@example", "org"), store=store)
+
+    colour.call(files, "write", "/a", "x")
+
+    assert paths(colour.call(files, "ls", "/")) == ["/a"]
+    assert paths(colour.call(other, "ls", "/")) == []
+
+
+def test_a_factory_that_needs_a_run_says_so_outside_of_one() -> None:
+    def of_user(runtime: Any) -> tuple[str, ...]:
+        return (runtime.context.user_id,)
+
+    def of_nothing(runtime: Any) -> tuple[str, ...]:
+        return {}["missing"]
+
+    with pytest.raises(RuntimeError, match="outside a LangGraph graph execution"):
+        StoreBackend(namespace=of_user, store=InMemoryStore()).ls("/")
+    with pytest.raises(KeyError, match="missing"):
+        StoreBackend(namespace=of_nothing, store=InMemoryStore()).ls("/")
+    always = StoreBackend(namespace=lambda runtime: (f"{runtime}",), store=stored("/a", namespace=("None",)))
+    assert paths(always.ls("/")) == ["/a"]
+
+
+def test_a_store_given_with_the_runtime_is_used() -> None:
+    runtime = SimpleNamespace(store=stored("/a", namespace=("ann",)), state={"user": "ann"}, config={})
+
+    def older(ctx: Any) -> tuple[str, ...]:
+        return (ctx.state["user"],)
+
+    with pytest.warns(DeprecationWarning, match=r"StoreBackend\(runtime\)"):
+        files = StoreBackend(runtime, namespace=older)
+
+    with pytest.warns(DeprecationWarning, match=r"ctx\.state"):
+        assert paths(files.ls("/")) == ["/a"]
+
+
+def test_a_runtime_of_an_assistant_names_the_namespace() -> None:
+    config = {"metadata": {"assistant_id": "helper-1"}}
+    runtime = SimpleNamespace(store=stored("/a", namespace=("helper-1", "filesystem")), config=config)
+    with pytest.warns(DeprecationWarning, match=r"StoreBackend\(runtime\)"):
+        files = StoreBackend(runtime)
+
+    assert paths(files.ls("/")) == ["/a"]
+
+
+# What belongs to a namespace
+
+
+def test_namespaces_below_and_beside_are_never_seen(colour: Colour) -> None:
+    store = stored("/mine")
+    for other in [("user",), (*NS, "private"), ("user", "files2"), ("User", "files"), ("user", "fileX")]:
+        stored("/mine", "/other", store=store, namespace=other)
+    files = StoreBackend(namespace=NS, store=store)
+
+    assert paths(colour.call(files, "ls", "/")) == ["/mine"]
+    assert len(colour.call(files, "glob", "**").matches) == 1
+    assert len(colour.call(files, "grep", "line").matches) == 1
+    assert colour.call(files, "delete", "/other").code == "file_not_found"
+    assert colour.call(files, "read", "/other").code == "file_not_found"
+    assert len(store.search(("user",), limit=100)) == 9
+
+
+def test_wildcards_of_a_database_are_plain_letters(postgres: str) -> None:
+    name = uuid.uuid4().hex
+    with PostgresStore.from_conn_string(postgres) as store:
+        store.setup()
+        files = StoreBackend(namespace=(name, "a_b"), store=store)
+        stored("/other", store=store, namespace=(name, "axb"))
+        files.write("/%_", "x")
+        files.write("/ab", "x")
+
+        assert paths(files.ls("/")) == ["/%_", "/ab"]
+        assert files.delete("/%_").error is None
+        assert paths(files.ls("/")) == ["/ab"]
+
+
+def test_what_is_no_file_spoils_nothing_else(colour: Colour) -> None:
+    store = stored("/good")
+    for key in ("notes", "//twice", "/a/../good", "/a/", "/back\\slash", "/bell\x07"):
+        store.put(NS, key, text("line"))
+    store.put(NS, "/number", {"content": 5})
+    store.put(NS, "/nothing", {})
+    files = StoreBackend(namespace=NS, store=store)
+
+    listed, globbed, searched = (
+        colour.call(files, "ls", "/"),
+        colour.call(files, "glob", "*"),
+        colour.call(files, "grep", "line"),
+    )
+
+    assert paths(listed) == ["/good"]
+    for found in (globbed, searched):
+        assert [match["path"] for match in found.matches] == ["/good"]
+    for found in (listed, globbed, searched):
+        assert found.code == "io_error"
+        assert "/number" in found.error
+        assert "/nothing" in found.error
+    assert colour.call(files, "read", "/number").code == "io_error"
+    assert colour.call(files, "edit", "/nothing", "a", "b").code == "io_error"
+    assert colour.call(files, "download_files", ["/number"])[0].error
+    assert colour.call(files, "write", "/number", "x", expected_version="v").code == "stale_version"
+    assert colour.call(files, "write", "/number", "mended").error is None
+    assert colour.call(files, "delete", "/nothing").error is None
+    assert colour.call(files, "ls", "/").error is None
+
+
+def test_an_item_has_the_keys_of_a_file_and_an_older_form_becomes_the_new_one(colour: Colour) -> None:
+    store = InMemoryStore()
+    store.put(NS, "/a", {"content": ["one", "two"], "created_at": "then", "extra": 1})
+    files = StoreBackend(namespace=NS, store=store)
+
+    assert colour.call(files, "read", "/a").file_data["content"] == "one\ntwo"
+    assert colour.call(files, "edit", "/a", "one", "1").occurrences == 1
+
+    item = store.get(NS, "/a")
+    assert item is not None
+    assert item.value.keys() == text("").keys()
+    assert (item.value["content"], item.value["encoding"]) == ("1\ntwo", "utf-8")
+    assert item.value["created_at"] == "then"
+
+
+def test_every_change_keeps_the_time_of_creation(colour: Colour) -> None:
+    store = stored("/a", "/b", "/c")
+    files = StoreBackend(namespace=NS, store=store)
+
+    colour.call(files, "write", "/a", "x")
+    colour.call(files, "edit", "/b", "line", "x")
+    colour.call(files, "upload_files", [("/c", b"\0"), ("/new", b"y")])
+
+    values = {item.key: item.value for item in store.search(NS)}
+    assert [values[path]["created_at"] for path in ("/a", "/b", "/c")] == ["then"] * 3
+    assert values["/new"]["created_at"] == values["/new"]["modified_at"]
+
+
+# What it costs
+
+
+@pytest.mark.parametrize(
+    ("work", "trips"),
+    [
+        (("read", "/d/1"), ["get 1"]),
+        (("ls", "/"), ["search 1"]),
+        (("glob", "*"), ["search 1"]),
+        (("grep", "line"), ["search 1"]),
+        (("write", "/d/1", "x"), ["get 1", "put 1"]),
+        (("edit", "/d/1", "line", "x"), ["get 1", "put 1"]),
+        (("delete", "/d/1"), ["get 1", "put 1"]),
+        (("delete", "/d"), ["get 1", "search 1", "put 150"]),
+        (("upload_files", [(f"/n/{n}", b"x") for n in range(50)]), ["get 50", "put 50"]),
+        (("download_files", ["/d/1", "/d/2"]), ["get 2"]),
+        (("upload_files", []), []),
+        (("download_files", []), []),
+    ],
+)
+def test_an_operation_takes_few_round_trips(colour: Colour, work: Any, trips: list[str]) -> None:
+    store = CountingStore()
+    stored(*(f"/d/{n}" for n in range(150)), store=store)
+    store.trips.clear()
+
+    colour.call(StoreBackend(namespace=NS, store=store), *work)
+
+    assert store.trips == trips
+
+
+class Paged(StoreBackend):
+    """Uses the pages as a subclass may."""
+
+    def pages(self, store: BaseStore, page_size: int | None) -> list[Any]:
+        return list(self._search_store_paginated(store, NS, page_size=page_size))
+
+    async def apages(self, store: BaseStore, page_size: int | None) -> list[Any]:
+        return list(await self._asearch_store_paginated(store, NS, page_size=page_size))
+
+
+@pytest.mark.parametrize("page_size", [None, 1, 3, 10, 20, 100])
+def test_pages_of_any_size_are_put_together(colour: Colour, page_size: int | None) -> None:
+    store = stored(*(f"/{n}" for n in range(20)))
+
+    found = colour.call(Paged(store=store), "pages", store, page_size)
+
+    assert sorted(item.key for item in found) == sorted(f"/{n}" for n in range(20))
+
+
+# What goes wrong
+
+
+def test_a_store_that_fails_is_told_in_results_without_its_secrets(colour: Colour) -> None:
+    store = CountingStore()
+    stored("/a", store=store)
+    files = StoreBackend(namespace=NS, store=store)
+    store.broken = True
+
+    results = [
+        colour.call(files, *work)
+        for work in [
+            ("ls", "/"),
+            ("read", "/a"),
+            ("grep", "x"),
+            ("glob", "*"),
+            ("write", "/a", "x"),
+            ("edit", "/a", "line", "x"),
+            ("delete", "/a"),
+        ]
+    ]
+    answers = colour.call(files, "upload_files", [("/b", b"x"), ("~", b"x")])
+    answers += colour.call(files, "download_files", ["/a"])
+
+    assert [result.code for result in results] == ["io_error"] * 7
+    assert all("10.1.2.3" not in each.error for each in [*results, *answers])
+    assert "ConnectionError" in results[0].error
+    assert [answer.error == "invalid_path" for answer in answers] == [False, True, False]
+    store.broken = False
+    assert colour.call(files, "read", "/a").error is None
+
+
+class Below:
+    """Allows what lies below one directory."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def __call__(self, path: str) -> bool:
+        return is_within(path, self.directory)
+
+    def all_below(self, directory: str) -> bool:
+        return is_within(directory, self.directory)
+
+
+def test_what_is_not_allowed_is_neither_seen_nor_changed(colour: Colour) -> None:
+    store = stored("/open/a", "/shut/a", "/shut/.b")
+    files = StoreBackend(namespace=NS, store=store)
+    allowed = Below("/open")
+    before = {item.key: item.value for item in store.search(NS)}
+
+    assert paths(colour.call(files, "ls", "/", allowed=allowed)) == ["/open/"]
+    for work in [("glob", "**"), ("grep", "line")]:
+        assert [each["path"] for each in colour.call(files, *work, allowed=allowed).matches] == ["/open/a"]
+    for work in [
+        ("read", "/shut/a"),
+        ("write", "/shut/a", "x"),
+        ("edit", "/shut/a", "line", "x"),
+        ("delete", "/shut/a"),
+        ("delete", "/shut"),
+    ]:
+        refused = colour.call(files, *work, allowed=allowed)
+        assert refused.code == "permission_denied"
+        assert work[1] in refused.error
+    uploads = colour.call(files, "upload_files", [("/shut/a", b"x")], allowed=allowed)
+    downloads = colour.call(files, "download_files", ["/shut/a", "/open/a"], allowed=allowed)
+    assert [each.error for each in [*uploads, *downloads]] == ["permission_denied", "permission_denied", None]
+    assert {item.key: item.value for item in store.search(NS)} == before
+
+
+class AllBut:
+    """Allows everything but one path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(self, path: str) -> bool:
+        return path != self.path
+
+    def all_below(self, directory: str) -> bool:
+        return not is_within(self.path, directory)
+
+
+def test_a_directory_with_something_not_allowed_stays_whole(colour: Colour) -> None:
+    store = stored("/d/a", "/d/b", "/e/a")
+    files = StoreBackend(namespace=NS, store=store)
+
+    assert colour.call(files, "delete", "/d", allowed=AllBut("/d/b")).code == "permission_denied"
+    assert colour.call(files, "delete", "/e", allowed=AllBut("/d/b")).error is None
+    assert {item.key for item in store.search(NS)} == {"/d/a", "/d/b"}
