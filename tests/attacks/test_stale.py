@@ -1,0 +1,162 @@
+"""Nobody's work is overwritten by somebody who had not seen it, whoever came in between and however."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from deepagents import create_deep_agent
+from deepagents.testing import Asked, ScriptedModel, call, calls
+from deepagents.testing.scripted import Said
+from tests.attacks.harness import Ground
+from tests.conftest import Colour
+
+READ = call("read_file", file_path="/in.txt")
+THEIRS = "their work\n"
+CLOBBERING = {
+    "a write": call("write_file", file_path="/in.txt", content="mine"),
+    "an edit": call("edit_file", file_path="/in.txt", old_string="inside", new_string="mine"),
+    "a write by another spelling": call("write_file", file_path="//./in.txt", content="mine"),
+    "a write by a relative path": call("write_file", file_path="in.txt", content="mine"),
+    "a write by backslashes": call("write_file", file_path="\\in.txt", content="mine"),
+    "a write with the same length": call("write_file", file_path="/in.txt", content="x" * len(THEIRS)),
+}
+IN_BETWEEN: dict[str, Callable[[Path], object]] = {
+    "changes it": lambda path: path.write_text(THEIRS),
+    "replaces it": lambda path: (
+        path.with_name("new").write_text(THEIRS),
+        path.with_name("new").rename(path),
+    ),
+    "keeps its size": lambda path: path.write_text("inside\n"),
+    "keeps its time": lambda path: _with_time_of(path, THEIRS),
+}
+
+
+def _with_time_of(path: Path, text: str) -> None:
+    about = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def meanwhile(happens: Callable[[Path], object], path: Path, then: Said) -> Callable[[Asked], Said]:
+    """Say: somebody did this while the model was thinking."""
+
+    def reply(asked: Asked) -> Said:
+        happens(path)
+        return then
+
+    return reply
+
+
+@pytest.mark.parametrize("change", IN_BETWEEN.values(), ids=list(IN_BETWEEN))
+@pytest.mark.parametrize("clobber", CLOBBERING.values(), ids=list(CLOBBERING))
+def test_what_changed_since_it_was_read_stays(
+    disk: Ground, colour: Colour, clobber: Any, change: Callable[[Path], object]
+) -> None:
+    path = disk.root / "in.txt"
+    disk.harmless |= {"read_file"}
+    run = disk.run(colour, READ, meanwhile(change, path, clobber))
+
+    assert run.problems() == []
+    assert run.codes[-1] == "stale_version"
+    assert path.read_text() in (THEIRS, "inside\n")
+
+
+def test_what_was_deleted_since_it_was_read_is_not_brought_back(disk: Ground, colour: Colour) -> None:
+    path = disk.root / "in.txt"
+    disk.harmless |= {"read_file"}
+    run = disk.run(colour, READ, meanwhile(Path.unlink, path, CLOBBERING["a write"]))
+
+    assert run.problems() == []
+    assert run.codes[-1] == "stale_version"
+    assert not path.exists()
+
+
+def test_an_old_read_gives_no_right_after_a_failed_write(disk: Ground, colour: Colour) -> None:
+    path = disk.root / "in.txt"
+    disk.harmless |= {"read_file"}
+    write = CLOBBERING["a write"]
+    again = [
+        write.model_copy(update={"tool_calls": [{**write.tool_calls[0], "id": f"again-{n}"}]}) for n in "12"
+    ]
+    run = disk.run(colour, READ, meanwhile(lambda path: path.write_text(THEIRS), path, write), *again)
+
+    assert run.codes == [None, "stale_version", "stale_version", "stale_version"]
+    assert path.read_text() == THEIRS
+
+
+def test_a_search_or_a_listing_is_no_reading(disk: Ground, colour: Colour) -> None:
+    path = disk.root / "in.txt"
+    disk.harmless |= {"read_file"}
+    look = calls(
+        ("grep", {"pattern": "work", "output_mode": "content"}),
+        ("ls", {"path": "/"}),
+        ("glob", {"pattern": "*"}),
+    )
+    changed = meanwhile(lambda path: path.write_text(THEIRS), path, look)
+    run = disk.run(colour, READ, changed, CLOBBERING["a write"])
+
+    assert run.codes[-1] == "stale_version"
+    assert path.read_text() == THEIRS
+
+
+def both(where: str, disk: Ground) -> Any:
+    if where == "disk":
+        return {}
+    disk.options.pop("backend")
+    return {"files": {"/in.txt": {"content": "inside\n", "encoding": "utf-8"}}}
+
+
+@pytest.mark.parametrize("where", ["disk", "state"])
+def test_a_parent_does_not_overwrite_its_subagent(disk: Ground, colour: Colour, where: str) -> None:
+    disk.given = both(where, disk)
+    disk.harmless |= {"read_file", "task", "edit_file"}
+    run = disk.run(
+        colour,
+        READ,
+        call("task", description="Change it", subagent_type="general-purpose"),
+        call("edit_file", file_path="/in.txt", old_string="inside", new_string="the child's"),
+        "Changed.",
+        CLOBBERING["a write"],
+    )
+
+    assert run.problems() == []
+    assert run.codes[-1] == "stale_version"
+
+
+def test_a_thread_does_not_overwrite_what_changed_while_it_slept(disk: Ground, colour: Colour) -> None:
+    config: Any = {"configurable": {"thread_id": "1"}}
+    path = disk.root / "in.txt"
+    with ScriptedModel(READ, "Read.", CLOBBERING["a write"], "Done.") as model:
+        agent = create_deep_agent(model, checkpointer=InMemorySaver(), **disk.options)
+        colour.invoke(agent, {"messages": "Read it"}, config)
+        path.write_text(THEIRS)
+        result = colour.invoke(agent, {"messages": "Write it"}, config)
+
+    assert result["messages"][-2].additional_kwargs["error_code"] == "stale_version"
+    assert path.read_text() == THEIRS
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        ("write_file", {"file_path": "/in.txt", "content": "second"}),
+        ("write_file", {"file_path": "//in.txt/.", "content": "second"}),
+        ("edit_file", {"file_path": "in.txt", "old_string": "inside", "new_string": "second"}),
+        ("delete", {"file_path": "/in.txt"}),
+        ("delete", {"file_path": "/d/.."}),
+    ],
+)
+def test_of_two_changes_in_one_turn_the_second_is_refused(
+    disk: Ground, colour: Colour, second: tuple[str, dict[str, Any]]
+) -> None:
+    run = disk.run(colour, calls(("write_file", {"file_path": "/in.txt", "content": "first"}), second))
+
+    assert run.codes[0] is None
+    assert run.codes[1] in ("parallel_mutation", "invalid_path")
+    assert (disk.root / "in.txt").read_text() == "first"
