@@ -17,6 +17,8 @@ import bracex
 from deepagents.errors import BackendError
 
 MAX_EXPANSIONS: Final = 1000
+EVERY_FILE: Final = "{*,.*}"
+"""Matches every file at any depth, hidden ones included."""
 _ANY_DIRECTORIES: Final = "**"
 _NOT_HIDDEN = r"(?!\.)[^/]+"
 _NOTHING = r"(?!)"
@@ -64,6 +66,18 @@ class Glob:
             return bool(self._alternatives)
         names = directory.split("/")
         return any(place < len(steps) for steps in self._steps for place in _places(steps, names))
+
+    def below(self, directory: str) -> list[str]:
+        """Return patterns that match, from `directory` on, what this one matches in there."""
+        if self._by_name or not directory:
+            return [self.pattern] if self._alternatives else []
+        names = directory.split("/")
+        found = dict[str, None]()
+        for segments, steps in zip(self._alternatives, self._steps, strict=True):
+            places = self._places(steps, names)
+            skips = {place + 1 for place in places if place < len(steps) and steps[place] is None}
+            found |= {"/" + "/".join(segments[place:]): None for place in places - skips - {len(steps)}}
+        return sorted(found)
 
     @cached_property
     def _steps(self) -> list[list[re.Pattern[str] | None]]:

@@ -241,6 +241,19 @@ def test_a_skipped_directory_holds_no_match(pattern: str, path: str) -> None:
         assert not glob(path)
 
 
+@given(PATTERNS | st.sampled_from(["{a,b/b}/**", "**/{a,.b}/*", "{**,a}/b", r"\{a,b}/*", "{a/,b}*"]), PATHS)
+@example("**/a/b", "a/b")
+@example("**/*/b", "a/b/b")
+@example("{a/{b,a},b}/*", "a/b/b")
+def test_a_pattern_goes_on_below_a_directory(pattern: str, path: str) -> None:
+    glob = compile_glob(pattern)
+    names = path.split("/")
+    for depth in range(len(names)):
+        onward = [compile_glob(each) for each in glob.below("/".join(names[:depth]))]
+        rest = "/".join(names[depth:])
+        assert any(each(rest) for each in onward) is glob(path)
+
+
 @given(st.text() | st.text("{}[]!^*?/\\.,-ab$()1|"), st.text("ab/."))
 def test_no_pattern_fails_in_another_way(pattern: str, path: str) -> None:
     try:

@@ -29,7 +29,7 @@ class NamingContract(ContractBase):
         assert files.edit(path, "one", "two").path == path
         assert files.text(path) == "two needle\n"
         assert [entry["path"] for entry in files.ls(f"/d {name}").entries] == [path]
-        assert [entry["path"] for entry in files.ls("/").entries] == [f"/d {name}/"]
+        assert f"/d {name}/" in [entry["path"] for entry in files.ls("/").entries]
         assert [match["path"] for match in files.grep("needle").matches] == [path]
         assert [match["path"] for match in files.grep("needle", path).matches] == [path]
         assert path in [match["path"] for match in files.glob("**/{*,.*}").matches]
@@ -50,7 +50,7 @@ class NamingContract(ContractBase):
     def test_the_root_has_many_spellings(self, files: Called, spelling: str) -> None:
         files.wrote("/a.txt", "x")
 
-        assert [entry["path"] for entry in files.ls(spelling).entries] == ["/a.txt"]
+        assert "/a.txt" in [entry["path"] for entry in files.ls(spelling).entries]
         assert [match["path"] for match in files.glob("*", spelling).matches] == ["/a.txt"]
         assert [match["path"] for match in files.grep("x", spelling).matches] == ["/a.txt"]
 

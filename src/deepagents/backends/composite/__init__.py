@@ -1,0 +1,8 @@
+"""Several backends as one tree: each path is served by the backend of its longest route."""
+
+from deepagents.backends.composite.backend import CompositeBackend
+from deepagents.backends.composite.routes import route_for_path
+
+__all__ = ["CompositeBackend"]
+
+_route_for_path = route_for_path

@@ -1,0 +1,143 @@
+"""One search as a search of each route that it reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from deepagents._flow import Flow
+from deepagents._globs import EVERY_FILE, Glob, checked_glob
+from deepagents._paths import is_within, normalise
+from deepagents.backends._door import ask
+from deepagents.backends.composite.guarding import OnRoute, asks_itself, known, options, told
+from deepagents.backends.composite.merging import Answer, Found, is_hidden, placed, with_context
+from deepagents.backends.composite.routes import Route, Table
+from deepagents.backends.protocol import Allowed, BackendProtocol, accepts
+from deepagents.backends.results import GlobResult, GrepResult
+from deepagents.errors import BackendError
+
+Open = Callable[[Route], BackendProtocol]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one route is asked: from where, by which pattern, and what of its answer counts."""
+
+    route: Route
+    start: str | None
+    pattern: str | None
+    below: str
+    hiding: list[Route]
+    filter: Glob | None = None
+
+    def counts(self, path: str) -> bool:
+        """Tell whether a place of the tree that this route found is part of the answer."""
+        if self.filter and not self.filter(path[len(self.below) :]):
+            return False
+        return not is_hidden(path, self.hiding)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Which lines to look for, and how many are wanted."""
+
+    pattern: str
+    max_count: int | None
+    regex: bool
+    context_lines: int
+
+
+def parts(table: Table, start: str | None, pattern: str | None) -> Iterator[Part]:
+    """Divide a search from a path, or from wherever the default starts, among the routes that it reaches.
+
+    Raises:
+        BackendError: `invalid_path` or `invalid_pattern`.
+    """
+    path = normalise(start or "/")
+    glob = None if pattern is None else checked_glob(pattern)
+    served, below = table.serving(path), table.below(path)
+    base = path.rstrip("/") + "/"
+    yield Part(served, served.key(path) if start else None, pattern, base, below)
+    for route in below:
+        hiding = [each for each in below if each is not route and is_within(each.prefix, route.prefix)]
+        if glob is None:
+            yield Part(route, "/", None, base, hiding)
+        elif deeper := glob.below(route.prefix[len(base) :]):
+            exact = deeper[0] if len(deeper) == 1 else None
+            yield Part(route, "/", exact or EVERY_FILE, base, hiding, None if exact else glob)
+
+
+def glob_part(part: Part, open_route: Open, allowed: Allowed | None) -> Flow[Answer[GlobResult]]:
+    """Find the files of one route; what it raises is its error."""
+    try:
+        backend = open_route(part.route)
+        rule = OnRoute(allowed, part.route) if allowed else None
+        found: GlobResult = yield from ask(
+            backend, "glob", part.pattern, part.start, **options(backend, "glob", rule)
+        )
+        matches = yield from _kept(part, backend, "glob", found.matches, rule)
+    except BackendError as error:
+        return Answer(part.route, GlobResult(error=_worded(part, error.text), code=error.code))
+    error = _told(part, backend, "glob", found.error, rule)
+    answer = GlobResult(error, matches, found.truncated, found.truncation_reason, code=found.code)
+    return Answer(part.route, answer)
+
+
+def grep_part(
+    part: Part, open_route: Open, wanted: Lines, allowed: Allowed | None
+) -> Flow[Answer[GrepResult]]:
+    """Find lines in the files of one route; what it raises is its error."""
+    try:
+        backend = open_route(part.route)
+        rule = OnRoute(allowed, part.route) if allowed else None
+        answer = yield from _grep(part, backend, wanted, wanted.max_count, rule)
+    except BackendError as error:
+        answer = GrepResult(error=_worded(part, error.text), code=error.code)
+    return Answer(part.route, answer)
+
+
+def _grep(
+    part: Part, backend: BackendProtocol, wanted: Lines, cap: int | None, rule: OnRoute | None
+) -> Flow[GrepResult]:
+    if wanted.regex and not accepts(type(backend), "grep", "regex"):
+        raise BackendError("not_supported", "This backend finds literal text only; leave regex out.")
+    extra: dict[str, Any] = {
+        "max_count": cap,
+        "regex": wanted.regex or None,
+        "context_lines": wanted.context_lines or None,
+        **options(backend, "grep", rule),
+    }
+    found: GrepResult = yield from ask(backend, "grep", wanted.pattern, part.start, part.pattern, **extra)
+    matches = yield from _kept(part, backend, "grep", found.matches, rule)
+    if cap is not None and found.truncated and len(matches or ()) < len(found.matches or ()):
+        return (yield from _grep(part, backend, wanted, None, rule))
+    if wanted.context_lines and matches:
+        matches = [with_context(each) for each in matches]
+    error = _told(part, backend, "grep", found.error, rule)
+    return GrepResult(error, matches, found.truncated, code=found.code)
+
+
+def _kept(
+    part: Part, backend: BackendProtocol, method: str, found: list[Found] | None, rule: OnRoute | None
+) -> Flow[list[Found] | None]:
+    """Keep what counts and may be known, under its path in the tree."""
+    if found is None:
+        return None
+    if rule and not asks_itself(backend, method):
+        allowed = yield from known(backend, [each["path"] for each in found], rule)
+        found = [each for each in found if each["path"] in allowed]
+    if not part.route.prefix and not part.hiding:
+        return found
+    return [each for each in placed(part.route, found) if part.counts(each["path"])]
+
+
+def _told(
+    part: Part, backend: BackendProtocol, method: str, error: str | None, rule: OnRoute | None
+) -> str | None:
+    said = told(backend, method, part.start or "/", error, rule)
+    return said and _worded(part, said)
+
+
+def _worded(part: Part, text: str) -> str:
+    return part.route.reworded(text, part.route.path(part.start or "/"))

@@ -1,0 +1,225 @@
+"""What each method of the tree does, as flows over the routes that it reaches."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import get_runtime
+
+from deepagents._flow import Call, Flow, as_call, together
+from deepagents._paths import normalise
+from deepagents.backends._door import ask
+from deepagents.backends._legacy import is_factory, resolve
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.composite.guarding import (
+    OnRoute,
+    asks_itself,
+    check,
+    known,
+    options,
+    told,
+    without_slash,
+)
+from deepagents.backends.composite.merging import globbed, grepped, listed, placed
+from deepagents.backends.composite.routes import Route, Table
+from deepagents.backends.composite.searching import Lines, glob_part, grep_part, parts
+from deepagents.backends.composite.transferring import Transfer
+from deepagents.backends.protocol import (
+    Allowed,
+    BackendProtocol,
+    SandboxBackendProtocol,
+    execute_accepts_timeout,
+)
+from deepagents.backends.results import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileDownloadResponse,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.errors import BackendError, HarnessError
+
+Result = TypeVar("Result", LsResult, ReadResult, WriteResult, EditResult, DeleteResult)
+_UNKNOWN = Capabilities(delete=True, state_files=True)
+"""What to expect of a factory while there is no run to make its backend for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """The routes of a composite backend, with a flow for each of its methods."""
+
+    table: Table
+
+    def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
+        try:
+            where = normalise(path)
+        except BackendError as error:
+            return LsResult(error=error.text, code=error.code)
+        found = listed(where, (yield from self._ls_served(where, allowed)), self.table.below(where))
+        if allowed and found.entries:
+            found.entries = [each for each in found.entries if allowed(without_slash(each["path"]))]
+        return found
+
+    def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> Flow[ReadResult]:
+        return (yield from self._one(ReadResult, "read", path, offset, limit, allowed=allowed))
+
+    def grep(
+        self,
+        pattern: str,
+        path: str | None,
+        glob: str | None,
+        max_count: int | None,
+        regex: bool = False,
+        context_lines: int = 0,
+        allowed: Allowed | None = None,
+    ) -> Flow[GrepResult]:
+        wanted = Lines(pattern, max_count, regex, context_lines)
+        try:
+            reached = list(parts(self.table, path, glob))
+        except BackendError as error:
+            return GrepResult(error=error.text, code=error.code)
+        found = yield from together([_call(grep_part, each, self.open, wanted, allowed) for each in reached])
+        return grepped(found, max_count)
+
+    def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
+        try:
+            reached = list(parts(self.table, path, pattern))
+        except BackendError as error:
+            return GlobResult(error=error.text, code=error.code)
+        return globbed(
+            (yield from together([_call(glob_part, each, self.open, allowed) for each in reached]))
+        )
+
+    def write(
+        self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
+    ) -> Flow[WriteResult]:
+        extra = {"expected_version": expected_version}
+        return (yield from self._one(WriteResult, "write", path, content, allowed=allowed, **extra))
+
+    def edit(
+        self,
+        path: str,
+        old: str,
+        new: str,
+        replace_all: bool,
+        expected_version: str | None = None,
+        allowed: Allowed | None = None,
+    ) -> Flow[EditResult]:
+        extra = {"expected_version": expected_version}
+        return (
+            yield from self._one(EditResult, "edit", path, old, new, replace_all, allowed=allowed, **extra)
+        )
+
+    def delete(self, path: str, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+        try:
+            held = self.table.is_held(normalise(path))
+        except BackendError as error:
+            return DeleteResult(error=error.text, code=error.code)
+        if held:
+            said = f"{path!r} is the root, a route, or leads to a route; delete what is in it instead."
+            return DeleteResult(error=said, code="invalid_path")
+        return (yield from self._one(DeleteResult, "delete", path, allowed=allowed))
+
+    def upload_files(
+        self, files: Sequence[tuple[str, bytes]], allowed: Allowed | None = None
+    ) -> Flow[list[FileUploadResponse]]:
+        transfer = Transfer("upload_files", FileUploadResponse, self.open, allowed)
+        return (yield from transfer.of(files, self.table))
+
+    def download_files(
+        self, paths: Sequence[str], allowed: Allowed | None = None
+    ) -> Flow[list[FileDownloadResponse]]:
+        transfer = Transfer("download_files", FileDownloadResponse, self.open, allowed)
+        return (yield from transfer.of([(path,) for path in paths], self.table))
+
+    def execute(self, command: str, timeout: int | None) -> Flow[ExecuteResponse]:
+        default = self.open(self.table.default)
+        if not default.capabilities().execute:
+            raise NotImplementedError(
+                f"The default backend, {type(default).__name__}, doesn't support command execution."
+            )
+        takes_timeout = execute_accepts_timeout(cast("type[SandboxBackendProtocol]", type(default)))
+        if timeout is not None and not takes_timeout:
+            raise BackendError(
+                "not_supported", "The default backend does not support per-command timeout; leave it out."
+            )
+        return (yield from ask(default, "execute", command, timeout=timeout))
+
+    def _ls_served(self, where: str, allowed: Allowed | None) -> Flow[LsResult]:
+        route = self.table.serving(where)
+        try:
+            backend = self.open(route)
+            rule = OnRoute(allowed, route) if allowed else None
+            found: LsResult = yield from ask(backend, "ls", route.key(where), **options(backend, "ls", rule))
+            entries = found.entries
+            if rule and entries and not asks_itself(backend, "ls"):
+                may = yield from known(backend, [without_slash(each["path"]) for each in entries], rule)
+                entries = [each for each in entries if without_slash(each["path"]) in may]
+            error = told(backend, "ls", route.key(where), found.error, rule)
+        except BackendError as error:
+            return LsResult(error=route.reworded(error.text, where), code=error.code)
+        if entries and route.prefix:
+            entries = placed(route, entries)
+        return LsResult(error and route.reworded(error, where), entries, code=found.code)
+
+    def _one(
+        self, result: type[Result], method: str, path: str, *args: Any, allowed: Allowed | None, **extra: Any
+    ) -> Flow[Result]:
+        """Call a method for one file on the route that serves it."""
+        route = self.table.default
+        try:
+            path = normalise(path)
+            route = self.table.serving(path)
+            backend, rule = self.open(route), OnRoute(allowed, route) if allowed else None
+            if rule and not asks_itself(backend, method):
+                yield from check(backend, method, route.key(path), rule)
+            found: Result = yield from ask(
+                backend, method, route.key(path), *args, **options(backend, method, rule), **extra
+            )
+        except BackendError as error:
+            return result(error=route.reworded(error.text, path), code=error.code)
+        found = copy.copy(found)
+        if found.error:
+            found.error = route.reworded(found.error, path)
+        elif hasattr(found, "path"):
+            vars(found)["path"] = path
+        return found
+
+    def open(self, route: Route) -> BackendProtocol:
+        """Return the backend of a route; a factory makes it anew, for the run that this is in.
+
+        Raises:
+            BackendError: when the factory fails.
+        """
+        try:
+            return resolve(route.backend, _runtime() if is_factory(route.backend) else None)
+        except (GraphBubbleUp, HarnessError):
+            raise
+        except Exception as error:
+            said = f"The backend of '{route.root}' could not be made: {type(error).__name__}: {error}"
+            raise BackendError("io_error", said) from error
+
+    def can(self, route: Route, key: str) -> Capabilities:
+        if is_factory(route.backend) and _runtime() is None:
+            return _UNKNOWN
+        return self.open(route).capabilities(key)
+
+
+def _runtime() -> Any:
+    try:
+        return get_runtime()
+    except (RuntimeError, KeyError):
+        return None
+
+
+def _call(flow: Callable[..., Flow[Any]], *args: Any) -> Call[Any]:
+    return as_call(lambda: flow(*args))

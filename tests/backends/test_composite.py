@@ -1,0 +1,296 @@
+"""Several backends are one tree, whose parts keep their own ways and do not stand in each other's."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepagents.backends import CompositeBackend, FilesystemBackend
+from deepagents.backends.composite.routes import route_for_path
+from deepagents.backends.protocol import BackendProtocol
+from deepagents.backends.results import FileDownloadResponse, GlobResult, GrepResult, LsResult
+from deepagents.errors import ConfigError
+from tests.backends.flat_backend import FlatBackend
+from tests.conftest import Colour
+
+
+def paths(found: Any) -> list[str]:
+    assert found.error is None, found.error
+    return [each["path"] for each in getattr(found, "entries", None) or getattr(found, "matches", ())]
+
+
+@pytest.mark.parametrize(
+    ("path", "owner", "key"),
+    [
+        ("/a.txt", "default", "/a.txt"),
+        ("/memories/a.txt", "memories", "/a.txt"),
+        ("/memories", "memories", "/"),
+        ("/memories/", "memories", "/"),
+        ("/memories2/a.txt", "default", "/memories2/a.txt"),
+        ("//memories/./a.txt", "memories", "/a.txt"),
+        ("memories/a.txt", "memories", "/a.txt"),
+        ("/memories/deep/a.txt", "deep", "/a.txt"),
+        ("/memories/deeper/a.txt", "memories", "/deeper/a.txt"),
+        ("/deep/a.txt", "default", "/deep/a.txt"),
+    ],
+)
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_the_longest_route_serves_a_path(path: str, owner: str, key: str, slash: str) -> None:
+    backends = {name: FlatBackend() for name in ("default", "memories", "deep")}
+    routes = {f"/memories{slash}": backends["memories"], f"/memories/deep{slash}": backends["deep"]}
+    composite = CompositeBackend(backends["default"], routes)
+
+    composite.read(path)
+
+    assert {name: each.asked for name, each in backends.items() if each.asked} == {owner: [("read", key)]}
+
+
+def test_the_parts_can_be_looked_up() -> None:
+    default, short, long = FlatBackend(), FlatBackend(), FlatBackend()
+    composite = CompositeBackend(default, {"/a/": short, "/a/b": long}, artifacts_root="/work")
+
+    assert composite.default is default
+    assert list(composite.routes.items()) == [("/a/", short), ("/a/b", long)]
+    assert composite.sorted_routes == [("/a/b", long), ("/a/", short)]
+    assert composite.artifacts_root == composite.capabilities().artifacts_root == "/work"
+    assert route_for_path(default=default, sorted_routes=composite.sorted_routes, path="/a/b/c") == (
+        long,
+        "/c",
+        "/a/b",
+    )
+    assert route_for_path(default=default, sorted_routes=composite.sorted_routes, path="/ab") == (
+        default,
+        "/ab",
+        None,
+    )
+
+
+@pytest.mark.parametrize("key", ["/", "", "/../x", "~/x", "C:/x", "/a\n"])
+def test_a_route_that_is_no_directory_is_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match="route"):
+        CompositeBackend(FlatBackend(), {key: FlatBackend()})
+
+
+def test_two_routes_for_one_directory_are_refused() -> None:
+    with pytest.raises(ConfigError, match="'/a' and '/a/' are the same"):
+        CompositeBackend(FlatBackend(), {"/a": FlatBackend(), "/a/": FlatBackend()})
+
+
+def test_what_is_no_backend_is_refused() -> None:
+    nothing: Any = "no backend"
+    with pytest.raises(ConfigError, match="'no backend'"):
+        CompositeBackend(FlatBackend(), {"/a": nothing})
+
+
+def test_directories_that_lead_to_routes_are_listed_once(colour: Colour) -> None:
+    default = FlatBackend({"/a/own.txt": "", "/z.txt": "", "/a/b/hidden.txt": "", "/file": ""})
+    composite = CompositeBackend(
+        default, {"/a/b/": FlatBackend({"/x": ""}), "/a/c/d/": FlatBackend(), "/file": FlatBackend()}
+    )
+
+    assert paths(colour.call(composite, "ls", "/")) == ["/a/", "/file/", "/z.txt"]
+    assert paths(colour.call(composite, "ls", "/a")) == ["/a/b/", "/a/c/", "/a/own.txt"]
+    assert paths(colour.call(composite, "ls", "/a/c/")) == ["/a/c/d/"]
+    assert paths(colour.call(composite, "ls", "/a/b")) == ["/a/b/x"]
+
+
+def test_a_directory_on_the_way_to_a_route_need_not_exist(colour: Colour, tmp_path: Path) -> None:
+    composite = CompositeBackend(FilesystemBackend(tmp_path), {"/a/b": FlatBackend()})
+
+    assert paths(colour.call(composite, "ls", "/a")) == ["/a/b/"]
+    assert colour.call(composite, "ls", "/c").code == "file_not_found"
+
+
+MD = {"/t.md": "x", "/sub/n.md": "x"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "found"),
+    [
+        ("*.md", None, ["/memories/sub/n.md", "/memories/t.md", "/sub/n.md", "/t.md"]),
+        ("sub/*.md", None, ["/sub/n.md"]),
+        ("*/t.md", None, ["/memories/t.md"]),
+        ("*/*.md", None, ["/memories/t.md", "/sub/n.md"]),
+        ("/*.md", "/", ["/t.md"]),
+        ("memories/*.md", None, ["/memories/t.md"]),
+        ("/memories/**", "/", ["/memories/sub/n.md", "/memories/t.md"]),
+        ("**/n.md", None, ["/memories/sub/n.md", "/sub/n.md"]),
+        ("{memories,sub}/**", None, ["/memories/sub/n.md", "/memories/t.md", "/sub/n.md"]),
+        ("sub/*.md", "/memories", ["/memories/sub/n.md"]),
+        ("**/{memories,sub}/*.md", None, ["/memories/sub/n.md", "/memories/t.md", "/sub/n.md"]),
+    ],
+)
+def test_a_pattern_speaks_of_the_whole_tree(
+    colour: Colour, pattern: str, path: str | None, found: list[str]
+) -> None:
+    composite = CompositeBackend(FlatBackend(MD), {"/memories/": FlatBackend(MD)})
+
+    assert paths(colour.call(composite, "glob", pattern, path)) == found
+    assert paths(colour.call(composite, "grep", "x", path, pattern)) == found
+
+
+def test_a_route_that_a_pattern_cannot_reach_is_not_asked(colour: Colour) -> None:
+    memories, notes = FlatBackend(MD), FlatBackend(MD)
+    composite = CompositeBackend(FlatBackend(), {"/memories/": memories, "/notes/": notes})
+
+    colour.call(composite, "glob", "notes/*.md")
+
+    assert (memories.asked, notes.asked) == ([], [("glob", "/*.md", "/")])
+
+
+def test_a_cap_keeps_the_first_lines_of_the_whole_tree(colour: Colour) -> None:
+    composite = CompositeBackend(
+        FlatBackend({"/a": "x", "/z": "x"}),
+        {"/m": FlatBackend({"/b": "x\nx"}), "/c": FlatBackend({"/b": "x"})},
+    )
+
+    cut = colour.call(composite, "grep", "x", max_count=3)
+    exact = colour.call(composite, "grep", "x", max_count=5)
+
+    assert (paths(cut), cut.truncated) == (["/a", "/c/b", "/m/b"], True)
+    assert (paths(exact), exact.truncated) == (["/a", "/c/b", "/m/b", "/m/b", "/z"], False)
+
+
+def test_lines_that_cannot_be_seen_do_not_use_up_the_cap(colour: Colour) -> None:
+    default = FlatBackend({"/m/hidden": "x\n" * 9, "/z": "x"})
+    composite = CompositeBackend(default, {"/m": FlatBackend()})
+
+    found = colour.call(composite, "grep", "x", max_count=2)
+
+    assert (paths(found), found.truncated) == (["/z"], False)
+
+
+class Broken(BackendProtocol):
+    """Raises whatever it is asked."""
+
+    def ls(self, path: str) -> LsResult:
+        raise OSError(5, "bad", "/real/place")
+
+    def glob(self, pattern: str, path: str | None = None) -> Any:
+        raise OSError(5, "bad", "/real/place")
+
+    def grep(self, pattern: str, path: str | None = None, glob: str | None = None, **_: Any) -> Any:
+        raise ValueError("no such luck")
+
+
+@pytest.mark.parametrize(("method", "code"), [("glob", "io_error"), ("grep", "invalid_argument")])
+def test_a_route_that_fails_does_not_hide_the_others(colour: Colour, method: str, code: str) -> None:
+    composite = CompositeBackend(
+        FlatBackend({"/a": "*"}), {"/bad": Broken(), "/good": FlatBackend({"/b": "*"})}
+    )
+
+    found = colour.call(composite, method, "*")
+
+    assert [each["path"] for each in found.matches] == ["/a", "/good/b"]
+    assert found.code == code
+    assert found.error.startswith("/bad: ")
+    assert "real" not in found.error
+
+
+def test_when_all_fail_there_are_no_matches(colour: Colour) -> None:
+    composite = CompositeBackend(Broken(), {"/bad": Broken()})
+
+    found = colour.call(composite, "glob", "*")
+
+    assert found.matches is None
+    assert [line.partition(":")[0] for line in found.error.splitlines()] == ["/", "/bad"]
+
+
+def test_a_default_that_cannot_list_leaves_the_routes(colour: Colour) -> None:
+    found = colour.call(CompositeBackend(Broken(), {"/good": FlatBackend()}), "ls", "/")
+
+    assert (found.code, [each["path"] for each in found.entries]) == ("io_error", ["/good/"])
+
+
+@pytest.mark.parametrize("path", ["/", "", "/memories", "/memories/", "memories", "/a", "/a/b", "/../x"])
+def test_no_route_and_nothing_above_one_can_be_deleted(colour: Colour, tmp_path: Path, path: str) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/keep").write_text("")
+    memories = FilesystemBackend(tmp_path / "a")
+    composite = CompositeBackend(FilesystemBackend(tmp_path), {"/memories": memories, "/a/b": memories})
+
+    done = colour.call(composite, "delete", path)
+
+    assert done.code == "invalid_path"
+    assert (tmp_path / "a/keep").exists()
+
+
+def test_a_route_that_cannot_delete_says_so(colour: Colour, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    composite = CompositeBackend(FilesystemBackend(tmp_path), {"/flat": FlatBackend({"/a": ""})})
+
+    assert colour.call(composite, "delete", "/flat/a").code == "not_supported"
+    assert colour.call(composite, "delete", "/a").path == "/a"
+    assert [composite.capabilities(path).delete for path in ("/", "/flat")] == [True, False]
+
+
+def test_errors_name_the_path_that_was_asked(colour: Colour, tmp_path: Path) -> None:
+    composite = CompositeBackend(FlatBackend(), {"/disk": FilesystemBackend(tmp_path)})
+
+    assert "'/disk/a.txt' not found" in colour.call(composite, "read", "/disk/a.txt").error
+    assert "'/disk/a.txt'" in colour.call(composite, "edit", "/disk/a.txt", "x", "y").error
+    assert "'/disk/no'" in colour.call(composite, "ls", "/disk/no").error
+
+
+class Turn(FlatBackend):
+    """Answers, when awaited, only after the route whose turn it is has been asked."""
+
+    def __init__(self, asked: asyncio.Event, after: asyncio.Event, *, fails: bool = False) -> None:
+        super().__init__({"/a": "*"})
+        self._asked, self._after, self._fails = asked, after, fails
+
+    async def aglob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
+        await self._meet()
+        return self.glob(pattern, path)
+
+    async def agrep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, **options: Any
+    ) -> GrepResult:
+        await self._meet()
+        return self.grep(pattern, path, glob)
+
+    async def _meet(self) -> None:
+        self._asked.set()
+        await self._after.wait()
+        if self._fails:
+            raise ValueError("fails")
+
+
+@pytest.mark.parametrize("method", ["aglob", "agrep"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_routes_are_asked_at_the_same_time_and_answer_in_order(method: str, fails: bool) -> None:
+    first, second = asyncio.Event(), asyncio.Event()
+    routes = {"/1": Turn(first, second, fails=fails), "/2": Turn(second, first, fails=fails)}
+
+    async def search() -> Any:
+        return await asyncio.wait_for(getattr(CompositeBackend(FlatBackend(), routes), method)("*"), 10)
+
+    found = asyncio.run(search())
+
+    if fails:
+        assert [line[:3] for line in found.error.splitlines()] == ["/1:", "/2:"]
+    else:
+        assert [each["path"] for each in found.matches] == ["/1/a", "/2/a"]
+
+
+def test_transfers_go_to_all_routes_at_the_same_time() -> None:
+    first, second = asyncio.Event(), asyncio.Event()
+
+    class Slow(BackendProtocol):
+        def __init__(self, asked: asyncio.Event, after: asyncio.Event) -> None:
+            self._asked, self._after = asked, after
+
+        async def adownload_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
+            self._asked.set()
+            await self._after.wait()
+            return [FileDownloadResponse(path, b"") for path in paths]
+
+    composite = CompositeBackend(Slow(first, second), {"/2": Slow(second, first)})
+
+    async def download() -> list[FileDownloadResponse]:
+        return await asyncio.wait_for(composite.adownload_files(["/2/a", "/a"]), 10)
+
+    assert [each.path for each in asyncio.run(download())] == ["/2/a", "/a"]
