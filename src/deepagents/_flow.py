@@ -98,11 +98,20 @@ def aside(work: Callable[[], T]) -> Future[T]:
     def do() -> None:
         try:
             outcome.set_result(context.run(work))
+        except StopIteration as error:
+            outcome.set_exception(_as_in_a_coroutine(error))
         except BaseException as error:
             outcome.set_exception(error)
 
     threading.Thread(target=do, name="deepagents-aside", daemon=True).start()
     return outcome
+
+
+def _as_in_a_coroutine(error: StopIteration) -> RuntimeError:
+    """Stand in for an error that can neither be thrown into a generator nor awaited."""
+    instead = RuntimeError(f"StopIteration: {error}")
+    instead.__cause__ = error
+    return instead
 
 
 async def await_aside(work: Callable[[], T]) -> T:

@@ -13,7 +13,7 @@ from deepagents._text.lines import (
 )
 from deepagents._text.merge import Merge, merge3
 from deepagents._text.replace import Replacement, replace_exact
-from deepagents._text.show import MAX_LINE_LENGTH, format_size, number_lines, preview, truncate
+from deepagents._text.show import MAX_LINE_LENGTH, described, format_size, number_lines, preview, truncate
 
 __all__ = [
     "MAX_LINE_LENGTH",
@@ -21,6 +21,7 @@ __all__ = [
     "Merge",
     "Replacement",
     "Window",
+    "described",
     "format_size",
     "is_blank",
     "keep_line_endings",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from deepagents._text.lines import split_lines
@@ -49,6 +50,14 @@ def truncate(text: str, limit: int, note: str = _CUT) -> str:
     if len(text) <= limit:
         return text
     return text[: max(limit - len(note), 0)] + note[: max(limit, 0)]
+
+
+def described(error: BaseException) -> str:
+    """Say the kind of an error and what it says of itself, if it can."""
+    said = ""
+    with suppress(Exception):
+        said = str(error)
+    return f"{type(error).__name__}: {said}".rstrip(": ")
 
 
 def format_size(size: int) -> str:

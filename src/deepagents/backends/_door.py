@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Call, Flow
+from deepagents._text import described
 from deepagents.backends._legacy import understood
 from deepagents.backends._patience import Patience
 from deepagents.backends.protocol import BackendProtocol, accepts
 from deepagents.errors import BackendError, CodedError, ErrorCode
 
 _NO_BOUND = Patience()
+_CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
+    (NotImplementedError, "not_supported"),
+    (UnicodeError, "invalid_encoding"),
+    (ValueError, "invalid_argument"),
+    (FileNotFoundError, "file_not_found"),
+    (PermissionError, "permission_denied"),
+    (IsADirectoryError, "is_directory"),
+    (NotADirectoryError, "not_a_directory"),
+    (TimeoutError, "timeout"),
+)
 
 
 def ask(
@@ -38,7 +49,12 @@ def ask(
     except (GraphBubbleUp, BackendError):
         raise
     except Exception as error:
-        raise BackendError(_code_of(error), f"{method} failed: {_reason(error)}") from error
+        raise failure(method, error) from error
+
+
+def failure(method: str, error: Exception) -> BackendError:
+    """Say what went wrong in a method, with the code that fits."""
+    return BackendError(_code_of(error), f"{method} failed: {_reason(error)}")
 
 
 def _prepared(
@@ -56,22 +72,21 @@ def _prepared(
 
 def _reason(error: Exception) -> str:
     """Say what went wrong; a failure of the system without the real path that its text may hold."""
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return (
-        f"{error}"
-        if isinstance(error, (NotImplementedError, ValueError))
-        else f"{type(error).__name__}: {error}"
-    )
+    match error:
+        case OSError() if error.errno:
+            return os.strerror(error.errno)
+        case UnicodeError():
+            return "what is there is not text in the expected encoding"
+        case NotImplementedError() | ValueError():
+            return str(error)
+        case _:
+            return described(error)
 
 
 def _code_of(error: Exception) -> ErrorCode:
-    match error:
-        case CodedError():
-            return error.code
-        case NotImplementedError():
-            return "not_supported"
-        case ValueError():
-            return "invalid_argument"
-        case _:
-            return "io_error"
+    if isinstance(error, CodedError):
+        return error.code
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code
+    return "io_error"

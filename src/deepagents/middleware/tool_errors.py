@@ -13,7 +13,7 @@ from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Flow
-from deepagents._text import truncate
+from deepagents._text import described, truncate
 from deepagents.errors import CodedError, ErrorCode
 from deepagents.middleware._base import FlowMiddleware, ToolResult, inner
 from deepagents.tools._tool import failure_message
@@ -71,7 +71,7 @@ def _coded(result: ToolResult, request: ToolCallRequest) -> ToolResult:
 def _explained(error: Exception, request: ToolCallRequest) -> ToolResult:
     call = request.tool_call
     code: ErrorCode = error.code if isinstance(error, CodedError) else "tool_failed"
-    said = truncate(f"{type(error).__name__}: {error}".rstrip(": "), _MOST_CHARACTERS)
+    said = truncate(described(error), _MOST_CHARACTERS)
     text = f"{call['name']} failed: {said}. Check the arguments, or reach the goal another way."
     return failure_message(call["name"], call["id"] or "", code, text)
 

@@ -1,0 +1,84 @@
+"""One call of one backend: what it does not name is left out, what it raises has a code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langgraph.errors import GraphInterrupt
+
+from deepagents._flow import Flow, arun, run
+from deepagents.backends._door import ask
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.protocol import BackendProtocol, LsResult, WriteResult
+from deepagents.errors import BackendError
+from tests.conftest import Colour
+
+
+def driven(colour: Colour, flow: Callable[[], Flow[Any]]) -> Any:
+    return run(flow()) if colour.name == "sync" else asyncio.run(arun(flow()))
+
+
+class Told(BackendProtocol):
+    """Says which options reached it, and raises what it is told to."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+    def ls(self, path: str) -> LsResult:
+        if self.error:
+            raise self.error
+        return LsResult(entries=[])
+
+    def write(self, file_path: str, content: str, *, expected_version: str | None = None) -> WriteResult:
+        return WriteResult(path=file_path, version=expected_version)
+
+
+def test_options_reach_a_method_that_names_them(colour: Colour) -> None:
+    asked = driven(colour, lambda: ask(Told(), "write", "/a", "A", expected_version="1", allowed=None, odd=2))
+
+    assert asked.version == "1"
+
+
+def test_options_that_a_method_does_not_name_are_left_out(colour: Colour) -> None:
+    assert driven(colour, lambda: ask(Told(), "ls", "/", expected_version="1")).entries == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyError("a"), "io_error", "ls failed: KeyError: 'a'"),
+        (BackendError("too_large", "far too large"), "too_large", "far too large"),
+        (ValueError("no such sort"), "invalid_argument", "ls failed: no such sort"),
+        (PermissionError(13, "x", "/real"), "permission_denied", "ls failed: Permission denied"),
+        (StopIteration("x"), "io_error", "ls failed: RuntimeError: "),
+    ],
+)
+def test_what_a_backend_raises_has_a_code(colour: Colour, error: Exception, code: str, text: str) -> None:
+    with pytest.raises(BackendError) as raised:
+        driven(colour, lambda: ask(Told(error), "ls", "/"))
+
+    assert raised.value.code == code
+    assert raised.value.text.startswith(text)
+
+
+@pytest.mark.parametrize("error", [GraphInterrupt(()), KeyboardInterrupt()])
+def test_interrupts_pass(colour: Colour, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        driven(colour, lambda: ask(Told(error), "ls", "/"))
+
+
+def test_a_method_that_is_not_there_is_an_error(colour: Colour) -> None:
+    with pytest.raises(BackendError, match="AttributeError"):
+        driven(colour, lambda: ask(Told(), "execute", "ls"))
+
+
+def test_a_backend_that_cannot_tell_its_abilities_is_an_error(colour: Colour) -> None:
+    class Moody(Told):
+        def capabilities(self, path: str = "/") -> Capabilities:
+            raise RuntimeError("ask me later")
+
+    with pytest.raises(BackendError, match="ask me later"):
+        driven(colour, lambda: ask(Moody(), "ls", "/"))

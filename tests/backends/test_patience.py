@@ -1,0 +1,127 @@
+"""A call is waited for only so long, and only so many overdue ones are left running."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from deepagents._flow import Call, await_aside
+from deepagents.backends._patience import Patience
+from deepagents.errors import BackendError
+from tests.conftest import Colour
+
+SHORT = 0.02
+
+
+class Door:
+    """Calls that wait here until it opens."""
+
+    def __init__(self, colour: Colour) -> None:
+        self.opened = threading.Event()
+        self.colour = colour
+        self.call = Call(self.wait, lambda: await_aside(self.wait))
+
+    def wait(self) -> str:
+        self.opened.wait(60)
+        return "through"
+
+    def open(self) -> None:
+        self.opened.set()
+        for thread in threading.enumerate():
+            if thread.name == "deepagents-aside":
+                thread.join(10)
+
+    def try_(self, patience: Patience, seconds: float | None = None) -> str:
+        bound = patience.bound(self.call, "read", seconds)
+        return self.colour.call(_Bound(bound), "go")
+
+
+class _Bound:
+    def __init__(self, call: Call[str]) -> None:
+        self.go = call.block
+        self._wait = call.wait
+
+    async def ago(self) -> str:
+        return await self._wait()
+
+
+@pytest.fixture
+def door(colour: Colour) -> Iterator[Door]:
+    """A door that is open at the end."""
+    door = Door(colour)
+    yield door
+    door.open()
+
+
+def test_a_call_in_time_answers(door: Door) -> None:
+    door.open()
+
+    assert door.try_(Patience(30)) == "through"
+
+
+def test_without_a_bound_the_call_stays_as_it_is(door: Door) -> None:
+    assert Patience().bound(door.call, "read") is door.call
+
+
+def test_an_overdue_call_says_that_it_may_still_take_effect(door: Door) -> None:
+    with pytest.raises(
+        BackendError, match=r"read timed out after 0\.02s\. It may still take effect"
+    ) as raised:
+        door.try_(Patience(SHORT))
+
+    assert raised.value.code == "timeout"
+
+
+def test_a_bound_of_one_call_goes_before_that_of_all(door: Door) -> None:
+    with pytest.raises(BackendError, match=r"after 0\.02s"):
+        door.try_(Patience(60), SHORT)
+
+
+def test_the_fifth_overdue_call_is_not_tried_until_one_is_back(door: Door) -> None:
+    patience = Patience(SHORT)
+    for _ in range(4):
+        with suppress(BackendError):
+            door.try_(patience)
+    with pytest.raises(BackendError, match="too many read calls are already running"):
+        door.try_(patience)
+    door.open()
+    door.try_(Patience(30))
+
+    assert door.try_(patience, 30) == "through"
+
+
+def test_a_failure_in_time_is_that_failure(colour: Colour) -> None:
+    def fail() -> str:
+        raise TimeoutError("the server's own")
+
+    door = Door(colour)
+    door.call = Call(fail, lambda: await_aside(fail))
+    with pytest.raises(TimeoutError, match="the server's own"):
+        door.try_(Patience(30))
+
+
+async def test_cancelling_the_wait_cancels_what_is_awaited() -> None:
+    seen: list[str] = []
+    started = asyncio.Event()
+
+    async def work() -> str:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+        return "never"
+
+    bound = Patience(60).bound(Call(lambda: "never", work), "read")
+    waiting = asyncio.ensure_future(bound.wait())
+    await started.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+    assert seen == ["cancelled"]
