@@ -25,6 +25,7 @@ from deepagents.middleware.subagents.task import Worker
 from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
+from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,10 @@ def _tool_exclusion(building: Building) -> Middleware | None:
     return ToolExclusionMiddleware(excluded=excluded) if excluded else None
 
 
+def _unsupported_content(building: Building) -> Middleware:
+    return UnsupportedContentMiddleware()
+
+
 def _tool_origin(building: Building) -> Middleware:
     return ToolOriginMiddleware()
 
@@ -124,6 +129,11 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "asks about the calls that the model made, before any of them runs",
     ),
     Slot("ToolExclusionMiddleware", _tool_exclusion, "hides tools whoever brought them"),
+    Slot(
+        "UnsupportedContentMiddleware",
+        _unsupported_content,
+        "sees the request last, with all media in it, and knows what this model takes",
+    ),
     Slot("ToolOriginMiddleware", _tool_origin, "tells what a tool raised from what middleware raised"),
 )
 

@@ -31,6 +31,9 @@ PRIVATE_ADAPTERS = {
 
 OPTIONAL_PACKAGES = frozenset(
     {
+        "PIL",
+        "av",
+        "av.error",
         "deepagents.models.local",
         "langchain_anthropic",
         "langchain_openai",

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 
 from deepagents.testing import call
 from tests.tools.bench import Bench, code_of
-
-PNG = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
-)
 
 
 def lines(count: int) -> str:
@@ -89,23 +83,3 @@ def test_a_line_too_long_for_a_result_shows_its_start_and_the_way_past_it(bench:
 
     assert len(page.text) <= 4000
     assert "Next offset 1." in page.text
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "media_type"),
-    [
-        ("/a.png", "image", "image/png"),
-        ("/a.jpg", "image", "image/jpeg"),
-        ("/a.gif", "image", "image/gif"),
-        ("/a.webp", "image", "image/webp"),
-        ("/a.pdf", "file", "application/pdf"),
-        ("/a.mp3", "audio", "audio/mpeg"),
-        ("/a.bin", "file", "application/octet-stream"),
-    ],
-)
-def test_media_come_as_content_blocks(bench: Bench, name: str, kind: str, media_type: str) -> None:
-    bench.place_bytes(name, PNG)
-    read = bench.use("read_file", file_path=name)
-
-    assert read.content == [{"type": kind, "base64": base64.b64encode(PNG).decode(), "mime_type": media_type}]
-    assert read.additional_kwargs["read_file_media_type"] == media_type

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_args
 
 from deepagents._flow import Flow
 from deepagents.backends._door import ask
 from deepagents.backends._legacy import resolve
 from deepagents.backends._patience import Patience
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, accepts, capped
+from deepagents.backends.protocol import (
+    BACKEND_TYPES,
+    Allowed,
+    BackendProtocol,
+    accepts,
+    capped,
+    execute_accepts_timeout,
+)
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
@@ -21,7 +30,7 @@ from deepagents.backends.results import (
     ReadResult,
     WriteResult,
 )
-from deepagents.errors import BackendError, ToolFailure
+from deepagents.errors import BackendError, ErrorCode, ToolFailure
 
 Result = TypeVar("Result")
 
@@ -48,52 +57,100 @@ class Files:
         return cls(resolve(backend, runtime), patience or Patience())
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what can be done at a path."""
-        return self.backend.capabilities(path)
+        """Say what can be done at a path: nothing, when the backend cannot tell."""
+        with suppress(Exception):
+            return self.backend.capabilities(path)
+        return Capabilities()
 
-    def ls(self, path: str) -> Flow[LsResult]:
+    def left_out(self) -> str | None:
+        """Say in one line what earlier answers left out because it waits for a person."""
+        return None
+
+    def ls(self, path: str, *, allowed: Allowed | None = None) -> Flow[LsResult]:
         """List a directory; entries that could be read may stand beside an error."""
-        found = yield from self._ask("ls", path)
+        found = yield from self._ask("ls", path, allowed=allowed)
         return _answered(found, or_else=found.entries)
 
-    def read(self, path: str, offset: int, limit: int) -> Flow[ReadResult]:
+    def read(self, path: str, offset: int, limit: int, *, allowed: Allowed | None = None) -> Flow[ReadResult]:
         """Read a window of a file."""
-        return _answered((yield from self._ask("read", path, offset, limit)))
+        return _answered((yield from self._ask("read", path, offset, limit, allowed=allowed)))
 
-    def write(self, path: str, content: str, expected_version: str | None) -> Flow[WriteResult]:
+    def write(
+        self, path: str, content: str, expected_version: str | None, *, allowed: Allowed | None = None
+    ) -> Flow[WriteResult]:
         """Create or replace a file, unless it changed since `expected_version`."""
-        guard = self._guard(path, expected_version)
-        return _answered((yield from self._ask("write", path, content, expected_version=guard)))
+        options: dict[str, Any] = {
+            "expected_version": self._guard(path, expected_version),
+            "allowed": allowed,
+        }
+        return _answered((yield from self._ask("write", path, content, **options)))
 
     def edit(
-        self, path: str, old: str, new: str, replace_all: bool, expected_version: str | None
+        self,
+        path: str,
+        old: str,
+        new: str,
+        replace_all: bool,
+        expected_version: str | None,
+        *,
+        allowed: Allowed | None = None,
     ) -> Flow[EditResult]:
         """Replace exact text, unless the file changed since `expected_version`."""
-        guard = self._guard(path, expected_version)
-        return _answered((yield from self._ask("edit", path, old, new, replace_all, expected_version=guard)))
+        options: dict[str, Any] = {
+            "expected_version": self._guard(path, expected_version),
+            "allowed": allowed,
+        }
+        return _answered((yield from self._ask("edit", path, old, new, replace_all, **options)))
 
-    def delete(self, path: str) -> Flow[DeleteResult]:
+    def delete(self, path: str, *, allowed: Allowed | None = None) -> Flow[DeleteResult]:
         """Remove a path and all below it."""
-        return _answered((yield from self._ask("delete", path)))
+        return _answered((yield from self._ask("delete", path, allowed=allowed)))
 
-    def glob(self, pattern: str, path: str | None, seconds: float | None = None) -> Flow[GlobResult]:
+    def glob(
+        self, pattern: str, path: str | None, seconds: float | None = None, *, allowed: Allowed | None = None
+    ) -> Flow[GlobResult]:
         """Find files by pattern, within so many seconds; matches may stand beside an error."""
-        found = yield from self._ask("glob", pattern, path, seconds=seconds)
+        most = min(filter(None, (seconds, self.patience.seconds)), default=None)
+        found = yield from self._ask("glob", pattern, path, seconds=most, allowed=allowed)
         return _answered(found, or_else=found.matches)
 
     def grep(
-        self, pattern: str, path: str | None, glob: str | None, wanted: SearchOptions
+        self,
+        pattern: str,
+        path: str | None,
+        glob: str | None,
+        wanted: SearchOptions,
+        *,
+        allowed: Allowed | None = None,
     ) -> Flow[GrepResult]:
         """Find lines that hold a pattern; matches may stand beside an error."""
-        options = self._search_options(wanted)
+        options: dict[str, Any] = {**self._search_options(wanted), "allowed": allowed}
         found = capped((yield from self._ask("grep", pattern, path, glob, **options)), wanted.max_count)
         return _answered(found, or_else=found.matches)
+
+    def download(self, path: str, *, allowed: Allowed | None = None) -> Flow[bytes]:
+        """Read a file whole, as bytes."""
+        answer = (yield from self._ask("download_files", [path], allowed=allowed))[0]
+        if answer.error or answer.content is None:
+            raise _transfer_failure(path, answer.error or "no content returned")
+        return answer.content
+
+    def download_all(self, paths: Sequence[str]) -> Flow[list[bytes | None]]:
+        """Read many files whole, as bytes, in order; `None` stands for each that cannot be read."""
+        answers = yield from self._ask("download_files", list(paths))
+        return [None if answer.error else answer.content for answer in answers]
+
+    def upload(self, path: str, content: bytes, *, allowed: Allowed | None = None) -> Flow[None]:
+        """Create or replace a file with these bytes."""
+        answer = (yield from self._ask("upload_files", [(path, content)], allowed=allowed))[0]
+        if answer.error:
+            raise _transfer_failure(path, answer.error)
 
     def execute(
         self, command: str, timeout: int | None, seconds: float | None = None
     ) -> Flow[ExecuteResponse]:
         """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for."""
-        if timeout is not None and not accepts(type(self.backend), "execute", "timeout"):
+        if timeout is not None and not execute_accepts_timeout(type(self.backend)):
             raise ToolFailure(
                 "not_supported", "This backend does not support per-command timeout; leave it out."
             )
@@ -125,6 +182,11 @@ class Files:
 def supports_execution(backend: BackendProtocol) -> bool:
     """Tell whether a backend can run commands."""
     return Files(backend).capabilities().execute
+
+
+def _transfer_failure(path: str, error: str) -> ToolFailure:
+    code = cast("ErrorCode", error) if error in get_args(ErrorCode) else "io_error"
+    return ToolFailure(code, f"File {path!r}: {error}")
 
 
 def _answered(result: Result, or_else: Any = None) -> Result:

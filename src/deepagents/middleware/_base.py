@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
+    ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
     TracePolicy,
     omit_payload,
 )
-from langchain_core.messages import SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
 
 from deepagents._flow import Call, Flow, twins
@@ -59,6 +60,17 @@ def add_section(request: Request, text: str | None) -> Request:
     blocks: list[Any] = [] if standing is None or not standing.content else list(standing.content_blocks)
     blocks.append({"type": "text", "text": f"\n\n{text}" if blocks else text})
     return request.override(system_message=SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks)))
+
+
+def keeping(
+    response: Response, messages: Sequence[BaseMessage], others: Mapping[str, Any] | None = None
+) -> Response:
+    """Return the response with messages that state is to take for older ones, and further updates."""
+    if not messages and not others:
+        return response
+    taken = {"messages": list(messages)} if messages else {}
+    extended: Any = ExtendedModelResponse(response, Command(update={**(others or {}), **taken}))
+    return extended
 
 
 def tool_name(tool: Any) -> str | None:

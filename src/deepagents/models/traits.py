@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from langchain_core.language_models import BaseChatModel
+
+Input = Literal["image", "audio", "video", "pdf"]
+_TAKE_ANY_FILE = ("openai", "azure")
 
 
 def model_identifier(model: BaseChatModel) -> str | None:
@@ -21,3 +26,21 @@ def model_provider(model: BaseChatModel) -> str | None:
     except (AttributeError, TypeError, NotImplementedError):
         return None
     return provider or None
+
+
+def rejects_input(model: BaseChatModel, kind: Input, *, in_tool_message: bool = False) -> bool:
+    """Tell whether a model's profile says that it does not take this kind; without a word it may."""
+    profile = model.profile or {}
+    in_tool = {"image": profile.get("image_tool_message"), "pdf": profile.get("pdf_tool_message")}
+    at_all = {
+        "image": profile.get("image_inputs"),
+        "audio": profile.get("audio_inputs"),
+        "video": profile.get("video_inputs"),
+        "pdf": profile.get("pdf_inputs"),
+    }
+    return at_all[kind] is False or (in_tool_message and in_tool.get(kind) is False)
+
+
+def may_take_any_file(model: BaseChatModel) -> bool:
+    """Tell whether a model's provider has a way to take files other than media and PDF."""
+    return model_provider(model) in _TAKE_ANY_FILE

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from langchain.tools import ToolRuntime
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 from pydantic import BaseModel
@@ -43,12 +43,16 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool tells the model, and what it leaves for programs."""
+    """What a tool tells the model, and what it leaves for programs.
+
+    `beside` holds content for a message of its own, where a tool's message could not carry it.
+    """
 
     content: Content
     artifact: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     update: Mapping[str, Any] | None = None
+    beside: Content | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,18 @@ def _answer(spec: ToolSpec, runtime: Runtime, begin: Callable[[], Flow[Reply]]) 
         artifact=reply.artifact,
         additional_kwargs=dict(reply.extra),
     )
-    return message if reply.update is None else Command(update={**reply.update, "messages": [message]})
+    messages: list[BaseMessage] = [message]
+    if reply.beside is not None:
+        messages.append(_shown_beside(reply, call_id))
+    elif reply.update is None:
+        return message
+    return Command(update={**(reply.update or {}), "messages": messages})
+
+
+def _shown_beside(reply: Reply, call_id: str) -> HumanMessage:
+    marks = {"read_file_media_result": True, "read_file_tool_call_id": call_id}
+    path = reply.extra.get("read_file_path")
+    return HumanMessage(content=reply.beside or "", additional_kwargs={**marks, "read_file_path": path})
 
 
 def failure_message(tool: str, call_id: str, code: ErrorCode, text: str) -> ToolMessage:

@@ -9,12 +9,16 @@ from pydantic import BaseModel, Field
 
 from deepagents._flow import Flow
 from deepagents._paths import normalise
-from deepagents._text import number_lines
+from deepagents._text import number_lines, truncate, window
+from deepagents.backends._older_shapes import NumberedRead
 from deepagents.backends.filedata import file_data_to_string
+from deepagents.backends.kinds import file_kind
 from deepagents.backends.results import FileData, ReadResult
-from deepagents.errors import ToolFailure
-from deepagents.tools._media import media_block
+from deepagents.errors import BackendError, ToolFailure
+from deepagents.tools._media import media_block, media_of, text_inside
 from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._video import video_dependencies_available
+from deepagents.tools._watch import Seconds, watch
 
 DEFAULT_READ_OFFSET = 0
 DEFAULT_READ_LIMIT = 100
@@ -47,10 +51,22 @@ class ReadFileSchema(BaseModel):
     limit: int = Field(default=DEFAULT_READ_LIMIT, description="Number of lines.")
 
 
+class ReadVideoFileSchema(ReadFileSchema):
+    """What `read_file` takes where videos are shown as frames."""
+
+    offset: int = Field(
+        default=DEFAULT_READ_OFFSET, description="First line, counted from 0; of a video, first second."
+    )
+    limit: int = Field(default=DEFAULT_READ_LIMIT, description="Number of lines; of a video, seconds.")
+
+
 def _read_file(
     desk: Desk, file_path: str, offset: int = DEFAULT_READ_OFFSET, limit: int = DEFAULT_READ_LIMIT
 ) -> Flow[Reply]:
     path = normalise(file_path)
+    if file_kind(path) == "video" and video_dependencies_available():
+        content = yield from desk.files.download(path)
+        return (yield from watch(path, content, Seconds(max(offset, 0), limit)))
     try:
         page = yield from desk.files.read(path, max(offset, 0), limit)
     except ToolFailure as failure:
@@ -61,22 +77,43 @@ def _read_file(
         raise ToolFailure("io_error", f"no data returned for {path!r}")
     desk.seen.remember(path, page.version)
     if page.file_data.get("encoding") == "base64":
-        return _media(path, page.file_data)
+        return _binary(desk, path, page.file_data, (offset, limit))
     return Reply(_text(desk, page, file_data_to_string(page.file_data), limit))
 
 
-def _media(path: str, data: FileData) -> Reply:
+def _binary(desk: Desk, path: str, data: FileData, lines: tuple[int, int]) -> Reply:
     content = file_data_to_string(data)
     if not content:
         return Reply(EMPTY_FILE)
-    block, media_type = media_block(path, content)
-    extra = {"read_file_path": path, "read_file_media_type": media_type}
+    text = text_inside(path, content)
+    if text is not None:
+        page = _page_of(text, *lines)
+        return Reply(_text(desk, page, file_data_to_string(page.file_data or {}), lines[1]))
+    media = media_of(path, content)
+    extra = {"read_file_path": path, "read_file_media_type": media.media_type}
     # LangGraph turns the blocks of a bare tool message into text where it does not know their type.
-    update: dict[str, Any] | None = {} if block["type"] in ("audio", "video") else None
-    return Reply([block], extra=extra, update=update)
+    update: dict[str, Any] | None = {} if media.kind in ("audio", "video") else None
+    return Reply([media_block(media, path, content)], extra=extra, update=update)
+
+
+def _page_of(text: str, offset: int, limit: int) -> ReadResult:
+    try:
+        shown = window(text, max(offset, 0), limit)
+    except BackendError as error:
+        raise ToolFailure(error.code, error.text) from error
+    return ReadResult(
+        file_data=FileData(content=shown.text),
+        total_lines=shown.total,
+        start_line=shown.start,
+        end_line=shown.end,
+        next_offset=shown.next_offset,
+        no_lines_requested=shown.no_lines_requested,
+    )
 
 
 def _text(desk: Desk, page: ReadResult, text: str, limit: int) -> str:
+    if isinstance(page, NumberedRead):
+        return _as_it_came(desk, page.numbered, limit)
     if page.no_lines_requested:
         return NO_LINES.format(limit=limit)
     start = page.start_line or 1
@@ -91,6 +128,12 @@ def _text(desk: Desk, page: ReadResult, text: str, limit: int) -> str:
         next_offset=page.next_offset,
     )
     return _fitted(window, desk)
+
+
+def _as_it_came(desk: Desk, numbered: str, limit: int) -> str:
+    tokens = desk.limits.result_tokens
+    shown = "\n".join(numbered.split("\n")[: max(limit, 0)])
+    return truncate(shown, tokens * CHARACTERS_PER_TOKEN, f"\n{_CUT}") if tokens else shown
 
 
 def _fitted(window: Shown, desk: Desk) -> str:
@@ -143,12 +186,20 @@ def _numbered(text: str, start: int, read_format: str) -> str:
     return text if read_format == "header" else number_lines(text, start)
 
 
-READ_FILE = ToolSpec(
-    "read_file",
+_WHOLE = "Images, audio, video and PDF come whole."
+_WHOLE_BUT_VIDEO = (
+    "Images, audio and PDF come whole; a video comes as frames, and its offset and limit count seconds."
+)
+_DESCRIPTION = (
     f"Read a file, by default its first {DEFAULT_READ_LIMIT} lines. Each line is shown as number, tab, "
     f"text; the number is not part of "
-    "the file. Images, audio, video and PDF come whole. Results too large to return are offloaded to a "
-    "file that you can read here.",
-    ReadFileSchema,
+    f"the file. {_WHOLE} Results too large to return are offloaded to a "
+    "file that you can read here."
+)
+READ_FILE = ToolSpec("read_file", _DESCRIPTION, ReadFileSchema, _read_file)
+READ_VIDEO_FILE = ToolSpec(
+    "read_file",
+    _DESCRIPTION.replace(_WHOLE, _WHOLE_BUT_VIDEO),
+    ReadVideoFileSchema,
     _read_file,
 )

@@ -1,0 +1,152 @@
+"""Media that a model does not take are told to it in a sentence, instead of ending the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from langchain_core.exceptions import ModelInvalidRequestError
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+
+from deepagents._flow import Flow
+from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping
+from deepagents.middleware._turns import open_turn
+from deepagents.models.traits import Input, may_take_any_file, model_identifier, rejects_input
+
+REJECTED_BY: Final = "media_rejected_by"
+_KINDS: Final[Mapping[str, Input]] = MappingProxyType(
+    {
+        "image": "image",
+        "image_url": "image",
+        "input_image": "image",
+        "audio": "audio",
+        "input_audio": "audio",
+        "video": "video",
+        "document": "pdf",
+    }
+)
+_PDF = "application/pdf"
+_SENTENCE = (
+    "{what}, of type {media_type}, is not shown: this model does not take it. "
+    "Go on without it, or find another way to its content."
+)
+
+Rejects = Callable[[AnyMessage, Mapping[str, Any]], bool]
+
+
+class UnsupportedContentMiddleware(FlowMiddleware):
+    """Replace, in requests only, media that the model's profile rejects; and try again without those that it
+    refused.
+
+    After a refusal, results of `read_file` are replaced in state too, since the file can be read again;
+    a person's message keeps its media, and is marked so that this model does not get them again.
+    """
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        model = request.model
+        request = _without(request, request.messages, lambda message, block: _unfit(model, message, block))
+        try:
+            return (yield from inner(handler, request))
+        except ModelInvalidRequestError:
+            refused = _refused(request.messages)
+            if not refused:
+                raise
+        again = _without(request, refused, lambda message, block: True)
+        response = yield from inner(handler, again)
+        return keeping(response, _kept(request, refused))
+
+
+def _unfit(model: BaseChatModel, message: AnyMessage, block: Mapping[str, Any]) -> bool:
+    if message.additional_kwargs.get(REJECTED_BY) == _name(model):
+        return True
+    kind = _kind(block)
+    in_tool_message = isinstance(message, ToolMessage)
+    if kind is None:
+        return in_tool_message and not may_take_any_file(model)
+    return rejects_input(model, kind, in_tool_message=in_tool_message)
+
+
+def _without(request: Request, messages: Sequence[AnyMessage], rejects: Rejects) -> Request:
+    """Return the request with sentences for what is rejected in some of its messages."""
+    changed: dict[int, AnyMessage] = {}
+    for message in messages:
+        if isinstance(message.content, list) and isinstance(message, (HumanMessage, ToolMessage)):
+            told = _told(message, rejects)
+            if told is not message:
+                changed[id(message)] = told
+    if not changed:
+        return request
+    return request.override(messages=[changed.get(id(each), each) for each in request.messages])
+
+
+def _told(message: AnyMessage, rejects: Rejects) -> AnyMessage:
+    content: list[Any] = []
+    for block in cast("list[Any]", message.content):
+        if not _is_media(block) or not rejects(message, block):
+            content.append(block)
+            continue
+        sentence = {"type": "text", "text": _sentence(message, block)}
+        if sentence not in content:
+            content.append(sentence)
+    return message if content == message.content else message.model_copy(update={"content": content})
+
+
+def _sentence(message: AnyMessage, block: Mapping[str, Any]) -> str:
+    path: Any = message.additional_kwargs.get("read_file_path") or block.get("filename")
+    kind = _kind(block) or "file"
+    what = f"The {kind} {path!r}" if path else f"One {kind} of this message"
+    return _SENTENCE.format(what=what, media_type=_media_type(block) or "unknown")
+
+
+def _is_media(block: Any) -> bool:
+    if not isinstance(block, dict):
+        return False
+    kind = cast("dict[str, Any]", block).get("type")
+    return kind == "file" or kind in _KINDS
+
+
+def _kind(block: Mapping[str, Any]) -> Input | None:
+    if block.get("type") == "file":
+        named = f"{block.get('filename') or ''}".lower()
+        return "pdf" if _media_type(block) == _PDF or named.endswith(".pdf") else None
+    return _KINDS.get(block.get("type", ""))
+
+
+def _media_type(block: Mapping[str, Any]) -> str | None:
+    source: Any = block.get("source")
+    nested = cast("dict[str, Any]", source).get("media_type") if isinstance(source, dict) else None
+    return block.get("mime_type") or nested
+
+
+def _refused(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return the messages whose media the model may have refused: those it has not seen, or else all."""
+    unseen = [message for message in open_turn(messages) if _holds_media(message)]
+    return unseen or [message for message in messages if _holds_media(message)]
+
+
+def _holds_media(message: AnyMessage) -> bool:
+    return (
+        isinstance(message, (HumanMessage, ToolMessage))
+        and isinstance(message.content, list)
+        and any(map(_is_media, message.content))
+    )
+
+
+def _kept(request: Request, refused: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return what state is to hold instead, made of what state holds: a request may show less."""
+    ids = {message.id for message in refused if message.id}
+    standing: Sequence[AnyMessage] = cast("dict[str, Any]", request.state).get("messages", ())
+    return [_marked(message, request.model) for message in standing if message.id in ids]
+
+
+def _marked(message: AnyMessage, model: BaseChatModel) -> AnyMessage:
+    if message.additional_kwargs.get("read_file_path"):
+        return _told(message, lambda message, block: True)
+    marks = {**message.additional_kwargs, REJECTED_BY: _name(model)}
+    return message.model_copy(update={"additional_kwargs": marks})
+
+
+def _name(model: BaseChatModel) -> str:
+    return model_identifier(model) or type(model).__name__

@@ -1,0 +1,203 @@
+"""Still pictures out of a film, evenly spaced: needs the extra `video`."""
+
+from __future__ import annotations
+
+import base64
+import io
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from math import floor
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from deepagents.errors import HarnessError
+
+if TYPE_CHECKING:
+    from av import VideoFrame
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+MAX_VIDEO_INPUT_BYTES: Final = 1 << 30
+SAMPLING_RATE: Final = 0.5
+"""Frames shown for each second of film."""
+
+_NEARLY: Final = 1e-6
+# A playlist under the name of a film would have other files and addresses opened.
+_ALONE: Final = MappingProxyType(
+    {
+        "protocol_whitelist": "none",
+        "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,flv,mpeg,mpegts,mpegvideo,asf,ogg",
+    }
+)
+
+
+class VideoExtractionError(HarnessError):
+    """A film that no picture could be taken from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much one look at a film may take and give."""
+
+    frames: int = 64
+    emitted_bytes: int = 4 * 1024 * 1024
+    seconds: float = 10.0
+    side: int = 4096
+    long_side: int = 1920
+    short_side: int = 1080
+    quality: int = 85
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Pictures as content blocks, a line of text before each; `resume_at` is where a cap cut the window."""
+
+    blocks: list[dict[str, Any]]
+    count: int
+    resume_at: int | None = None
+    length: float | None = None
+
+
+@cache
+def video_dependencies_available() -> bool:
+    """Tell whether the extra `video` is installed."""
+    return find_spec("av") is not None and find_spec("PIL") is not None
+
+
+def extract_video_frames(
+    content: bytes,
+    *,
+    offset_seconds: float,
+    duration_seconds: float,
+    sampling_rate: float,
+    caps: Caps | None = None,
+) -> Frames:
+    """Take the first frame at or after each moment of a window, `sampling_rate` moments a second.
+
+    Raises:
+        VideoExtractionError: for a window that makes no sense, and for bytes that give no picture.
+    """
+    _check(offset_seconds, duration_seconds, sampling_rate)
+    import av
+    from av.error import FFmpegError
+
+    taking = _Taking(offset_seconds, duration_seconds, sampling_rate, caps or Caps())
+    try:
+        with av.open(io.BytesIO(content), "r", options=dict(_ALONE), metadata_errors="replace") as container:
+            return taking.frames_of(container)
+    except (OSError, FFmpegError) as error:
+        raise VideoExtractionError(f"the video cannot be decoded: {type(error).__name__}") from error
+
+
+def _check(offset: float, duration: float, rate: float) -> None:
+    if offset < 0:
+        raise VideoExtractionError(f"offset_seconds must not be negative, got {offset!r}")
+    if duration <= 0:
+        raise VideoExtractionError(f"duration_seconds must be positive, got {duration!r}")
+    if rate <= 0:
+        raise VideoExtractionError(f"sampling_rate must be positive, got {rate!r}")
+
+
+@dataclass(slots=True)
+class _Taking:
+    offset: float
+    duration: float
+    rate: float
+    caps: Caps
+    blocks: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    count: int = 0
+    room: int = 0
+
+    def frames_of(self, container: InputContainer) -> Frames:
+        stream = next(iter(container.streams.video), None)
+        if stream is None or not stream.time_base:
+            raise VideoExtractionError("the file holds no video stream with a time base")
+        self._check_sides(stream.width, stream.height)
+        self.room = self.caps.emitted_bytes
+        resume_at = self._take(stream, container)
+        if not self.count and resume_at is None:
+            raise VideoExtractionError("No frames decoded for window")
+        return Frames(self.blocks, self.count, resume_at, _length(container))
+
+    def _take(self, stream: VideoStream, container: InputContainer) -> int | None:
+        """Take what the caps allow; return the whole second at which to go on, if there is more."""
+        deadline = time.monotonic() + self.caps.seconds
+        target = self.offset
+        for moment, frame in self._decoded(stream, container):
+            if moment >= self.offset + self.duration - _NEARLY:
+                return None
+            if moment >= target - _NEARLY:
+                if self.count == self.caps.frames or not self._add(frame, moment):
+                    return self._resume(target)
+                target = self._after(moment)
+            if time.monotonic() >= deadline:
+                return self._out_of_time(target)
+        return None
+
+    def _decoded(self, stream: VideoStream, container: InputContainer) -> Iterator[tuple[float, VideoFrame]]:
+        base = float(stream.time_base or 1)
+        start = stream.start_time or 0
+        stream.thread_type = "AUTO"
+        if self.offset > 0:
+            container.seek(start + int(self.offset / base), stream=stream)
+        for frame in container.decode(stream):
+            if frame.pts is not None:
+                yield (frame.pts - start) * base, frame
+
+    def _after(self, moment: float) -> float:
+        """Return the next target after a moment; a late frame does not move the targets."""
+        return self.offset + (floor((moment - self.offset) * self.rate + _NEARLY) + 1) / self.rate
+
+    def _out_of_time(self, target: float) -> int | None:
+        if not self.count:
+            raise VideoExtractionError(
+                f"no frame was reached in {self.caps.seconds:g} s of decoding; ask for an earlier offset"
+            )
+        return None if target >= self.offset + self.duration - _NEARLY else self._resume(target)
+
+    def _resume(self, target: float) -> int:
+        return max(floor(target + _NEARLY), floor(self.offset) + 1)
+
+    def _add(self, frame: VideoFrame, moment: float) -> bool:
+        shown = [{"type": "text", "text": f"Frame at t={clock(moment)}"}, self._picture(frame)]
+        size = sum(len(value) for block in shown for value in block.values())
+        if size > self.room:
+            if not self.count:
+                raise VideoExtractionError(f"one frame alone exceeds {self.caps.emitted_bytes} bytes")
+            return False
+        self.room -= size
+        self.blocks += shown
+        self.count += 1
+        return True
+
+    def _picture(self, frame: VideoFrame) -> dict[str, str]:
+        from PIL import Image
+
+        self._check_sides(frame.width, frame.height)
+        image: Image.Image = cast(Any, frame).to_image()
+        long, short = self.caps.long_side, self.caps.short_side
+        box = (long, short) if frame.width >= frame.height else (short, long)
+        image.thumbnail(box, Image.Resampling.LANCZOS)
+        file = io.BytesIO()
+        image.save(file, "JPEG", quality=self.caps.quality)
+        encoded = base64.b64encode(file.getbuffer()).decode("ascii")
+        return {"type": "image", "base64": encoded, "mime_type": "image/jpeg"}
+
+    def _check_sides(self, width: int, height: int) -> None:
+        if max(width, height) > self.caps.side:
+            raise VideoExtractionError(
+                f"the frames have {width}x{height} pixels, over {self.caps.side} on a side"
+            )
+
+
+def _length(container: InputContainer) -> float | None:
+    return None if container.duration is None else container.duration / 1_000_000
+
+
+def clock(seconds: float) -> str:
+    """Write a moment as `HH:MM:SS.mmm`."""
+    minutes, rest = divmod(round(seconds * 1000), 60_000)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest / 1000:06.3f}"

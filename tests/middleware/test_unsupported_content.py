@@ -1,0 +1,135 @@
+"""What a model does not take is told to it in a sentence; the run goes on, and state keeps what it had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import ModelInvalidRequestError
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import Colour
+
+PICTURE = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+FILES = {
+    "/a.png": {"content": "iVBORw0KGgoAAAAA", "encoding": "base64"},
+    "/a.zip": {"content": "UEsDBAD/", "encoding": "base64"},
+    "/a.pdf": {"content": "JVBERi0xLjf/", "encoding": "base64"},
+}
+REFUSED = ModelInvalidRequestError("400: bad image")
+THREAD: Any = {"configurable": {"thread_id": "one"}}
+
+
+def asking(*blocks: dict[str, Any]) -> HumanMessage:
+    return HumanMessage([{"type": "text", "text": "Look."}, *blocks])
+
+
+def kinds(message: Any) -> list[str]:
+    return [block["type"] for block in message.content]
+
+
+@pytest.mark.parametrize(
+    ("block", "profile"),
+    [
+        (PICTURE, {"image_inputs": False}),
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, {"image_inputs": False}),
+        ({"type": "audio", "base64": "AAAA", "mime_type": "audio/wav"}, {"audio_inputs": False}),
+        ({"type": "video", "base64": "AAAA", "mime_type": "video/mp4"}, {"video_inputs": False}),
+        ({"type": "file", "base64": "AAAA", "mime_type": "application/pdf"}, {"pdf_inputs": False}),
+    ],
+)
+def test_what_the_profile_rejects_becomes_a_sentence_in_the_request_only(
+    colour: Colour, block: dict[str, Any], profile: dict[str, Any]
+) -> None:
+    with ScriptedModel("Done.", profile=profile) as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": [asking(block)]})
+
+    shown = model.asked[0].messages[-1]
+    assert kinds(shown) == ["text", "text"]
+    assert "this model does not take it" in shown.text
+    assert result["messages"][0].content[1] == block
+
+
+def test_the_sentence_names_the_file_and_its_type(colour: Colour) -> None:
+    with ScriptedModel(
+        call("read_file", file_path="/a.png"), "Done.", profile={"image_inputs": False}
+    ) as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Look", "files": FILES})
+
+    assert "The image '/a.png', of type image/png, is not shown" in model.asked[1].last
+    assert kinds(result["messages"][-2]) == ["image"]
+
+
+def test_a_profile_may_reject_media_in_results_of_tools_only(colour: Colour) -> None:
+    profile = {"image_inputs": True, "image_tool_message": False, "pdf_tool_message": False}
+    script = (call("read_file", file_path="/a.png"), call("read_file", file_path="/a.pdf"), "Done.")
+    with ScriptedModel(*script, profile=profile) as model:
+        colour.invoke(create_deep_agent(model), {"messages": [asking(PICTURE)], "files": FILES})
+
+    sent = model.asked[2].messages
+    assert kinds(sent[1]) == ["text", "image"]
+    assert [kinds(message) for message in sent if message.type == "tool"] == [["text"], ["text"]]
+
+
+@pytest.mark.parametrize("profile", [None, {}, {"image_inputs": True}])
+def test_what_the_profile_does_not_reject_is_sent(profile: Any) -> None:
+    with ScriptedModel("Done.", profile=profile) as model:
+        create_deep_agent(model).invoke({"messages": [asking(PICTURE)]})
+
+    assert model.asked[0].messages[-1].content[1] == PICTURE
+
+
+@pytest.mark.parametrize(("provider", "shown"), [("scripted", ["text"]), ("openai", ["file"])])
+def test_other_files_are_sent_only_where_a_provider_may_take_them(provider: str, shown: list[str]) -> None:
+    script = (call("read_file", file_path="/a.zip"), "Done.")
+    with ScriptedModel(*script, provider=provider) as model:
+        create_deep_agent(model).invoke({"messages": "Look", "files": FILES})
+
+    assert kinds(model.asked[1].messages[-1]) == shown
+
+
+def test_after_a_refusal_it_is_tried_once_without_and_state_remembers(colour: Colour) -> None:
+    with ScriptedModel(call("read_file", file_path="/a.png"), REFUSED, "Went on.", "And on.") as model:
+        agent = create_deep_agent(model, checkpointer=InMemorySaver())
+        result = colour.invoke(agent, {"messages": "Look", "files": FILES}, THREAD)
+        colour.invoke(agent, {"messages": "More"}, THREAD)
+
+    read = result["messages"][-2]
+    assert result["messages"][-1].text == "Went on."
+    assert kinds(read) == ["text"]
+    assert "'/a.png', of type image/png" in read.text
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
+    assert len(model.asked) == 4
+
+
+def test_a_persons_picture_stays_in_state_and_is_not_sent_to_that_model_again(colour: Colour) -> None:
+    saver = InMemorySaver()
+    with ScriptedModel(REFUSED, "Went on.", "And on.") as model:
+        agent = create_deep_agent(model, checkpointer=saver)
+        result = colour.invoke(agent, {"messages": [asking(PICTURE)]}, THREAD)
+        colour.invoke(agent, {"messages": "More"}, THREAD)
+    with ScriptedModel("I see.", model_name="another") as other:
+        colour.invoke(create_deep_agent(other, checkpointer=saver), {"messages": "And you?"}, THREAD)
+
+    assert result["messages"][0].content[1] == PICTURE
+    assert kinds(model.asked[2].messages[1]) == ["text", "text"]
+    assert other.asked[0].messages[1].content[1] == PICTURE
+
+
+def test_media_that_were_seen_before_are_left_out_when_nothing_newer_can_be_the_cause() -> None:
+    with ScriptedModel("Nice.", REFUSED, "Went on.") as model:
+        agent = create_deep_agent(model, checkpointer=InMemorySaver())
+        agent.invoke({"messages": [asking(PICTURE)]}, THREAD)
+        result = agent.invoke({"messages": "More"}, THREAD)
+
+    assert result["messages"][-1].text == "Went on."
+
+
+def test_a_refusal_that_has_nothing_to_do_with_media_reaches_the_caller(colour: Colour) -> None:
+    with ScriptedModel(REFUSED) as model, pytest.raises(ModelInvalidRequestError, match="bad image"):
+        colour.invoke(create_deep_agent(model), {"messages": "Hi"})
+    with ScriptedModel(REFUSED, REFUSED) as model, pytest.raises(ModelInvalidRequestError):
+        colour.invoke(create_deep_agent(model), {"messages": [asking(PICTURE)]})

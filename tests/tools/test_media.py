@@ -1,0 +1,84 @@
+"""Media come as content blocks of the type that they are, whatever their name says."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from deepagents.tools._media import MAX_INLINE_MEDIA_BYTES
+from tests.tools.bench import Bench, code_of
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
+JPEG = b"\xff\xd8\xff\xe0" + b"\0" * 12
+MP4 = b"\0\0\0\x18ftypmp42\0\0\0\0"
+OFFICE = "application/vnd.openxmlformats-officedocument"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind", "media_type"),
+    [
+        ("/a.png", PNG, "image", "image/png"),
+        ("/a.jpg", JPEG, "image", "image/jpeg"),
+        ("/a.gif", b"GIF89a\0\xff", "image", "image/gif"),
+        ("/a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image", "image/webp"),
+        ("/a.bmp", b"BM\0\xff\0\0", "image", "image/bmp"),
+        ("/a.pdf", b"%PDF-1.7\n", "file", "application/pdf"),
+        ("/a.mp3", b"ID3\x04\0", "audio", "audio/mpeg"),
+        ("/a.wav", b"RIFF\0\0\0\0WAVEfmt ", "audio", "audio/wav"),
+        ("/a.m4a", MP4, "audio", "audio/mp4"),
+        ("/a.docx", b"PK\x03\x04\0", "file", f"{OFFICE}.wordprocessingml.document"),
+        ("/a.bin", b"\0\xff", "file", "application/octet-stream"),
+    ],
+)
+def test_the_name_says_the_type(bench: Bench, name: str, content: bytes, kind: str, media_type: str) -> None:
+    bench.place_bytes(name, content)
+    read = bench.use("read_file", file_path=name)
+
+    encoded = base64.b64encode(content).decode()
+    assert read.content == [{"type": kind, "base64": encoded, "mime_type": media_type}]
+    assert read.additional_kwargs["read_file_media_type"] == media_type
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "media_type"),
+    [
+        ("/photo", JPEG, "image/jpeg"),
+        ("/paper.download", b"%PDF-1.7\n\xff", "application/pdf"),
+        ("/data.docx.bak", b"PK\x03\x04\0\xff", "application/zip"),
+        ("/photo.png", JPEG, "image/jpeg"),
+        ("/song.mp3", PNG, "image/png"),
+    ],
+)
+def test_the_content_says_it_where_the_name_says_nothing_or_lies(
+    bench: Bench, name: str, content: bytes, media_type: str
+) -> None:
+    bench.place_bytes(name, content)
+
+    assert bench.use("read_file", file_path=name).additional_kwargs["read_file_media_type"] == media_type
+
+
+def test_text_that_only_its_name_calls_media_is_shown_as_text(bench: Bench) -> None:
+    bench.place("/logo.png", "<html>\n404\n</html>\n")
+
+    assert (
+        bench.use("read_file", file_path="/logo.png").text == "     1\t<html>\n     2\t404\n     3\t</html>"
+    )
+    assert "Lines 2-2 of 3" in bench.use("read_file", file_path="/logo.png", offset=1, limit=1).text
+    assert code_of(bench.use("read_file", file_path="/logo.png", offset=9)) == "invalid_argument"
+
+
+def test_an_empty_picture_is_said_to_be_empty(bench: Bench) -> None:
+    bench.place_bytes("/a.png", b"")
+
+    assert "empty contents" in bench.use("read_file", file_path="/a.png").text
+
+
+def test_media_too_large_to_show_are_an_error_that_says_the_limit(bench: Bench) -> None:
+    bench.place_bytes("/a.png", PNG + b"\0" * MAX_INLINE_MEDIA_BYTES)
+    refused = bench.use("read_file", file_path="/a.png")
+
+    assert code_of(refused) == "too_large"
+    assert "10.5 MB" in refused.text
+    bench.place_bytes("/a.png", PNG + b"\0" * (MAX_INLINE_MEDIA_BYTES - len(PNG)))
+    assert bench.use("read_file", file_path="/a.png").status == "success"
