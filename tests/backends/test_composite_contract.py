@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from langgraph.graph import START, StateGraph
+from langgraph.store.memory import InMemoryStore
 
-from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.testing.contract import BackendContract, Called
@@ -66,6 +67,16 @@ class SpreadContract(BackendContract):
 class TestOnDisk(SpreadContract):
     def make_backend(self) -> BackendProtocol:
         return self.spread(self.disk("default"))
+
+
+class TestDiskWithStore(SpreadContract):
+    def make_backend(self) -> BackendProtocol:
+        store = InMemoryStore()
+        routes = {
+            f"/{name}": StoreBackend(store=store, namespace=(str(number),))
+            for number, name in enumerate(SPREAD)
+        }
+        return CompositeBackend(self.disk("default"), routes)
 
 
 class TestNested(SpreadContract):

@@ -1,8 +1,7 @@
 """Every example of the documents, in their order: where it stands, what it shows, what keeps it working here.
 
 `tests` names the tests that write the example in words of our own and run it with a scripted model.
-`needs` names the feature that a form, or a part of it, waits for. What is no Python, such as a diagram,
-has neither and says so in `shows`.
+What is no Python, such as a diagram, has none and says so in `shows`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-Feature = Literal["StoreBackend", "CompositeBackend"]
 Document = Literal["guide", "reference", "in passing"]
 
 
@@ -24,12 +22,10 @@ class Form:
     page: str
     shows: str
     tests: tuple[str, ...] = ()
-    needs: tuple[Feature, ...] = ()
 
 
 NOT_PYTHON = ("diagram", "shell commands", "text")
-STORED: tuple[Feature, ...] = ("CompositeBackend", "StoreBackend")
-Row = tuple[str, str] | tuple[str, str, tuple[Feature, ...]]
+Row = tuple[str, str]
 
 
 def _page(page: str, *rows: Row) -> list[tuple[str, Row]]:
@@ -39,7 +35,7 @@ def _page(page: str, *rows: Row) -> list[tuple[str, Row]]:
 def _numbered(document: Document, *pages: list[tuple[str, Row]]) -> tuple[Form, ...]:
     number = count(1)
     return tuple(
-        Form(document, next(number), page, row[0], tuple(row[1].split()), row[2] if len(row) == 3 else ())
+        Form(document, next(number), page, row[0], tuple(row[1].split()))
         for rows in pages
         for page, row in rows
     )
@@ -52,7 +48,10 @@ _MIDDLEWARE: tuple[Row, ...] = (
         "FilesystemMiddleware with backend=None, a prompt and descriptions",
         "test_standing_alone.test_files_with_words_of_the_callers",
     ),
-    ("FilesystemMiddleware with a factory of a composite backend", "", STORED),
+    (
+        "FilesystemMiddleware with a factory of a composite backend",
+        "test_remembering.test_the_middleware_alone_with_a_function_that_makes_a_composite",
+    ),
     (
         "SubAgentMiddleware with default_model and default_tools",
         "test_standing_alone.test_subagents_with_defaults_for_all "
@@ -153,19 +152,19 @@ GUIDE = _numbered(
     _page(
         "long-term memory",
         ("diagram", ""),
-        ("a factory of a composite backend", "", STORED),
+        ("a factory of a composite backend", "test_remembering.test_a_function_that_makes_a_composite"),
         (
             "short-lived and lasting files",
-            "test_creating.test_files_are_kept_in_the_state_by_default",
-            STORED,
+            "test_creating.test_files_are_kept_in_the_state_by_default "
+            "test_remembering.test_short_lived_and_lasting_files",
         ),
-        ("two threads", "", STORED),
-        ("preferences", "", STORED),
-        ("instructions", "", STORED),
-        ("two conversations", "", STORED),
-        ("research notes", "", STORED),
-        ("a store in memory", "", STORED),
-        ("a store in a database", "", STORED),
+        ("two threads", "test_remembering.test_one_thread_writes_and_another_reads"),
+        ("preferences", "test_remembering.test_preferences_by_prompt"),
+        ("instructions", "test_remembering.test_instructions_that_improve_themselves"),
+        ("two conversations", "test_remembering.test_two_conversations_about_one_project"),
+        ("research notes", "test_remembering.test_research_over_several_sessions"),
+        ("a store in memory", "test_remembering.test_a_function_that_makes_a_composite"),
+        ("a store in a database", "test_remembering.test_a_store_in_a_database"),
         ("text", ""),
         ("text", ""),
     ),
@@ -195,7 +194,7 @@ GUIDE = _numbered(
             "test_creating.test_a_name_alone_is_enough",
         ),
         ("FilesystemBackend", "test_creating.test_a_directory_on_disk_as_backend"),
-        ("CompositeBackend with a store", "", STORED),
+        ("CompositeBackend with a store", "test_remembering.test_a_composite_with_a_store_of_its_own"),
     ),
 )
 
@@ -210,8 +209,8 @@ REFERENCE = _numbered(
         (
             "alone, with a composite backend, with a sandbox",
             "test_standing_alone.test_files_without_any_argument "
+            "test_remembering.test_the_middleware_alone_with_a_composite "
             "test_standing_alone.test_a_sandbox_of_the_callers_brings_execute",
-            STORED,
         ),
         ("name", _FILE_MEMBERS),
         ("state_schema", _FILE_MEMBERS),

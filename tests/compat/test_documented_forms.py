@@ -22,8 +22,8 @@ def test_every_example_has_its_row() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=named)
-def test_a_form_is_tested_or_waits_for_a_feature(form: Form) -> None:
-    assert bool(form.tests or form.needs) != (form.shows in NOT_PYTHON)
+def test_a_form_is_tested_if_it_is_python(form: Form) -> None:
+    assert bool(form.tests) != (form.shows in NOT_PYTHON)
 
 
 @pytest.mark.parametrize("test", sorted({test for form in FORMS for test in form.tests}))
@@ -32,10 +32,3 @@ def test_a_test_that_the_table_names_is_there(test: str) -> None:
 
     assert name.startswith("test_")
     assert callable(getattr(import_module(f"tests.compat.{module}"), name, None))
-
-
-def test_no_form_waits_for_what_is_there() -> None:
-    offered: list[str] = import_module("deepagents.backends").__all__
-    waiting = {need for form in FORMS for need in form.needs}
-
-    assert waiting & {*offered} == set()
