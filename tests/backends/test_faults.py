@@ -1,0 +1,241 @@
+"""What a disk can do to a run: it answers with errors in bounded time, and no file is torn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+
+from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.testing import ScriptedModel, call
+from deepagents.testing.scripted import calls
+from tests.conftest import Colour
+from tests.tools.bench import code_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="these are faults of POSIX systems")
+
+BOUNDED = 30.0
+KILOBYTE = "x" * 1023 + "\n"
+
+RUN = """
+import asyncio, json, os, resource, signal, sys
+from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.testing import ScriptedModel
+from deepagents.testing.scripted import calls
+
+colour, root, script = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+def run(root, script):
+    model = ScriptedModel(*(calls((tool, arguments)) for tool, arguments in script), "Done.")
+    agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root))
+    given = {"messages": "Go"}
+    result = agent.invoke(given) if colour == "sync" else asyncio.run(agent.ainvoke(given))
+    assert result["messages"][-1].text == "Done."
+    told = [each for each in result["messages"] if each.type == "tool"]
+    return [(each.text, each.additional_kwargs.get("error_code")) for each in told]
+
+SETTING
+print(json.dumps(run(root, script)))
+"""
+FULL = """
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+"""
+NOBODY = """
+import tempfile
+with tempfile.TemporaryDirectory() as warm:
+    run(warm, [["write_file", {"file_path": "/a", "content": "a"}], *script])
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+"""
+
+CHURN_A_FILE = """
+import os, sys
+path = sys.argv[1]
+print("ready", flush=True)
+letter = 0
+while True:
+    letter = (letter + 1) % 2
+    with open(path + ".next", "w") as file:
+        file.write(("ab"[letter] * 99 + "\\n") * 5000)
+    os.replace(path + ".next", path)
+    if letter:
+        os.unlink(path)
+"""
+CHURN_A_TREE = """
+import contextlib, pathlib, shutil, sys
+root = pathlib.Path(sys.argv[1])
+print("ready", flush=True)
+while True:
+    for number in range(10):
+        with contextlib.suppress(FileNotFoundError):
+            (root / f"d{number}" / "deep").mkdir(parents=True, exist_ok=True)
+            (root / f"d{number}" / "deep" / "a.md").write_text("needle")
+    for number in range(10):
+        shutil.rmtree(root / f"d{number}", ignore_errors=True)
+"""
+
+
+def run_in_child(colour: Colour, root: Path, setting: str, *script: Any) -> list[tuple[str, str | None]]:
+    """Run an agent in a process of its own, in a setting that would trouble this one."""
+    program = RUN.replace("SETTING", setting)
+    arguments = [sys.executable, "-c", program, colour.name, str(root), json.dumps(script)]
+    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    return [(text, code) for text, code in json.loads(ended.stdout.splitlines()[-1])]
+
+
+@contextmanager
+def process(program: str, path: Path) -> Generator[None]:
+    """Run a program beside the test, for as long as it takes."""
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            yield
+            assert other.poll() is None, "it was to go on all the time"
+        finally:
+            other.kill()
+
+
+def run(colour: Colour, root: Path, *script: Any) -> list[ToolMessage]:
+    with ScriptedModel(*script, "Done.") as model:
+        agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root))
+        began = time.monotonic()
+        result = colour.invoke(agent, {"messages": "Go"})
+    assert time.monotonic() - began < BOUNDED
+    assert result["messages"][-1].text == "Done."
+    return [message for message in result["messages"] if message.type == "tool"]
+
+
+def test_a_full_disk_fails_the_write_and_keeps_the_file(colour: Colour, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("before")
+    told = run_in_child(
+        colour,
+        tmp_path,
+        FULL,
+        ("write_file", {"file_path": "/a.md", "content": KILOBYTE * 30}),
+        ("edit_file", {"file_path": "/a.md", "old_string": "before", "new_string": KILOBYTE * 30}),
+        ("write_file", {"file_path": "/b.md", "content": KILOBYTE * 30}),
+        ("write_file", {"file_path": "/c.md", "content": "small"}),
+        ("read_file", {"file_path": "/a.md"}),
+    )
+
+    assert [code for _, code in told] == ["io_error", "io_error", "io_error", None, None]
+    assert "File too large" in told[0][0]
+    assert not any(str(tmp_path) in text for text, _ in told)
+    assert "before" in told[4][0]
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"a.md": "before", "c.md": "small"}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    """A disk of 64 kB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    try:
+        mounted = subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("needs the right to mount")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_disk_that_is_really_full(colour: Colour, small_disk: Path) -> None:
+    (small_disk / "a.md").write_text("before")
+    told = run(
+        colour,
+        small_disk,
+        call("write_file", file_path="/a.md", content=KILOBYTE * 100),
+        call("edit_file", file_path="/a.md", old_string="before", new_string=KILOBYTE * 100),
+        call("write_file", file_path="/b.md", content=KILOBYTE * 10),
+        call("read_file", file_path="/a.md"),
+    )
+
+    assert [code_of(each) for each in told] == ["io_error", "io_error", None, None]
+    assert "No space left on device" in told[0].text
+    assert sorted(each.name for each in small_disk.iterdir()) == ["a.md", "b.md"]
+    assert (small_disk / "a.md").read_text() == "before"
+
+
+def test_what_the_system_forbids_is_said_and_left_alone(colour: Colour, tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    locked = open_to_all / "locked"
+    locked.mkdir(parents=True)
+    for each in (tmp_path, *tmp_path.parents[:2]):
+        each.chmod(0o755)
+    (locked / "in.md").write_text("needle")
+    (open_to_all / "mine.md").write_text("needle")
+    (open_to_all / "mine.md").chmod(0o000)
+    (open_to_all / "seen.md").write_text("needle")
+    locked.chmod(0o000)
+    open_to_all.chmod(0o555)
+    told = run_in_child(
+        colour,
+        open_to_all,
+        NOBODY,
+        ("read_file", {"file_path": "/mine.md"}),
+        ("read_file", {"file_path": "/locked/in.md"}),
+        ("write_file", {"file_path": "/new.md", "content": "x"}),
+        ("write_file", {"file_path": "/mine.md", "content": "x"}),
+        ("edit_file", {"file_path": "/mine.md", "old_string": "needle", "new_string": "x"}),
+        ("delete", {"file_path": "/mine.md"}),
+        ("ls", {"path": "/locked"}),
+        ("grep", {"pattern": "needle"}),
+        ("glob", {"pattern": "*.md"}),
+    )
+    for each in (open_to_all, locked, open_to_all / "mine.md"):
+        each.chmod(0o755)
+
+    assert [code for _, code in told] == [*["permission_denied"] * 7, "io_error", None]
+    assert not any(str(tmp_path) in text for text, _ in told)
+    assert "/seen.md" in told[7][0]
+    assert "/seen.md" in told[8][0]
+    assert sorted(each.name for each in open_to_all.iterdir()) == ["locked", "mine.md", "seen.md"]
+    assert (open_to_all / "mine.md").read_text() == "needle"
+
+
+def test_a_file_that_comes_and_goes_is_read_whole_or_not_at_all(colour: Colour, tmp_path: Path) -> None:
+    reads = [("read_file", {"file_path": "/a.md", "limit": 5000})] * 5
+    with process(CHURN_A_FILE, tmp_path / "a.md"):
+        told = run(colour, tmp_path, *(calls(*reads) for _ in range(20)))
+
+    assert {code_of(each) for each in told} <= {None, "file_not_found"}
+    read = [each.text for each in told if each.status == "success"]
+    assert read
+    assert all(("\taa" in text) != ("\tbb" in text) for text in read)
+
+
+def test_directories_that_come_and_go_do_not_stop_a_search(colour: Colour, tmp_path: Path) -> None:
+    stays = tmp_path / "zz.md"
+    stays.write_text("needle")
+    searches = [
+        ("glob", {"pattern": "**/*.md"}),
+        ("grep", {"pattern": "needle"}),
+        ("ls", {"path": "/"}),
+        ("ls", {"path": "/d5/deep"}),
+        ("delete", {"file_path": "/d5"}),
+    ]
+    with process(CHURN_A_TREE, tmp_path):
+        told = run(colour, tmp_path, *(calls(*searches) for _ in range(20)))
+
+    for each in told[0::5] + told[1::5] + told[2::5]:
+        assert "/zz.md" in each.text
+    assert {code_of(each) for each in told} <= {None, "file_not_found", "io_error"}
+    assert not any(str(tmp_path) in each.text for each in told)
+    assert stays.read_text() == "needle"
