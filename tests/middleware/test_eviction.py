@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from langchain_core.tools import tool
 from langgraph.types import Command
 
 from deepagents import FilesystemMiddleware, create_deep_agent
-from deepagents.backends import FilesystemBackend
+from deepagents.backends import FilesystemBackend, LocalShellBackend
+from deepagents.backends.filedata import file_data_to_bytes
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
 
@@ -157,3 +159,86 @@ def test_refused_arguments_are_not_repeated_at_length(colour: Colour) -> None:
     assert refused.status == "error"
     assert len(refused.text) < 5_000
     assert "x" * 300_000 in result["files"][path_in(refused)]["content"]
+
+
+AWKWARD = {
+    "crlf": "a\r\nb\r\n" * 20,
+    "mixed ends": "a\r\nb\nc\rd" * 20,
+    "form feeds and separators": "a\fb\vc\u2028d\x85e" * 20,
+    "zeros": "a\0b" * 40,
+    "half characters": "a\ud800b" * 40,
+    "one line": "x" * 100_000,
+    "blanks at the end": "a" * 100 + "  \n\n",
+}
+
+
+@pytest.mark.parametrize("where", ["virtual", "host", "shell", "host shell"])
+@pytest.mark.parametrize("kind", AWKWARD)
+def test_what_was_moved_is_there_byte_for_byte_and_below_the_root(
+    tmp_path: Path, where: str, kind: str, colour: Colour
+) -> None:
+    @tool
+    def awkward() -> str:
+        """Return something awkward."""
+        return AWKWARD[kind]
+
+    root = tmp_path / "root"
+    root.mkdir()
+    make = LocalShellBackend if "shell" in where else FilesystemBackend
+    backend = make(root_dir=root, virtual_mode="host" not in where)
+    files = FilesystemMiddleware(backend=backend, tool_token_limit_before_evict=10)
+    said = call("awkward")
+    said.tool_calls[0]["id"] = "../../../../escape.0"
+    with ScriptedModel(said, "Done.") as model:
+        agent = create_deep_agent(model, tools=[awkward], backend=backend, middleware=[files])
+        result = colour.invoke(agent, {"messages": "Go"})
+
+    path = path_in(result["messages"][-2])
+    assert (answer := backend.download_files([path])[0]).error is None
+    assert answer.content == AWKWARD[kind].encode("utf-8", "surrogatepass")
+    odd = kind in ("zeros", "half characters")
+    assert ("cannot show it in parts" in result["messages"][-2].text) is odd
+    saved = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert [file.parent for file in saved] == [root / "large_tool_results"]
+    assert not Path("/large_tool_results").exists()
+
+
+@pytest.mark.parametrize("kind", AWKWARD)
+def test_what_was_moved_into_state_is_there_as_it_was(kind: str) -> None:
+    @tool
+    def awkward() -> str:
+        """Return something awkward."""
+        return AWKWARD[kind]
+
+    files = FilesystemMiddleware(tool_token_limit_before_evict=10)
+    with ScriptedModel(call("awkward"), "Done.") as model:
+        result = create_deep_agent(model, tools=[awkward], middleware=[files]).invoke({"messages": "Go"})
+
+    saved = result["files"][path_in(result["messages"][-2])]
+    assert file_data_to_bytes(saved) == AWKWARD[kind].encode("utf-8", "surrogatepass")
+
+
+def test_long_messages_also_stay_below_the_root(tmp_path: Path) -> None:
+    backend = FilesystemBackend(root_dir=tmp_path / "root", virtual_mode=False)
+    with ScriptedModel("Done.") as model:
+        create_deep_agent(model, backend=backend).invoke({"messages": "x" * 300_000})
+
+    assert [file.parent for file in tmp_path.rglob("*.md")] == [tmp_path / "root" / "conversation_history"]
+    assert not Path("/conversation_history").exists()
+
+
+def test_a_backend_that_never_answers_leaves_the_result_whole(tmp_path: Path, colour: Colour) -> None:
+    waiting = Event()
+
+    class Wedged(FilesystemBackend):
+        def write(self, file_path: str, content: str, **options: Any) -> Any:
+            waiting.wait()
+
+    backend = Wedged(root_dir=tmp_path)
+    files = FilesystemMiddleware(backend=backend, backend_timeout=0.1)
+    with ScriptedModel(call("report"), "Done.") as model:
+        agent = create_deep_agent(model, tools=[report], backend=backend, middleware=[files])
+        result = colour.invoke(agent, {"messages": "Go"})
+    waiting.set()
+
+    assert result["messages"][-2].text == LONG

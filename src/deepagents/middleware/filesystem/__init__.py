@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from deepagents._compat import legacy
 from deepagents.backends.calls import supports_execution
 from deepagents.backends.results import FileData
 from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id
@@ -10,23 +11,37 @@ from deepagents.middleware.filesystem.eviction import TOOLS_EXCLUDED_FROM_EVICTI
 from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT as FILESYSTEM_SYSTEM_PROMPT
 from deepagents.middleware.filesystem.middleware import FilesystemMiddleware, FsToolName
 from deepagents.middleware.filesystem.state import FilesystemState
+from deepagents.permissions import FilesystemOperation, FilesystemPermission
 from deepagents.tools.delete import DELETE, DeleteSchema
 from deepagents.tools.edit_file import EDIT_FILE, EditFileSchema
 from deepagents.tools.execute import EXECUTE, ExecuteSchema
-from deepagents.tools.glob import GLOB, GLOB_TRUNCATION_NOTE, GLOB_UNREADABLE_NOTE, GlobSchema
+from deepagents.tools.glob import (
+    GLOB,
+    GLOB_PATHLESS_DENIED_HINT,
+    GLOB_TIMEOUT,
+    GLOB_TRUNCATION_NOTE,
+    GLOB_UNREADABLE_NOTE,
+    GlobSchema,
+)
 from deepagents.tools.grep import GREP, GREP_TRUNCATION_NOTE, GrepSchema
 from deepagents.tools.ls import LS, LsSchema
+from deepagents.tools.read_file import CUT as READ_FILE_TRUNCATION_MSG
 from deepagents.tools.read_file import (
     DEFAULT_READ_LIMIT,
     DEFAULT_READ_OFFSET,
     READ_FILE,
+    READ_VIDEO_FILE,
     ReadFileSchema,
+    ReadVideoFileSchema,
 )
 from deepagents.tools.read_file import NO_LINES as NO_LINES_REQUESTED_WARNING
 from deepagents.tools.write_file import WRITE_FILE, WriteFileSchema
 
+GREP_GLOB_DESCRIPTION: Final = GrepSchema.model_fields["glob"].description
+GREP_OUTPUT_MODE_DESCRIPTION: Final = GREP.description
 LIST_FILES_TOOL_DESCRIPTION: Final = LS.description
 READ_FILE_TOOL_DESCRIPTION: Final = READ_FILE.description
+READ_FILE_VIDEO_TOOL_DESCRIPTION: Final = READ_VIDEO_FILE.description
 WRITE_FILE_TOOL_DESCRIPTION: Final = WRITE_FILE.description
 EDIT_FILE_TOOL_DESCRIPTION: Final = EDIT_FILE.description
 DELETE_TOOL_DESCRIPTION: Final = DELETE.description
@@ -42,15 +57,21 @@ __all__ = [
     "EMPTY_CONTENT_WARNING",
     "EXECUTE_TOOL_DESCRIPTION",
     "FILESYSTEM_SYSTEM_PROMPT",
+    "GLOB_PATHLESS_DENIED_HINT",
+    "GLOB_TIMEOUT",
     "GLOB_TOOL_DESCRIPTION",
     "GLOB_TRUNCATION_NOTE",
     "GLOB_UNREADABLE_NOTE",
+    "GREP_GLOB_DESCRIPTION",
+    "GREP_OUTPUT_MODE_DESCRIPTION",
     "GREP_TOOL_DESCRIPTION",
     "GREP_TRUNCATION_NOTE",
     "LIST_FILES_TOOL_DESCRIPTION",
     "NO_LINES_REQUESTED_WARNING",
     "NUM_CHARS_PER_TOKEN",
     "READ_FILE_TOOL_DESCRIPTION",
+    "READ_FILE_TRUNCATION_MSG",
+    "READ_FILE_VIDEO_TOOL_DESCRIPTION",
     "TOOLS_EXCLUDED_FROM_EVICTION",
     "WRITE_FILE_TOOL_DESCRIPTION",
     "DeleteSchema",
@@ -58,13 +79,18 @@ __all__ = [
     "ExecuteSchema",
     "FileData",
     "FilesystemMiddleware",
+    "FilesystemOperation",
+    "FilesystemPermission",
     "FilesystemState",
     "FsToolName",
     "GlobSchema",
     "GrepSchema",
     "LsSchema",
     "ReadFileSchema",
+    "ReadVideoFileSchema",
     "WriteFileSchema",
     "sanitize_tool_call_id",
     "supports_execution",
 ]
+
+__getattr__ = legacy(__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
@@ -14,16 +14,25 @@ from langgraph.types import Command
 from deepagents._flow import Flow
 from deepagents._text import preview
 from deepagents.backends.calls import Files
+from deepagents.backends.kinds import looks_binary
 from deepagents.errors import ToolFailure
+from deepagents.middleware.filesystem.in_result import over_messages
 
 CHARACTERS_PER_TOKEN = 4
 TOOLS_EXCLUDED_FROM_EVICTION = ("ls", "glob", "grep", "read_file", "edit_file", "write_file", "delete")
 
-_NOTICE = """Tool result too large, so all of it was saved to the file {path}
-Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep.
+READ_ON = "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
+_NOT_TEXT = "It holds characters that are no text, so read_file cannot show it in parts; a command can."
+NOTICE = f"""Tool result too large, so all of it was saved to the file {{file_path}}
+{READ_ON}
 Its beginning and end:
 
-{preview}"""
+{{content_sample}}"""
+
+OUT_OF_REACH = """Tool result too large to show, and rules keep the file that it was saved to from being read.
+Ask for less. Its beginning and end:
+
+{content_sample}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,38 +41,56 @@ class Eviction:
 
     files: Files
     threshold: int
+    may_read: Callable[[str], bool] = field(default=lambda _: True)
 
     def of(self, result: ToolMessage | Command[Any]) -> Flow[ToolMessage | Command[Any]]:
         """Return the result with each large tool message replaced by its notice."""
-        if isinstance(result, ToolMessage):
-            return (yield from self._message(result))
-        command: Any = result
-        given: Any = command.update
-        update = cast("dict[str, Any]", given if isinstance(given, dict) else {})
-        if not isinstance(update.get("messages"), list):
-            return result
-        changed: list[Any] = []
-        for message in cast("list[Any]", update["messages"]):
-            is_tool = isinstance(message, ToolMessage)
-            changed.append((yield from self._message(message)) if is_tool else message)
-        return replace(command, update={**update, "messages": changed})
+        return (yield from over_messages(result, self._message))
 
-    def _message(self, message: ToolMessage) -> Flow[ToolMessage]:
-        text, others = _split(message.content)
+    def _message(self, message: Any) -> Flow[Any]:
+        if not isinstance(message, ToolMessage):
+            return message
+        text, others = parts(message.content)
         if len(text) <= self.threshold:
             return message
         root = self.files.capabilities().artifacts_root.rstrip("/")
         path = f"{root}/large_tool_results/{_file_name(message.tool_call_id, text)}"
         try:
-            yield from self.files.write(path, text, None)
+            yield from saved(self.files, path, text)
         except ToolFailure:
             return message
-        notice = _NOTICE.format(path=path, preview=preview(text))
-        content: Any = [{"type": "text", "text": notice}, *others] if others else notice
-        return message.model_copy(update={"content": content})
+        notice = self._template(path, text).format(file_path=path, content_sample=preview(text))
+        return message.model_copy(update={"content": with_text(notice, others)})
+
+    def _template(self, path: str, text: str) -> str:
+        if not self.may_read(path):
+            return OUT_OF_REACH
+        return NOTICE if _is_plain(text) else NOTICE.replace(READ_ON, _NOT_TEXT)
 
 
-def _split(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any]]:
+def saved(files: Files, path: str, text: str) -> Flow[None]:
+    """Write a text to a new file, as bytes where it is no valid text.
+
+    Raises:
+        ToolFailure: when it cannot be written.
+    """
+    try:
+        yield from files.write(path, text, None)
+    except ToolFailure as failure:
+        if failure.code != "invalid_encoding":
+            raise
+        yield from files.upload(path, text.encode("utf-8", "surrogatepass"))
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return not looks_binary(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def parts(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any]]:
+    """Return all the text of a message's content, and what is not text."""
     if isinstance(content, str):
         return content, []
     texts: list[str] = []
@@ -76,6 +103,11 @@ def _split(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any
         else:
             others.append(block)
     return "\n".join(texts), others
+
+
+def with_text(text: str, others: Sequence[Any]) -> str | list[Any]:
+    """Return content that holds a text and blocks that are not text."""
+    return [{"type": "text", "text": text}, *others] if others else text
 
 
 def _file_name(call_id: str, text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 
-from deepagents._channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._channels import SNAPSHOT_AFTER, GrowingChannel, run_memory
 from deepagents._state import merge_latest
 from deepagents.backends.filedata import reduce_files
 from deepagents.backends.results import FileData
@@ -16,12 +16,16 @@ Versions = Annotated[
     dict[str, str], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
 ]
 Kept = Annotated[dict[str, FileData], GrowingChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
+Links = Annotated[dict[str, list[str]], PrivateStateAttr]
+Payloads = Annotated[dict[str, str], run_memory(), PrivateStateAttr]
 
 
 class FilesElsewhereState(AgentState[Any]):
     """For files that live outside the graph's state."""
 
     file_versions: NotRequired[Versions]
+    file_links: NotRequired[Links]
+    _blob_payloads: NotRequired[Payloads]
 
 
 class FilesystemState(AgentState[Any]):
@@ -29,3 +33,5 @@ class FilesystemState(AgentState[Any]):
 
     files: NotRequired[Kept]
     file_versions: NotRequired[Versions]
+    file_links: NotRequired[Links]
+    _blob_payloads: NotRequired[Payloads]

@@ -1,0 +1,51 @@
+"""The messages inside what a tool returned, wherever it put them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from langchain_core.messages import ToolMessage
+from langgraph.types import Command, Overwrite
+
+from deepagents._flow import Flow
+
+Change: TypeAlias = Callable[[Any], Flow[Any]]
+
+
+def over_messages(result: Any, change: Change) -> Flow[Any]:
+    """Return a tool's result with `change` made to each of its messages and to nothing else."""
+    if isinstance(result, ToolMessage):
+        return (yield from change(result))
+    if not isinstance(result, Command):
+        return result
+    command = cast("Command[Any]", result)
+    update = yield from _over_update(command.update, change)
+    return command if update is command.update else replace(command, update=update)
+
+
+def _over_update(update: Any, change: Change) -> Flow[Any]:
+    if isinstance(update, dict):
+        given = cast("dict[str, Any]", update)
+        if "messages" not in given:
+            return given
+        return {**given, "messages": (yield from _over_value(given["messages"], change))}
+    if not isinstance(update, (list, tuple)):
+        return update
+    pairs: list[Any] = []
+    for pair in cast("list[Any] | tuple[Any, ...]", update):
+        key, value = cast("tuple[Any, Any]", pair)
+        pairs.append((key, (yield from _over_value(value, change)) if key == "messages" else value))
+    return pairs
+
+
+def _over_value(value: Any, change: Change) -> Flow[Any]:
+    if isinstance(value, Overwrite):
+        return Overwrite((yield from _over_value(value.value, change)))
+    if not isinstance(value, list):
+        return (yield from change(value))
+    changed: list[Any] = []
+    for message in cast("list[Any]", value):
+        changed.append((yield from change(message)))
+    return changed

@@ -1,0 +1,195 @@
+"""Media out of state: files named by digest hold the bytes, state holds the name, requests hold both."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from deepagents import FilesystemMiddleware, create_deep_agent
+from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends.protocol import FileDownloadResponse, FileUploadResponse
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import Colour
+from tests.tools.films import film
+
+DATA = b"\x89PNG\r\n\x1a\n" + b"\0" * 3000
+DIGEST = hashlib.sha256(DATA).hexdigest()
+ENCODED = base64.b64encode(DATA).decode()
+PICTURE = {"type": "image", "base64": ENCODED, "mime_type": "image/png"}
+NAMED = {"type": "image", "deepagents_blob": DIGEST, "mime_type": "image/png"}
+THREAD: Any = {"configurable": {"thread_id": "one"}}
+
+
+class Disk(FilesystemBackend):
+    """Files on disk that count what is asked of them, and may fail to take or give any."""
+
+    takes = gives = True
+    uploads = downloads = 0
+
+    def upload_files(self, files: list[tuple[str, bytes]], **options: Any) -> list[FileUploadResponse]:
+        self.uploads += 1
+        if not self.takes:
+            return [FileUploadResponse(path, "permission_denied") for path, _ in files]
+        return super().upload_files(files, **options)
+
+    def download_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
+        self.downloads += 1
+        if not self.gives:
+            raise OSError("the disk is gone")
+        return super().download_files(paths, **options)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    """A directory with one picture."""
+    (tmp_path / "a.png").write_bytes(DATA)
+    return Disk(root_dir=tmp_path)
+
+
+def agent_on(disk: Any, model: ScriptedModel, **options: Any) -> Any:
+    files = FilesystemMiddleware(backend=disk, offload_binary_content=True)
+    return create_deep_agent(model, backend=disk, middleware=[files], **options)
+
+
+def looking(*blocks: Any) -> dict[str, Any]:
+    return {"messages": [HumanMessage([{"type": "text", "text": "Look."}, *blocks])]}
+
+
+def test_what_is_read_lies_in_a_file_and_reaches_the_model(colour: Colour, disk: Disk) -> None:
+    with ScriptedModel(call("read_file", file_path="/a.png"), call("ls", path="/"), "Done.") as model:
+        result = colour.invoke(agent_on(disk, model), {"messages": "Look"})
+
+    assert (disk.cwd / "blobs" / DIGEST).read_bytes() == DATA
+    assert result["messages"][2].content == [NAMED]
+    assert model.asked[1].messages[-1].content == [PICTURE | {"base64": ENCODED}]
+    assert [each.content for each in model.asked[2].messages if each.type == "tool"][0] == [PICTURE]
+    assert disk.downloads == 0
+
+
+def test_what_a_person_sends_is_moved_once(colour: Colour, disk: Disk) -> None:
+    with ScriptedModel("One.", "Two.") as model:
+        agent = agent_on(disk, model, checkpointer=InMemorySaver())
+        result = colour.invoke(agent, looking(PICTURE), THREAD)
+        colour.invoke(agent, {"messages": "More"}, THREAD)
+
+    assert result["messages"][0].content[1] == NAMED
+    assert [asked.messages[1].content[1] for asked in model.asked] == [PICTURE, PICTURE]
+    assert (disk.uploads, disk.downloads) == (1, 1)
+    assert [message.type for message in result["messages"]] == ["human", "ai"]
+
+
+def test_frames_of_films_are_moved_as_well(colour: Colour, disk: Disk) -> None:
+    (disk.cwd / "a.mp4").write_bytes(film(1))
+    with ScriptedModel(call("read_file", file_path="/a.mp4"), "Done.") as model:
+        result = colour.invoke(agent_on(disk, model), {"messages": "Look"})
+
+    assert "deepagents_blob" in result["messages"][3].content[-1]
+    assert "base64" in model.asked[1].messages[-1].content[-1]
+
+
+def test_checkpoints_hold_no_payload(colour: Colour, disk: Disk) -> None:
+    saver = InMemorySaver()
+    with ScriptedModel(call("read_file", file_path="/a.png"), "Done.") as model:
+        colour.invoke(agent_on(disk, model, checkpointer=saver), {"messages": "Look"}, THREAD)
+
+    kept = repr(saver.storage) + repr(saver.blobs) + repr(saver.writes)
+    assert DIGEST in kept
+    assert ENCODED[:200] not in kept
+    assert "_blob_payloads" not in result_keys(saver)
+
+
+def result_keys(saver: InMemorySaver) -> set[str]:
+    newest = saver.get_tuple(THREAD)
+    assert newest is not None
+    return set(newest.checkpoint["channel_values"])
+
+
+@pytest.mark.parametrize("harm", ["deleted", "changed", "out of reach"])
+def test_what_is_gone_becomes_a_sentence(colour: Colour, disk: Disk, harm: str) -> None:
+    saver = InMemorySaver()
+    with ScriptedModel(call("read_file", file_path="/a.png"), "One.", "Two.") as model:
+        agent = agent_on(disk, model, checkpointer=saver)
+        colour.invoke(agent, {"messages": "Look"}, THREAD)
+        blob = disk.cwd / "blobs" / DIGEST
+        match harm:
+            case "deleted":
+                blob.unlink()
+            case "changed":
+                blob.write_bytes(b"something else")
+            case _:
+                disk.gives = False
+        colour.invoke(agent, {"messages": "More"}, THREAD)
+
+    sent = next(message for message in model.asked[2].messages if message.type == "tool")
+    assert sent.text == "The content of this image from '/a.png' is gone. Call read_file again to see it."
+
+
+@pytest.mark.parametrize("reference", ["../../etc/passwd", "A" * 64, 7])
+def test_a_reference_that_is_no_digest_is_not_looked_up(disk: Disk, reference: Any) -> None:
+    with ScriptedModel("Done.") as model:
+        agent_on(disk, model).invoke(looking({"type": "image", "deepagents_blob": reference}))
+
+    assert "is gone. Ask for it again" in model.asked[0].messages[-1].text
+    assert disk.downloads == 0
+
+
+def test_what_cannot_be_saved_stays_and_is_tried_once_a_run(colour: Colour, disk: Disk) -> None:
+    disk.takes = False
+    with ScriptedModel(call("ls", path="/"), call("ls", path="/"), "Done.") as model:
+        result = colour.invoke(agent_on(disk, model), looking(PICTURE))
+
+    assert result["messages"][0].content[1] == PICTURE
+    assert model.asked[2].messages[1].content[1] == PICTURE
+    assert disk.uploads == 1
+
+
+def test_content_that_is_no_base64_is_left_alone(disk: Disk) -> None:
+    odd = {"type": "image", "base64": "not base64!", "mime_type": "image/png"}
+    with ScriptedModel("Done.") as model:
+        result = agent_on(disk, model).invoke(looking(odd))
+
+    assert result["messages"][0].content[1] == odd
+    assert disk.uploads == 0
+
+
+def test_it_is_off_by_default(disk: Disk) -> None:
+    with ScriptedModel("Done.") as model:
+        result = create_deep_agent(model, backend=disk).invoke(looking(PICTURE))
+
+    assert result["messages"][0].content[1] == PICTURE
+    assert disk.uploads == 0
+
+
+def test_where_blobs_would_be_in_state_it_warns_and_does_nothing() -> None:
+    with pytest.warns(UserWarning, match="offload_binary_content=True does nothing here") as warned:
+        files = FilesystemMiddleware(offload_binary_content=True)
+    with ScriptedModel("Done.") as model:
+        result = create_deep_agent(model, middleware=[files]).invoke(looking(PICTURE))
+
+    assert warned[0].filename == __file__
+    assert result["messages"][0].content[1] == PICTURE
+
+
+def test_a_factory_that_makes_a_backend_in_state_does_nothing() -> None:
+    with pytest.warns(DeprecationWarning, match="factory"):
+        files = FilesystemMiddleware(backend=lambda runtime: StateBackend(), offload_binary_content=True)
+    with ScriptedModel("Done.") as model:
+        result = create_deep_agent(model, middleware=[files]).invoke(looking(PICTURE))
+
+    assert result["messages"][0].content[1] == PICTURE
+
+
+def test_a_route_may_take_the_blobs_out_of_state(colour: Colour, disk: Disk) -> None:
+    backend = CompositeBackend(default=StateBackend(), routes={"/blobs/": disk})
+    with ScriptedModel("Done.") as model:
+        result = colour.invoke(agent_on(backend, model), looking(PICTURE))
+
+    assert result["messages"][0].content[1] == NAMED
+    assert (disk.cwd / DIGEST).read_bytes() == DATA
+    assert model.asked[0].messages[1].content[1] == PICTURE

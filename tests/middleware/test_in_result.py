@@ -1,0 +1,59 @@
+"""Only the messages inside a tool's result are changed, in whatever form they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Command, Overwrite
+
+from deepagents._flow import Flow, run
+from deepagents.middleware.filesystem.in_result import over_messages
+
+MESSAGE = ToolMessage("quiet", tool_call_id="1")
+LOUD = ToolMessage("QUIET", tool_call_id="1")
+RESET = RemoveMessage(REMOVE_ALL_MESSAGES)
+PERSON = HumanMessage("quiet")
+
+
+def loud(message: Any) -> Flow[Any]:
+    yield from ()
+    return LOUD if message is MESSAGE else message
+
+
+def changed(result: Any) -> Any:
+    return run(over_messages(result, loud))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"messages": [MESSAGE]}, {"messages": [LOUD]}),
+        ({"messages": MESSAGE, "todos": []}, {"messages": LOUD, "todos": []}),
+        ({"messages": [RESET, PERSON, MESSAGE, "hi"]}, {"messages": [RESET, PERSON, LOUD, "hi"]}),
+        ({"messages": Overwrite([MESSAGE])}, {"messages": Overwrite([LOUD])}),
+        ([("todos", []), ("messages", [MESSAGE])], [("todos", []), ("messages", [LOUD])]),
+        ((("messages", Overwrite([MESSAGE])),), [("messages", Overwrite([LOUD]))]),
+        ({"messages": []}, {"messages": []}),
+        ({"todos": []}, {"todos": []}),
+        (None, None),
+    ],
+)  # fmt: skip
+def test_each_form_of_an_update_keeps_its_form(given: Any, expected: Any) -> None:
+    assert changed(Command(update=given)).update == expected
+
+
+def test_all_else_of_a_command_is_kept() -> None:
+    command = Command(graph=Command.PARENT, update={"messages": [MESSAGE]}, resume={"a": 1}, goto="there")
+    done = changed(command)
+
+    assert (done.graph, done.resume, done.goto) == (Command.PARENT, {"a": 1}, "there")
+    assert done.update == {"messages": [LOUD]}
+    assert command.update == {"messages": [MESSAGE]}
+
+
+def test_what_is_no_command_is_changed_or_left_alone() -> None:
+    assert changed(MESSAGE) is LOUD
+    assert changed("text") == "text"
