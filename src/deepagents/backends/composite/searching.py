@@ -91,7 +91,9 @@ def grep_part(
     try:
         backend = open_route(part.route)
         rule = OnRoute(allowed, part.route) if allowed else None
-        answer = yield from _grep(part, backend, wanted, wanted.max_count, rule)
+        # One line at least, or there is no telling whether what was dropped counts.
+        cap = None if wanted.max_count is None else max(wanted.max_count, 1)
+        answer = yield from _grep(part, backend, wanted, cap, rule)
     except BackendError as error:
         answer = GrepResult(error=_worded(part, error.text), code=error.code)
     return Answer(part.route, answer)
