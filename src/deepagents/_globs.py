@@ -74,7 +74,7 @@ class Glob:
         names = directory.split("/")
         found = dict[str, None]()
         for segments, steps in zip(self._alternatives, self._steps, strict=True):
-            places = self._places(steps, names)
+            places = _places(steps, names)
             skips = {place + 1 for place in places if place < len(steps) and steps[place] is None}
             found |= {"/" + "/".join(segments[place:]): None for place in places - skips - {len(steps)}}
         return sorted(found)
