@@ -23,7 +23,7 @@ from deepagents.backends.protocol import (
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
-    ExecuteResponse,
+    ExecuteOffloadResult,
     GlobResult,
     GrepResult,
     LsResult,
@@ -42,6 +42,14 @@ class SearchOptions:
     max_count: int | None = None
     regex: bool = False
     context_lines: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Where output of more than so many bytes goes, if the backend can keep it there."""
+
+    path: str
+    most_inline: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +155,18 @@ class Files:
             raise _transfer_failure(path, answer.error)
 
     def execute(
-        self, command: str, timeout: int | None, seconds: float | None = None
-    ) -> Flow[ExecuteResponse]:
+        self, command: str, timeout: int | None, seconds: float | None = None, keep: Keep | None = None
+    ) -> Flow[ExecuteOffloadResult]:
         """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for."""
         if timeout is not None and not execute_accepts_timeout(type(self.backend)):
             raise ToolFailure(
                 "not_supported", "This backend does not support per-command timeout; leave it out."
             )
-        return (yield from self._ask("execute", command, timeout=timeout, seconds=seconds))
+        options: dict[str, Any] = {"timeout": timeout, "seconds": seconds}
+        if keep is not None and self.capabilities(keep.path).capture:
+            options["max_inline_bytes"] = keep.most_inline
+            return (yield from self._ask("execute_with_offload", command, keep.path, **options))
+        return ExecuteOffloadResult(False, (yield from self._ask("execute", command, **options)))
 
     def _search_options(self, wanted: SearchOptions) -> dict[str, Any]:
         if wanted.regex and not accepts(type(self.backend), "grep", "regex"):

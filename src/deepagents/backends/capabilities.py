@@ -13,7 +13,7 @@ class Capabilities:
     in the graph's `files` channel. `artifacts_root`: where the harness may put files of its own. `host`:
     files lie on the disk of this machine, or commands run on it. `exposed`: commands that `execute` runs can
     reach files here, past every rule. `in_process`: answers without waiting for anything outside this
-    process.
+    process. `capture`: the output of a command can be kept in a file at this path, where it runs.
     """
 
     execute: bool = False
@@ -24,3 +24,4 @@ class Capabilities:
     host: bool = False
     exposed: bool = False
     in_process: bool = False
+    capture: bool = False

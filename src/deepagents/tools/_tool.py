@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
@@ -16,6 +17,11 @@ from deepagents._flow import Flow, arun, run
 from deepagents.backends.calls import Files
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.tools._seen import Seen
+
+READ_ON: Final = (
+    "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
+)
+CHARACTERS_PER_TOKEN: Final = 4
 
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 Content: TypeAlias = str | list[str | dict[Any, Any]]
@@ -39,6 +45,7 @@ class Desk:
     seen: Seen
     limits: Limits
     read_format: str = "numbered"
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,12 @@ def _shown_beside(reply: Reply, call_id: str) -> HumanMessage:
     marks = {"read_file_media_result": True, "read_file_tool_call_id": call_id}
     path = reply.extra.get("read_file_path")
     return HumanMessage(content=reply.beside or "", additional_kwargs={**marks, "read_file_path": path})
+
+
+def artifact_name(call_id: str, mark: str) -> str:
+    """Name a file for what a call returned: readable, and told apart from others by its mark."""
+    readable = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:60]
+    return f"{readable}-{mark}" if readable else mark
 
 
 def failure_message(tool: str, call_id: str, code: ErrorCode, text: str) -> ToolMessage:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
 from deepagents._flow import Flow
+from deepagents.backends.calls import Keep
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
-from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN, READ_ON, Desk, Reply, ToolSpec, artifact_name
 
 _GRACE = 30
 """Seconds beyond the longest command in which a backend may still answer."""
@@ -30,8 +32,27 @@ def _execute(desk: Desk, command: str, timeout: int | None = None) -> Flow[Reply
             "LocalShellBackend.",
         )
     asked = None if timeout is None else _allowed(desk, timeout)
-    response = yield from desk.files.execute(command, asked, desk.limits.execute_seconds + _GRACE)
-    return Reply(_report(response), artifact=_artifact(response))
+    keep = _keep(desk)
+    ran = yield from desk.files.execute(command, asked, desk.limits.execute_seconds + _GRACE, keep)
+    if not ran.offloaded or keep is None:
+        return Reply(_report(ran.response), artifact=_artifact(ran.response))
+    artifact = _artifact(ran.response)
+    artifact["output_file"] = keep.path
+    return Reply(_kept_report(ran.response, keep.path), artifact=artifact)
+
+
+def _keep(desk: Desk) -> Keep | None:
+    if not desk.limits.result_tokens:
+        return None
+    root = desk.files.capabilities().artifacts_root.rstrip("/")
+    name = artifact_name(desk.call_id, uuid4().hex[:12])
+    return Keep(f"{root}/large_tool_results/{name}", desk.limits.result_tokens * CHARACTERS_PER_TOKEN)
+
+
+def _kept_report(response: ExecuteResponse, path: str) -> str:
+    how_much = "the beginning of it" if response.truncated else "all of it"
+    said = f"Tool result too large, so {how_much} was saved to the file {path}\n{READ_ON}"
+    return f"{said}\nIts beginning and end:\n\n{_report(response)}"
 
 
 def _allowed(desk: Desk, timeout: int) -> int:

@@ -16,17 +16,16 @@ from deepagents.backends.kinds import file_kind
 from deepagents.backends.results import FileData, ReadResult
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._media import media_block, media_of, text_inside
-from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN, Desk, Reply, ToolSpec
 from deepagents.tools._video import video_dependencies_available
 from deepagents.tools._watch import Seconds, watch
 
 DEFAULT_READ_OFFSET = 0
 DEFAULT_READ_LIMIT = 100
-CHARACTERS_PER_TOKEN = 4
 
 EMPTY_FILE = "System reminder: File exists but has empty contents"
 NO_LINES = "System reminder: no lines were read, because limit was {limit}"
-_CUT = "The page was cut to fit: call read_file again from the next offset, or with a smaller limit."
+CUT = "The page was cut to fit: call read_file again from the next offset, or with a smaller limit."
 _LONG_LINE = (
     "Line {line} alone is longer than one result may be; its start is shown. Use grep to find text in it."
 )
@@ -133,7 +132,7 @@ def _text(desk: Desk, page: ReadResult, text: str, limit: int) -> str:
 def _as_it_came(desk: Desk, numbered: str, limit: int) -> str:
     tokens = desk.limits.result_tokens
     shown = "\n".join(numbered.split("\n")[: max(limit, 0)])
-    return truncate(shown, tokens * CHARACTERS_PER_TOKEN, f"\n{_CUT}") if tokens else shown
+    return truncate(shown, tokens * CHARACTERS_PER_TOKEN, f"\n{CUT}") if tokens else shown
 
 
 def _fitted(window: Shown, desk: Desk) -> str:
@@ -148,7 +147,7 @@ def _fitted(window: Shown, desk: Desk) -> str:
         return _long_line(window, lines[0][:room], desk.read_format)
     end = window.start + fitting - 1
     cut = replace(window, text="\n".join(lines[:fitting]), end=end, next_offset=end)
-    return f"{_page(cut, desk.read_format)}\n{_CUT}"
+    return f"{_page(cut, desk.read_format)}\n{CUT}"
 
 
 def _lines_that_fit(lines: list[str], start: int, room: int, read_format: str) -> int:

@@ -15,6 +15,7 @@ from deepagents.backends.protocol import BACKEND_TYPES, Allowed, BackendProtocol
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
+    ExecuteOffloadResult,
     ExecuteResponse,
     FileDownloadResponse,
     FileUploadResponse,
@@ -81,6 +82,7 @@ class CompositeBackend(BackendProtocol):
             host=any(can.host for _, can in parts),
             exposed=any(_is_exposed(route, can, default) for route, can in parts),
             in_process=all(can.in_process for _, can in parts),
+            capture=default.capture and served == self._table.default,
         )
 
     def real_path(self, path: str) -> str:
@@ -219,6 +221,16 @@ class CompositeBackend(BackendProtocol):
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command on the default backend; raises what `execute` raises."""
         return await arun(self._tree.execute(command, timeout))
+
+    def execute_with_offload(self, command: str, capture_path: str, **options: Any) -> ExecuteOffloadResult:
+        """Run a command on the default backend, which keeps a long output in a file of its own."""
+        return run(self._tree.execute_with_offload(command, capture_path, options))
+
+    async def aexecute_with_offload(
+        self, command: str, capture_path: str, **options: Any
+    ) -> ExecuteOffloadResult:
+        """Run a command on the default backend, which keeps a long output in a file of its own."""
+        return await arun(self._tree.execute_with_offload(command, capture_path, options))
 
     def _get_backend_and_key(self, key: str) -> tuple[BACKEND_TYPES, str]:
         return route_for_path(default=self.default, sorted_routes=self.sorted_routes, path=key)[:2]

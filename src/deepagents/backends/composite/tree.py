@@ -37,6 +37,7 @@ from deepagents.backends.protocol import (
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
+    ExecuteOffloadResult,
     ExecuteResponse,
     FileDownloadResponse,
     FileUploadResponse,
@@ -153,6 +154,12 @@ class Tree:
                 "not_supported", "The default backend does not support per-command timeout; leave it out."
             )
         return (yield from ask(default, "execute", command, timeout=timeout))
+
+    def execute_with_offload(
+        self, command: str, path: str, options: dict[str, Any]
+    ) -> Flow[ExecuteOffloadResult]:
+        default = self.open(self.table.default)
+        return (yield from ask(default, "execute_with_offload", command, path, **options))
 
     def _ls_served(self, where: str, allowed: Allowed | None) -> Flow[LsResult]:
         route = self.table.serving(where)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,11 +16,11 @@ from deepagents.backends.calls import Files
 from deepagents.backends.kinds import looks_binary
 from deepagents.errors import ToolFailure
 from deepagents.middleware.filesystem.in_result import over_messages
+from deepagents.tools._tool import READ_ON, artifact_name
 
 CHARACTERS_PER_TOKEN = 4
 TOOLS_EXCLUDED_FROM_EVICTION = ("ls", "glob", "grep", "read_file", "edit_file", "write_file", "delete")
 
-READ_ON = "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
 _NOT_TEXT = "It holds characters that are no text, so read_file cannot show it in parts; a command can."
 NOTICE = f"""Tool result too large, so all of it was saved to the file {{file_path}}
 {READ_ON}
@@ -112,5 +111,4 @@ def with_text(text: str, others: Sequence[Any]) -> str | list[Any]:
 
 def _file_name(call_id: str, text: str) -> str:
     digest = hashlib.sha256(f"{call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()[:12]
-    readable = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:60]
-    return f"{readable}-{digest}" if readable else digest
+    return artifact_name(call_id, digest)

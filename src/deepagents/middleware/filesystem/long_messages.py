@@ -14,7 +14,8 @@ from deepagents._text import preview
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
 from deepagents.middleware._turns import open_turn, shows_media
-from deepagents.middleware.filesystem.eviction import READ_ON, parts, saved, with_text
+from deepagents.middleware.filesystem.eviction import parts, saved, with_text
+from deepagents.tools._tool import READ_ON
 
 TAG: Final = "lc_evicted_to"
 PREVIEW: Final = "lc_evicted_preview"
