@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from types import FrameType
 
 _OURS = ("deepagents.", "pydantic.", "abc.")
+_IMPORTING = "importlib._bootstrap"
 _silent: ContextVar[bool] = ContextVar("deepagents_silent", default=False)
 
 
@@ -23,10 +24,15 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the first line outside this package that led here."""
     depth = 0
     frame: FrameType | None = inspect.currentframe()
-    while frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(_OURS):
+    while frame is not None and _leads_here(name := f"{frame.f_globals.get('__name__', '')}."):
         frame = frame.f_back
-        depth += 1
+        # `warnings` itself does not count the frames of the import system.
+        depth += not name.startswith(_IMPORTING)
     warnings.warn(message, category, stacklevel=depth + 1)
+
+
+def _leads_here(module: str) -> bool:
+    return module.startswith((*_OURS, _IMPORTING))
 
 
 @contextmanager

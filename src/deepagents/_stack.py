@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 
+from deepagents._deprecation import already_warned
 from deepagents._plan import AgentPlan, CompileChild, ReadyWorker
 from deepagents._state import private_keys
 from deepagents.errors import StackError
@@ -85,7 +86,10 @@ def _subagents(building: Building) -> Middleware | None:
 def _worker(child: AgentPlan | ReadyWorker, compile_child: CompileChild) -> Worker:
     if isinstance(child, ReadyWorker):
         return Worker(child.name, child.description, lambda: named(child.runnable, child.name))
-    _refuse_contradictions(child)
+    building = Building(child, compile_child, child.profile.materialize_extra_middleware())
+    _refuse_contradictions(building)
+    with already_warned():
+        _under_rules(building, building.replacement("FilesystemMiddleware") or _filesystem(building))
     return Worker(child.name or "", child.description, lambda: compile_child(child))
 
 

@@ -8,6 +8,7 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
+    "deepagents/_compat.py": "compat/test_honoured.py",
     "deepagents/_deprecation.py": "compat/test_creating.py",
     "deepagents/_lazy.py": "architecture/test_exports.py",
     "deepagents/_plan.py": "agents/test_create_deep_agent.py",
@@ -16,6 +17,8 @@ TESTED_BY: dict[str, str] = {
     "deepagents/_state.py": "agents/test_create_deep_agent.py",
     "deepagents/_tools.py": "agents/test_create_deep_agent.py",
     "deepagents/_version.py": "architecture/test_exports.py",
+    "deepagents/backends/_guard.py": "agents/test_permissions.py",
+    "deepagents/backends/_honoured.py": "compat/test_honoured.py",
     "deepagents/backends/_legacy.py": "compat/test_older_backends.py",
     "deepagents/backends/_older_names.py": "compat/test_older_backends.py",
     "deepagents/backends/_older_shapes.py": "compat/test_older_backends.py",

@@ -10,6 +10,7 @@ from langchain_core.messages import ToolMessage
 
 from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import LocalShellBackend
+from deepagents.backends.protocol import ExecuteResponse, SandboxBackendProtocol
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import Colour
 from tests.tools.bench import code_of
@@ -39,7 +40,8 @@ def test_a_failing_command_is_a_result_and_no_error_of_the_tool(shell: Any) -> N
 
     assert done.status == "success"
     assert "[stderr] no" in done.text
-    assert "failed with exit code 3" in done.text
+    assert done.text.endswith("Exit code: 3")
+    assert done.text.count("3") == 1
 
 
 def test_a_command_that_takes_too_long_is_ended(shell: Any) -> None:
@@ -59,3 +61,27 @@ def test_without_a_shell_the_call_is_refused() -> None:
         refused = create_deep_agent(model).invoke({"messages": "Go"})["messages"][-2]
 
     assert code_of(refused) == "not_supported"
+
+
+class Terse(SandboxBackendProtocol):
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return ExecuteResponse(command, 3)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("no", "no\n[Command failed with exit code 3]"),
+        ("Exit code: 3", "Exit code: 3"),
+        ("no\nExit code: 3 (for a reason)\n", "no\nExit code: 3 (for a reason)\n"),
+        ("Exit code: 34", "Exit code: 34\n[Command failed with exit code 3]"),
+        ("Exit code: 3\nmore", "Exit code: 3\nmore\n[Command failed with exit code 3]"),
+    ],
+)
+def test_the_exit_code_is_said_once(colour: Colour, output: str, said: str) -> None:
+    with ScriptedModel(call("execute", command=output), "Done.") as model:
+        agent = create_deep_agent(model, backend=Terse())
+        done = colour.invoke(agent, {"messages": "Go"})["messages"][-2]
+
+    assert done.text == said
+    assert done.artifact["exit_code"] == 3

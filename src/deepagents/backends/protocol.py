@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
+from deepagents._compat import legacy
 from deepagents._deprecation import warn_caller
 from deepagents._flow import await_aside
 from deepagents.backends._older_names import OlderNames, awaited, by_older_name, lacks, overrides
@@ -68,6 +69,8 @@ __all__ = [
     "WriteResult",
     "execute_accepts_timeout",
 ]
+
+__getattr__ = legacy(__name__)
 
 DEFAULT_GREP_TIMEOUT = 15.0
 """Seconds that one phase of a search may take."""

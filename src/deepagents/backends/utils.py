@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from deepagents._compat import legacy
 from deepagents._globs import Glob, InvalidGlobPatternError, anchor, compile_glob
 from deepagents._paths import normalise, overlap
 from deepagents._text import MAX_LINE_LENGTH, is_blank, number_lines, replace_exact, truncate, window
@@ -55,6 +56,8 @@ MAX_VIDEO_INPUT_BYTES: Final = 1 << 30
 
 _CHARACTERS: Final = 4 * TOOL_RESULT_TOKEN_LIMIT
 _LONGEST_ID: Final = 128
+
+__getattr__ = legacy(__name__)
 
 _EXTENSION_TO_FILE_TYPE = KIND_OF_SUFFIX
 _glob_anchor = anchor

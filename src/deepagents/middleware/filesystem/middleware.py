@@ -148,8 +148,16 @@ class FilesystemMiddleware(FlowMiddleware):
         limit = self.tool_token_limit_before_evict
         if not limit or (call["name"] in TOOLS_EXCLUDED_FROM_EVICTION and not _failed(result)):
             return result
-        files = Files.of(self.backend, cast(Any, request).runtime)
-        return (yield from Eviction(files, limit * CHARACTERS_PER_TOKEN).of(result))
+        return (yield from Eviction(files, limit * CHARACTERS_PER_TOKEN, self._may_read).of(result))
+
+
+def file_tools_on(
+    backend: BACKEND_TYPES, custom_tool_descriptions: Mapping[str, str] | None = None
+) -> list[Any]:
+    """Make the file tools of a backend, without the middleware that hides what it cannot do."""
+    return list(
+        FilesystemMiddleware(backend=backend, custom_tool_descriptions=custom_tool_descriptions).tools
+    )
 
 
 def _chosen(tools: Sequence[FsToolName] | Literal["all"] | None) -> frozenset[str]:

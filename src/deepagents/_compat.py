@@ -1,0 +1,68 @@
+"""Names that are no longer public but that other packages import: they work, and say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final
+
+from deepagents._deprecation import warn_legacy
+
+_OLDER: Final = "deepagents.backends._honoured"
+_FILE_DATA: Final = "deepagents.backends.filedata"
+_FILE_TOOLS: Final = "deepagents.middleware.filesystem"
+
+HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "deepagents.backends.protocol": {
+            "FILE_NOT_FOUND": f"{_OLDER}:FILE_NOT_FOUND",
+            "INVALID_PATH": f"{_OLDER}:INVALID_PATH",
+            "IS_DIRECTORY": f"{_OLDER}:IS_DIRECTORY",
+            "PERMISSION_DENIED": f"{_OLDER}:PERMISSION_DENIED",
+            "FileFormat": f"{_OLDER}:FileFormat",
+            "_apply_grep_max_count": "deepagents.backends.protocol:capped",
+            "_method_accepts_max_count": f"{_OLDER}:accepts_max_count",
+            "_supports_delete": f"{_OLDER}:supports_delete",
+        },
+        "deepagents.backends.utils": {
+            "LINE_NUMBER_WIDTH": f"{_OLDER}:LINE_NUMBER_WIDTH",
+            "_grep_search_files": f"{_OLDER}:grep_search_files",
+            "_looks_like_regex": f"{_OLDER}:looks_like_regex",
+            "_to_legacy_file_data": f"{_OLDER}:to_legacy_file_data",
+            "_validate_path": "deepagents.backends.utils:validate_path",
+            "format_read_response": f"{_OLDER}:format_read_response",
+        },
+        "deepagents.backends.filesystem": {
+            "_DEFAULT_GLOB_TIMEOUT": "deepagents.backends.filesystem:DEFAULT_GLOB_TIMEOUT",
+            "_map_exception_to_standard_error": f"{_OLDER}:standard_error",
+            "_resolve_ripgrep_path": "deepagents.backends._search.ripgrep:find_ripgrep",
+        },
+        _FILE_TOOLS: {
+            "EXECUTION_SYSTEM_PROMPT": f"{_FILE_TOOLS}:EXECUTE_TOOL_DESCRIPTION",
+            "LINE_NUMBER_WIDTH": f"{_OLDER}:LINE_NUMBER_WIDTH",
+            "TOO_LARGE_HUMAN_MSG": f"{_FILE_TOOLS}.long_messages:NOTICE",
+            "TOO_LARGE_TOOL_MSG": f"{_FILE_TOOLS}.eviction:NOTICE",
+            "_file_data_reducer": f"{_FILE_DATA}:reduce_pair",
+            "_file_data_delta_reducer": f"{_FILE_DATA}:reduce_files",
+            "_get_filesystem_tools": f"{_FILE_TOOLS}.middleware:file_tools_on",
+            "_validate_path": "deepagents.backends.utils:validate_path",
+        },
+    }
+)
+"""Old module, old name, and where what it stands for lives today. They go away in 1.0."""
+
+
+def legacy(module: str) -> Callable[[str], Any]:
+    """Make a module's `__getattr__`, which imports on demand and warns at the line that asked."""
+    rows = HONOURED[module]
+
+    def load(name: str) -> Any:
+        if name not in rows:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home, _, today = rows[name].partition(":")
+        public = "" if "._" in home else f": today it is {today} of {home}"
+        warn_legacy(f"{name} is deprecated{public}.")
+        return getattr(import_module(home), today)
+
+    return load

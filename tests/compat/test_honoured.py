@@ -1,0 +1,102 @@
+"""Names that other packages import still mean what they meant, and warn at the line that asks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from deepagents._compat import HONOURED, legacy
+from deepagents.backends import FilesystemBackend, StateBackend
+from deepagents.backends.protocol import BackendProtocol, GrepMatch, GrepResult
+
+ROWS = [(module, name) for module, names in HONOURED.items() for name in names]
+LINES: Any = {"content": "one\ntwo", "encoding": "utf-8", "created_at": "c", "modified_at": "m"}
+
+
+def honoured(module: str, name: str) -> Any:
+    with pytest.warns(DeprecationWarning, match=name) as warned:
+        value = getattr(import_module(f"deepagents.{module}"), name)
+    assert [each.filename for each in warned] == [__file__]
+    return value
+
+
+@pytest.mark.parametrize(("module", "name"), ROWS)
+def test_an_older_name_leads_to_what_there_is_today(module: str, name: str) -> None:
+    home, _, today = HONOURED[module][name].partition(":")
+
+    assert honoured(module.removeprefix("deepagents."), name) is getattr(import_module(home), today)
+
+
+@pytest.mark.parametrize("module", HONOURED)
+def test_a_name_that_never_was_is_an_attribute_error(module: str) -> None:
+    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute '_never'"):
+        legacy(module)("_never")
+
+
+def test_an_import_warns_once_at_its_line(tmp_path: Any) -> None:
+    program = tmp_path / "theirs.py"
+    program.write_text("from deepagents.middleware.filesystem import (\n    TOO_LARGE_TOOL_MSG,\n)\n")
+    ended = subprocess.run(
+        [sys.executable, "-W", "default", str(program)], capture_output=True, text=True, check=True
+    )
+
+    assert ended.stderr.count("DeprecationWarning") == 1
+    assert f"{program}:1" in ended.stderr
+
+
+def test_the_standard_errors() -> None:
+    names = ("FILE_NOT_FOUND", "PERMISSION_DENIED", "IS_DIRECTORY", "INVALID_PATH")
+
+    assert [honoured("backends.protocol", name) for name in names] == [name.lower() for name in names]
+
+
+def test_what_was_asked_about_a_backend(tmp_path: Any) -> None:
+    supports_delete = honoured("backends.protocol", "_supports_delete")
+    accepts_max_count = honoured("backends.protocol", "_method_accepts_max_count")
+    capped = honoured("backends.protocol", "_apply_grep_max_count")
+    match: GrepMatch = {"path": "/a", "line": 1, "text": "x"}
+    found = GrepResult(matches=[match] * 3)
+
+    assert supports_delete(StateBackend())
+    assert not supports_delete(BackendProtocol())
+    assert accepts_max_count(FilesystemBackend, "agrep")
+    assert capped(found, 3) is found
+    assert capped(found, 2).truncated
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (FileNotFoundError(2, "x"), "file_not_found"),
+        (PermissionError(13, "x"), "permission_denied"),
+        (IsADirectoryError(21, "x"), "is_directory"),
+        (OSError(28, "x"), None),
+        (KeyError("x"), None),
+    ],
+)
+def test_an_exception_as_a_standard_error(error: Exception, code: str | None) -> None:
+    assert honoured("backends.filesystem", "_map_exception_to_standard_error")(error) == code
+
+
+def test_text_helpers() -> None:
+    older: Any = honoured("backends.utils", "_to_legacy_file_data")(LINES)
+    formatted = honoured("backends.utils", "format_read_response")
+    searched = honoured("backends.utils", "_grep_search_files")
+
+    assert older == {"content": ["one", "two"], "created_at": "c", "modified_at": "m"}
+    assert formatted(older, 1, 1).split() == ["2", "two"]
+    assert formatted(LINES, 9, 1).startswith("Error: Line offset 9")
+    assert "empty" in formatted({"content": ""}, 0, 1)
+    assert searched({"/a.md": LINES}, "two", output_mode="content") == "/a.md:\n  2: two"
+    assert "'../*'" in searched({"/a.md": LINES}, "two", glob="../*")
+    assert honoured("backends.utils", "_looks_like_regex")("a.*b")
+
+
+def test_the_file_tools_of_a_backend() -> None:
+    tools = honoured("middleware.filesystem", "_get_filesystem_tools")(StateBackend(), {"ls": "Look."})
+
+    assert {each.name: each.description for each in tools}["ls"] == "Look."
