@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import Final
 
 import bracex
@@ -33,14 +34,19 @@ class InvalidGlobPatternError(ValueError):
 
 
 class Glob:
-    """A compiled pattern. Paths are relative to the search root, without a leading slash."""
+    """A compiled pattern. Paths are relative to the search root, without a leading slash.
 
-    def __init__(self, pattern: str) -> None:
+    With `dots`, wildcards match a leading dot too. `expression` is the same as a regular expression, for `.`
+    that is any character.
+    """
+
+    def __init__(self, pattern: str, *, dots: bool = False) -> None:
         self.pattern = pattern
+        self._dots = dots
         self._by_name = "/" not in pattern
         self._alternatives = [found for each in _expand(pattern) if (found := _segments(each))]
-        whole = "|".join(_regex(each) for each in self._alternatives) or _NOTHING
-        self._match = re.compile(whole, re.DOTALL).fullmatch
+        self.expression = "|".join(_regex(each, dots) for each in self._alternatives) or _NOTHING
+        self._match = re.compile(self.expression, re.DOTALL).fullmatch
         self._names: dict[frozenset[re.Pattern[str] | None], Callable[[str], object]] = {}
 
     def __call__(self, path: str) -> bool:
@@ -49,14 +55,30 @@ class Glob:
 
     matches = __call__
 
+    def compiled(self) -> dict[str, str | bool | int | None]:
+        """Describe this pattern for a matcher elsewhere that knows regular expressions, and nothing more.
+
+        `expression` must match, with `.` for any character, the whole name (`by_name`) or the whole path. All
+        matches lie `below` a directory and at most `depth` names deep. Its atomic groups `(?>` only save time.
+        """
+        is_deep = any(_ANY_DIRECTORIES in each for each in self._alternatives)
+        return {
+            "expression": self.expression,
+            "by_name": self._by_name,
+            "below": "/" if self._by_name else anchor(self.pattern),
+            "depth": None if self._by_name or is_deep else max(map(len, self._alternatives), default=0),
+        }
+
     def names_in(self, directory: str) -> Callable[[str], object]:
         """Return what tells by its name alone, and fast, whether a file right in `directory` matches."""
         if self._by_name:
             return self._match
         names = directory.split("/") if directory else []
-        last = frozenset(steps[-1] for steps in self._steps if len(steps) - 1 in _places(steps, names))
+        last = frozenset(steps[-1] for steps in self._steps if len(steps) - 1 in self._places(steps, names))
         if last not in self._names:
-            wanted = "|".join(_NOT_HIDDEN if each is None else each.pattern for each in last) or _NOTHING
+            wanted = (
+                "|".join(_name(self._dots) if each is None else each.pattern for each in last) or _NOTHING
+            )
             self._names[last] = re.compile(wanted, re.DOTALL).fullmatch
         return self._names[last]
 
@@ -65,7 +87,27 @@ class Glob:
         if self._by_name or not directory:
             return bool(self._alternatives)
         names = directory.split("/")
-        return any(place < len(steps) for steps in self._steps for place in _places(steps, names))
+        return any(place < len(steps) for steps in self._steps for place in self._places(steps, names))
+
+    def matches_all_below(self, directory: str) -> bool:
+        """Tell whether every file below `directory` that wildcards can match is surely matched."""
+        if self._by_name:
+            return False
+        names = directory.split("/") if directory else []
+        return any(
+            all(step is None for step in steps[place:]) and place < len(steps)
+            for steps in self._steps
+            for place in self._places(steps, names)
+        )
+
+    @property
+    def anchored(self) -> list[tuple[str, list[str]]]:
+        """Split each alternative into the path at or below which it matches, and the segments after that."""
+        anchors = [(_anchor(segments, len(segments)), segments) for segments in self._alternatives]
+        return [(path, segments[path.rstrip("/").count("/") :]) for path, segments in anchors]
+
+    def _places(self, steps: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> set[int]:
+        return _places(steps, names, self._dots)
 
     def below(self, directory: str) -> list[str]:
         """Return patterns that match, from `directory` on, what this one matches in there."""
@@ -74,17 +116,14 @@ class Glob:
         names = directory.split("/")
         found = dict[str, None]()
         for segments, steps in zip(self._alternatives, self._steps, strict=True):
-            places = _places(steps, names)
+            places = self._places(steps, names)
             skips = {place + 1 for place in places if place < len(steps) and steps[place] is None}
             found |= {"/" + "/".join(segments[place:]): None for place in places - skips - {len(steps)}}
         return sorted(found)
 
     @cached_property
     def _steps(self) -> list[list[re.Pattern[str] | None]]:
-        return [
-            [None if each == _ANY_DIRECTORIES else re.compile(_segment(each), re.DOTALL) for each in segments]
-            for segments in self._alternatives
-        ]
+        return [[_step(each, self._dots) for each in segments] for segments in self._alternatives]
 
 
 @lru_cache(maxsize=256)
@@ -111,14 +150,13 @@ def checked_glob(pattern: str) -> Glob:
 
 def anchor(pattern: str) -> str:
     """Return the longest leading directory of a pattern that holds no wildcard, `/` when there is none."""
-    directories = pattern.split("/")[:-1]
-    plain: list[str] = []
-    for each in directories:
-        if _WILDCARD.search(each):
-            break
-        if each not in ("", "."):
-            plain.append(each)
-    return "/" + "/".join(plain)
+    segments = pattern.split("/")
+    return _anchor(segments, len(segments) - 1)
+
+
+def _anchor(segments: Sequence[str], most: int) -> str:
+    plain = takewhile(lambda each: not _WILDCARD.search(each), segments[:most])
+    return "/" + "/".join(each for each in plain if each not in ("", "."))
 
 
 def _expand(pattern: str) -> Sequence[str]:
@@ -154,16 +192,16 @@ def _segments(pattern: str) -> list[str]:
     return parts
 
 
-def _regex(segments: Sequence[str]) -> str:
+def _regex(segments: Sequence[str], dots: bool) -> str:
     """Translate segments; a run between two `**` is taken at its first place, as good as any later one."""
     runs = list(_runs(segments))
-    skipped = rf"(?:{_NOT_HIDDEN}/)*"
-    last = rf"{skipped}{_NOT_HIDDEN}" if not runs[-1] else "/".join(map(_segment, runs[-1]))
+    skipped = rf"(?:{_name(dots)}/)*"
+    last = skipped + _name(dots) if not runs[-1] else "/".join(_segment(each, dots) for each in runs[-1])
     if len(runs) == 1:
         return last
-    first = "".join(_segment(each) + "/" for each in runs[0])
+    first = "".join(_segment(each, dots) + "/" for each in runs[0])
     middle = "".join(
-        rf"(?>{skipped}?{''.join(_segment(each) + '/' for each in run)})" for run in runs[1:-1] if run
+        rf"(?>{skipped}?{''.join(_segment(each, dots) + '/' for each in run)})" for run in runs[1:-1] if run
     )
     return first + middle + (last if not runs[-1] else f"{skipped}?{last}")
 
@@ -179,11 +217,19 @@ def _runs(segments: Sequence[str]) -> Iterator[list[str]]:
     yield run
 
 
-def _segment(segment: str) -> str:
+def _name(dots: bool) -> str:
+    return "[^/]+" if dots else _NOT_HIDDEN
+
+
+def _step(segment: str, dots: bool) -> re.Pattern[str] | None:
+    return None if segment == _ANY_DIRECTORIES else re.compile(_segment(segment, dots), re.DOTALL)
+
+
+def _segment(segment: str, dots: bool) -> str:
     """Translate one segment; `*` between two fixed pieces stops at the first place that fits."""
     pieces = list(_pieces(segment))
-    hidden = segment.startswith((".", r"\."))
-    start = "" if hidden else r"(?!\.)"
+    may_hide = dots or segment.startswith((".", r"\."))
+    start = "" if may_hide else r"(?!\.)"
     if len(pieces) == 1:
         return start + pieces[0]
     middle = "".join(rf"(?>[^/]*?{piece})" for piece in pieces[1:-1] if piece)
@@ -223,20 +269,22 @@ def _character_class(bracket: re.Match[str]) -> str:
     return rf"(?!/)[{'^' if bracket['negated'] else ''}{''.join(ranges)}]"
 
 
-def _places(steps: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> set[int]:
+def _places(steps: Sequence[re.Pattern[str] | None], names: Sequence[str], dots: bool) -> set[int]:
     """Walk the directory names through the segments; return which segments may come next."""
     places = _with_skips({0}, steps)
     for each in names:
-        places = _with_skips(set(_after(places, each, steps)), steps)
+        places = _with_skips(set(_after(places, each, steps, dots)), steps)
     return places
 
 
-def _after(places: set[int], directory: str, steps: Sequence[re.Pattern[str] | None]) -> Iterator[int]:
+def _after(
+    places: set[int], directory: str, steps: Sequence[re.Pattern[str] | None], dots: bool
+) -> Iterator[int]:
     for place in places:
         if place == len(steps):
             continue
         step = steps[place]
-        if step is None and not directory.startswith("."):
+        if step is None and (dots or not directory.startswith(".")):
             yield place
         elif step is not None and step.fullmatch(directory):
             yield place + 1

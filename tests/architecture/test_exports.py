@@ -10,8 +10,8 @@ import pytest
 
 EXACT = {
     "deepagents": """
-        CompiledSubAgent DeepAgentState FilesystemMiddleware FsToolName GeneralPurposeSubagentProfile
-        HarnessProfile SubAgent SubAgentMiddleware __version__ create_deep_agent register_harness_profile
+        CompiledSubAgent DeepAgentState FilesystemMiddleware FilesystemPermission FsToolName
+        GeneralPurposeSubagentProfile HarnessProfile SubAgent SubAgentMiddleware __version__ create_deep_agent register_harness_profile
     """,
     "deepagents.backends": """
         BackendProtocol CompositeBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend NamespaceFactory
@@ -30,10 +30,17 @@ OFFERED = {
     "deepagents.backends.composite": "CompositeBackend",
     "deepagents.backends.filesystem": "FilesystemBackend",
     "deepagents.backends.local_shell": "DEFAULT_EXECUTE_TIMEOUT LocalShellBackend",
+    "deepagents.backends.sandbox": """
+        BaseSandbox MAX_BINARY_BYTES MAX_OUTPUT_BYTES SandboxBackendProtocol TRUNCATION_MSG
+    """,
     "deepagents.backends.state": "StateBackend",
     "deepagents.backends.store": "BackendContext NamespaceFactory StoreBackend",
     "deepagents.middleware": "CompiledSubAgent FilesystemMiddleware SubAgent SubAgentMiddleware",
-    "deepagents.middleware.filesystem": "FilesystemMiddleware FilesystemState FsToolName FileData",
+    "deepagents.middleware.filesystem": """
+        FilesystemMiddleware FilesystemOperation FilesystemPermission FilesystemState FsToolName FileData
+    """,
+    "deepagents.middleware.permissions": "FilesystemPermission",
+    "deepagents.permissions": "FilesystemOperation FilesystemPermission",
     "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",
     "deepagents.middleware.subagents": """
         CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent

@@ -1,0 +1,214 @@
+"""Answers of the programs in a sandbox become results."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from deepagents._text import replace_exact, to_lf
+from deepagents.backends.results import (
+    ContextLine,
+    FileData,
+    FileInfo,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+    ReadResult,
+)
+from deepagents.backends.sandbox.codec import Answer, text_of
+from deepagents.errors import BackendError, ErrorCode
+
+TRUNCATION_MSG = "\n[Output was truncated: this line is longer than what can be read at once.]"
+
+Knows = Callable[[str, str], bool]
+"""Tells whether the caller may know of a path, given with what it leads to."""
+
+_PROBLEMS_SHOWN = 10
+_REFUSALS: Final = MappingProxyType(
+    {
+        "file_not_found": "{what} not found",
+        "past_end": "Line offset {offset} exceeds file length ({total} lines)",
+        "too_large": "{what} has {size:,} bytes, over the limit of {most:,} for an edit.",
+        "stale_version": "{what} {happened} since it was read. Read it again, then repeat the change.",
+        "invalid_encoding": "Cannot edit binary files. Write the file whole instead.",
+    }
+)
+_OF_READING: Final = MappingProxyType(
+    {
+        "is_directory": "{what} not found: it is a directory. List it with ls.",
+        "too_large": "{what}: Binary file exceeds maximum preview size of {most} bytes",
+    }
+)
+_OTHERWISE: Final = "Error {doing} {named}: {text}"
+
+
+def check(answer: Answer, what: str, doing: str) -> Answer:
+    """Return an answer that is none of a failure.
+
+    Raises:
+        BackendError: what the program refused.
+    """
+    end = answer.end
+    code = end.get("code")
+    if code is None:
+        return answer
+    said = (_OF_READING.get(code) if doing == "reading" else None) or _REFUSALS.get(code) or _OTHERWISE
+    named = what[0].lower() + what[1:]
+    text = said.format(what=what, named=named, doing=doing, **{"text": code, **end})
+    raise BackendError("invalid_argument" if code == "past_end" else code, text)
+
+
+def listing(answer: Answer, path: str, knows: Knows) -> LsResult:
+    """Make the result of `ls`."""
+    match answer.end.get("code"):
+        case None:
+            pass
+        case "file_not_found":
+            raise BackendError("file_not_found", f"Path '{path}': path_not_found")
+        case "not_a_directory" as code:
+            raise BackendError(code, f"Path '{path}': not_a_directory")
+        case code:
+            raise BackendError(code, f"Cannot list '{path}': {answer.end.get('text') or code}")
+    real = answer.end.get("real", path)
+    entries: list[FileInfo] = []
+    for name, is_directory, size, modified, leads_to in answer.items:
+        entry = _below(path, name)
+        if knows(entry, leads_to or _below(real, name)):
+            shown = f"{entry}/" if is_directory else entry
+            entries.append(
+                FileInfo(path=shown, is_dir=is_directory, size=size, modified_at=_moment(modified))
+            )
+    entries.sort(key=lambda entry: entry["path"])
+    problems = [f"child error: {each}" for each in answer.end.get("problems", ())]
+    if not answer.whole:
+        problems.append("The listing was cut on its way here, so entries are missing.")
+    said = "\n".join(problems)
+    return LsResult(error=said or None, entries=entries, code="io_error" if said else None)
+
+
+def page(answer: Answer) -> ReadResult:
+    """Make the result of `read`."""
+    end = answer.end
+    data = text_of(end["data"]) if "data" in end else b""
+    text = data.decode("utf-8", "replace")
+    file = FileData(content=text, encoding="utf-8", modified_at=_moment(end["modified"]))
+    if end["kind"] == "binary":
+        file["content"], file["encoding"] = base64.b64encode(data).decode("ascii"), "base64"
+    if end["kind"] != "text":
+        return ReadResult(file_data=file, no_lines_requested=end["kind"] == "none", version=end["version"])
+    if end["clipped"]:
+        file["content"] = text + TRUNCATION_MSG
+    return ReadResult(
+        file_data=file,
+        total_lines=end["total"],
+        start_line=end["start"],
+        end_line=end["end"],
+        next_offset=end["next"],
+        version=end["version"],
+    )
+
+
+def explain_edit(answer: Answer, what: str, old: str, new: str, replace_all: bool) -> Answer:
+    """Return an answer that is none of a failure; say of a miss where the nearest place is.
+
+    Raises:
+        BackendError: what the program refused.
+    """
+    end = answer.end
+    code: ErrorCode | None = end.get("code")
+    if code not in ("no_match", "ambiguous_match"):
+        return check(answer, what, "editing")
+    if "data" in end:
+        replace_exact(text_of(end["data"]).decode("utf-8", "surrogateescape"), old, new, replace_all)
+    if code == "no_match":
+        shown = to_lf(old)[:200]
+        raise BackendError(code, f"String not found in file: '{shown}'. Copy the text of the file exactly.")
+    raise BackendError(
+        code,
+        f"old_string appears {end['count']} times in the file, in multiple places. Add surrounding "
+        "context to name one place, or set replace_all to change them all.",
+    )
+
+
+def found_files(answer: Answer, path: str, knows: Knows) -> GlobResult:
+    """Make the result of `glob`."""
+    if _is_nowhere(answer):
+        return GlobResult(matches=[])
+    end = check(answer, f"'{path}'", "searching").end
+    base, real = end.get("base", path), end.get("real", path)
+    matches: list[FileInfo] = []
+    for below, size, modified, leads_to in answer.items:
+        found = _below(base, below)
+        if knows(found, leads_to or _below(real, below)):
+            matches.append(FileInfo(path=found, is_dir=False, size=size, modified_at=_moment(modified)))
+    result = GlobResult(matches=matches)
+    if not answer.whole:
+        result.truncated, result.truncation_reason = True, "transport"
+    elif end.get("unread"):
+        result.truncated, result.truncation_reason = True, "unreadable"
+    elif end["cut"]:
+        result.truncated, result.truncation_reason = True, "budget"
+    return result
+
+
+def found_lines(answer: Answer, path: str, knows: Knows, context: int, pattern: str) -> GrepResult:
+    """Make the result of `grep`."""
+    if _is_nowhere(answer):
+        return GrepResult(matches=[])
+    end = answer.end
+    if end.get("code") == "timeout":
+        raise BackendError(
+            "timeout", f"The expression {pattern!r} took longer than {end['seconds']:.0f} s. Simplify it."
+        )
+    if end.get("code") == "invalid_pattern":
+        raise BackendError(
+            "invalid_pattern", f"The sandbox's Python cannot use the expression {pattern!r}: {end['text']}"
+        )
+    check(answer, f"'{path}'", "searching")
+    base, real = end.get("base", path), end.get("real", path)
+    matches = [
+        _match(_below(base, item[0]), item, context)
+        for item in answer.items
+        if knows(_below(base, item[0]), _below(real, item[0]))
+    ]
+    unread = [
+        f"- {_below(base, below)}: {reason}"
+        for below, reason in end.get("unread", ())
+        if knows(_below(base, below), _below(real, below))
+    ]
+    said = _problems(unread)
+    truncated = bool(end.get("cut")) or not answer.whole
+    return GrepResult(error=said, matches=matches, truncated=truncated, code="io_error" if said else None)
+
+
+def _match(path: str, item: Sequence[Any], context: int) -> GrepMatch:
+    _, line, text, before, after = item
+    match = GrepMatch(path=path, line=line, text=text)
+    if context:
+        match["context_before"] = [ContextLine(line=number, text=text) for number, text in before]
+        match["context_after"] = [ContextLine(line=number, text=text) for number, text in after]
+    return match
+
+
+def _problems(unread: Sequence[str]) -> str | None:
+    if not unread:
+        return None
+    more = len(unread) - _PROBLEMS_SHOWN
+    rest = [f"- and {more} more"] if more > 0 else []
+    return "\n".join(["Some files could not be fully searched:", *unread[:_PROBLEMS_SHOWN], *rest])
+
+
+def _is_nowhere(answer: Answer) -> bool:
+    return answer.end.get("code") in ("file_not_found", "not_a_directory")
+
+
+def _below(base: str, name: str) -> str:
+    return f"{base.rstrip('/')}/{name}" if name else base
+
+
+def _moment(modified: float) -> str:
+    return datetime.fromtimestamp(modified, UTC).isoformat()

@@ -1,0 +1,117 @@
+"""An operation becomes a command line, and what the command printed becomes an answer."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, Final, Literal, cast
+
+from deepagents.backends.results import ExecuteResponse
+from deepagents.errors import BackendError
+
+Operation = Literal["ls", "read", "glob", "grep", "write", "edit", "delete", "where", "capture"]
+
+MARK: Final = "@deepagents:"
+_SCRIPTS: Final = "deepagents.backends.sandbox.scripts"
+_BOOT: Final = "import sys,zlib,base64;exec(zlib.decompress(base64.b64decode(sys.argv[1])).decode())"
+_NO_PYTHON: Final = MARK + json.dumps({"code": "no_python"})
+_NEEDS_PYTHON: Final = (
+    "The sandbox has no python3, which every file operation needs. Install Python 3.6 or newer in it, or use "
+    "execute with plain commands."
+)
+_SHOWN: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a program in the sandbox answered; `whole` unless something was lost on the way."""
+
+    end: Mapping[str, Any]
+    items: Sequence[Any] = field(default_factory=tuple[Any, ...])
+    whole: bool = True
+
+
+def command(operation: Operation, params: Mapping[str, Any]) -> str:
+    """Write the command line for an operation: POSIX shell, and nothing in it that a shell expands."""
+    script = _packed(program(operation))
+    given = _packed(json.dumps(params))
+    return (
+        f"if command -v python3 >/dev/null 2>&1; then python3 -I -S -c '{_BOOT}' {script} {given}; "
+        f"else echo '{_NO_PYTHON}'; fi"
+    )
+
+
+@cache
+def program(operation: Operation) -> str:
+    """Return the source of a program with everything that it imports from its folder."""
+    lines = ["".join(_sources(operation, set())), "answer(main)", ""]
+    return "\n".join(lines)
+
+
+def decode(response: ExecuteResponse, root: str = "/") -> Answer:
+    """Read what a program printed, among whatever else the command or the shell printed.
+
+    Raises:
+        BackendError: when the program could not be run, or its answer did not arrive.
+    """
+    records = list(_records(response.output))
+    end = records[0] if records else None
+    if isinstance(end, dict):
+        about = cast("dict[str, Any]", end)
+        items = [cast("list[Any]", each) for each in records if isinstance(each, list)]
+        if about.get("code") == "no_python":
+            raise BackendError("not_supported", _NEEDS_PYTHON)
+        whole = len(items) == about.get("items")
+        if whole or response.truncated:
+            return Answer(about, items, whole)
+    said = _shown(response, root)
+    raise BackendError("io_error", f"The sandbox gave an unexpected server response: {said}")
+
+
+def text_of(data: str) -> bytes:
+    """Unpack the bytes that a program packed."""
+    return zlib.decompress(base64.b64decode(data))
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+
+
+def _sources(name: str, sent: set[str]) -> Iterator[str]:
+    """Yield a module after those that it imports, each once, without the imports."""
+    sent.add(name)
+    source = resources.files(_SCRIPTS).joinpath(f"{name}.py").read_text("utf-8")
+    lines = source.splitlines(keepends=True)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(_SCRIPTS):
+            needed = str(node.module).rpartition(".")[2]
+            if needed not in sent:
+                yield from _sources(needed, sent)
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+    yield "".join(lines)
+
+
+def _records(output: str) -> Iterator[Any]:
+    """Yield what stands behind the mark; `None` for a line that was torn."""
+    for line in output.split("\n"):
+        _, marked, rest = line.partition(MARK)
+        if marked:
+            try:
+                yield json.loads(rest)
+            except ValueError:
+                yield None
+
+
+def _shown(response: ExecuteResponse, root: str) -> str:
+    said = " ".join(line for line in response.output.split("\n") if MARK not in line).strip()
+    if root.strip("/"):
+        said = said.replace(root.rstrip("/"), "")
+    shown = repr(said if len(said) <= _SHOWN else f"...{said[-_SHOWN:]}") if said else "no answer"
+    lost = ", and the output was truncated" if response.truncated else ""
+    return f"{shown} (exit code {response.exit_code}{lost})"

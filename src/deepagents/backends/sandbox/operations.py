@@ -1,0 +1,277 @@
+"""The file operations of a sandbox, each written once for both colours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+from deepagents._flow import Call, Flow
+from deepagents._globs import checked_glob
+from deepagents._paths import parent
+from deepagents.backends._directory import temporary_name
+from deepagents.backends._flat import ResultType
+from deepagents.backends._search import Query
+from deepagents.backends.kinds import file_kind
+from deepagents.backends.protocol import (
+    ASYNC_GLOB_TIMEOUT,
+    ASYNC_GREP_TIMEOUT,
+    DEFAULT_GREP_TIMEOUT,
+    Allowed,
+    SandboxBackendProtocol,
+    capped,
+)
+from deepagents.backends.results import (
+    DeleteResult,
+    EditResult,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.backends.sandbox import answers
+from deepagents.backends.sandbox.checks import (
+    check_text,
+    file_at,
+    knows,
+    normal,
+    refuse_unless,
+    start,
+    transfer_code,
+)
+from deepagents.backends.sandbox.codec import Answer, Operation, command, decode
+from deepagents.errors import BackendError
+
+MAX_BINARY_BYTES: Final = 500 * 1024
+MAX_OUTPUT_BYTES: Final = 500 * 1024
+EDIT_INLINE_MAX_BYTES: Final = 50_000
+GLOB_SECONDS: Final = 5.0
+_MOST_FILES = 10_000
+_MOST_LINE_BYTES = 4 << 20
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Owner = TypeVar("Owner")
+
+
+def answering(
+    result: ResultType[R],
+) -> Callable[[Callable[Concatenate[Owner, P], Flow[R]]], Callable[Concatenate[Owner, P], Flow[R]]]:
+    """Make a flow return the `BackendError`s that it raises as results."""
+
+    def decorate(
+        flow: Callable[Concatenate[Owner, P], Flow[R]],
+    ) -> Callable[Concatenate[Owner, P], Flow[R]]:
+        @wraps(flow)
+        def answer(owner: Owner, *args: P.args, **kwargs: P.kwargs) -> Flow[R]:
+            try:
+                return (yield from flow(owner, *args, **kwargs))
+            except BackendError as error:
+                return result(error=error.text, code=error.code)
+
+        return answer
+
+    return decorate
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What can be done with the files below `root` of a sandbox."""
+
+    sandbox: SandboxBackendProtocol
+    root: str = "/"
+    excluded: tuple[str, ...] = ()
+
+    @answering(LsResult)
+    def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
+        """List one directory."""
+        shown = normal(path)
+        answer = yield from self._ask("ls", path=shown)
+        return answers.listing(answer, shown, knows(allowed))
+
+    @answering(ReadResult)
+    def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> Flow[ReadResult]:
+        """Read a window of a file."""
+        shown = normal(path)
+        what = f"File '{shown}'"
+        refuse_unless(allowed is None or allowed(shown), "read", shown)
+        media = file_kind(shown) != "text"
+        answer = yield from self._ask(
+            "read", path=shown, offset=max(int(offset), 0), limit=int(limit), media=media,
+            most=MAX_OUTPUT_BYTES,
+        )  # fmt: skip
+        end = answers.check(answer, what, "reading").end
+        refuse_unless(allowed is None or allowed(end["real"]), "read", shown)
+        return answers.page(answer)
+
+    @answering(WriteResult)
+    def write(
+        self, path: str, content: str, expected_version: str | None, allowed: Allowed | None = None
+    ) -> Flow[WriteResult]:
+        """Create or replace a file."""
+        shown, what = file_at(path, "writing")
+        check_text(content)
+        expected = yield from self._place(shown, what, "writing", allowed)
+        answer = yield from self._change(
+            "write", what, shown, {"content": content},
+            expected=expected, expected_version=expected_version, media=file_kind(shown) != "text",
+        )  # fmt: skip
+        end = answers.check(answer, what, "writing").end
+        return WriteResult(path=shown, version=end["version"])
+
+    @answering(EditResult)
+    def edit(
+        self,
+        path: str,
+        old: str,
+        new: str,
+        replace_all: bool,
+        expected_version: str | None = None,
+        allowed: Allowed | None = None,
+    ) -> Flow[EditResult]:
+        """Replace exact text in a file."""
+        shown, what = file_at(path, "editing")
+        if not old:
+            raise BackendError(
+                "invalid_argument", "old_string cannot be empty. Give the exact text to replace."
+            )
+        check_text(old + new)
+        expected = yield from self._place(shown, what, "editing", allowed)
+        answer = yield from self._change(
+            "edit", what, shown, {"old": old, "new": new},
+            expected=expected, expected_version=expected_version, replace_all=replace_all,
+            media=file_kind(shown) != "text",
+        )  # fmt: skip
+        end = answers.explain_edit(answer, what, old, new, replace_all).end
+        return EditResult(path=shown, occurrences=end["count"], version=end["version"])
+
+    @answering(DeleteResult)
+    def delete(self, path: str, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+        """Remove a path and all below it."""
+        shown = normal(path)
+        if shown == "/":
+            raise BackendError("invalid_path", "Error deleting '/': the root cannot be deleted.")
+        what = f"'{shown}'"
+        expected, no_directory = None, False
+        if allowed is not None:
+            refuse_unless(allowed(shown), "write", shown)
+            answer = yield from self._ask("where", path=shown, itself=True)
+            end = answers.check(answer, what, "deleting").end
+            expected = end["real"]
+            whole = allowed.all_below(shown) and allowed.all_below(expected)
+            refuse_unless(allowed(expected) and (whole or not end["is_dir"]), "write", shown)
+            no_directory = not whole
+        answer = yield from self._ask("delete", path=shown, expected=expected, no_directory=no_directory)
+        answers.check(answer, what, "deleting")
+        return DeleteResult(path=shown)
+
+    @answering(GlobResult)
+    def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
+        """Find files by pattern."""
+        begin = "/" if path is None and pattern.startswith("/") else start(path)
+        answer = yield from self._ask(
+            "glob", path=begin, glob=checked_glob(pattern).compiled(), seconds=GLOB_SECONDS, most=_MOST_FILES,
+            bound=ASYNC_GLOB_TIMEOUT,
+        )  # fmt: skip
+        return answers.found_files(answer, begin or "/", knows(allowed))
+
+    @answering(GrepResult)
+    def grep(
+        self,
+        pattern: str,
+        path: str | None,
+        glob: str | None,
+        *,
+        max_count: int | None = None,
+        regex: bool = False,
+        context_lines: int = 0,
+        allowed: Allowed | None = None,
+    ) -> Flow[GrepResult]:
+        """Find lines.
+
+        Raises:
+            ValueError: when `context_lines` is negative.
+        """
+        if context_lines < 0:
+            raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
+        Query.of(pattern, expression=regex)
+        begin = start(path)
+        answer = yield from self._ask(
+            "grep", path=begin, pattern=pattern, glob=None if glob is None else checked_glob(glob).compiled(),
+            excluded=self.excluded, regex=regex, context=context_lines,
+            max_count=max_count if allowed is None else None, most=_MOST_LINE_BYTES,
+            seconds=DEFAULT_GREP_TIMEOUT, bound=ASYNC_GREP_TIMEOUT,
+        )  # fmt: skip
+        found = answers.found_lines(answer, begin or "/", knows(allowed), context_lines, pattern)
+        return capped(found, max_count)
+
+    def where(self, path: str, *, make_parents: bool = False) -> Flow[str]:
+        """Name the place to which a path leads.
+
+        Raises:
+            BackendError: when there is none.
+        """
+        shown = normal(path)
+        answer = yield from self._ask("where", path=shown, make_parents=make_parents)
+        real: str = answers.check(answer, f"'{shown}'", "resolving").end["real"]
+        return real
+
+    def _place(self, shown: str, what: str, doing: str, allowed: Allowed | None) -> Flow[str | None]:
+        """Ask the rules about a path and about where it leads; return that, to be held to."""
+        if allowed is None or allowed.all_below("/"):
+            return None
+        refuse_unless(allowed(shown), "write", shown)
+        real = answers.check((yield from self._ask("where", path=shown)), what, doing).end["real"]
+        refuse_unless(allowed(real), "write", shown)
+        return real
+
+    def _change(
+        self, operation: Operation, what: str, shown: str, texts: Mapping[str, str], **params: Any
+    ) -> Flow[Answer]:
+        """Send short texts with the command, and upload long ones beside the file that they are for."""
+        if sum(len(text.encode()) for text in texts.values()) <= EDIT_INLINE_MAX_BYTES:
+            return (yield from self._ask(operation, path=shown, texts=texts, **params))
+        real = yield from self._stand(operation, what, shown)
+        staged = f"{parent(real).rstrip('/')}/{temporary_name()}"
+        yield from self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
+        try:
+            return (yield from self._ask(operation, path=shown, staged=staged, **params))
+        except BackendError:
+            with suppress(BackendError):
+                yield from self._ask("delete", path=staged)
+            raise
+
+    def _stand(self, operation: Operation, what: str, shown: str) -> Flow[str]:
+        answer = yield from self._ask("where", path=shown, make_parents=operation == "write")
+        end = answers.check(answer, what, "writing").end
+        if operation == "edit" and not end["exists"]:
+            raise BackendError("file_not_found", f"{what} not found")
+        real: str = end["real"]
+        return real
+
+    def _upload(self, path: str, data: bytes, what: str) -> Flow[None]:
+        files = [(path, data)]
+        done = yield from Call(
+            lambda: self.sandbox.upload_files(files), lambda: self.sandbox.aupload_files(files)
+        )
+        error = done[0].error if done else "the sandbox did not answer"
+        if error:
+            raise BackendError(transfer_code(error), f"Failed to write {what[0].lower()}{what[1:]}: {error}")
+
+    def _ask(self, operation: Operation, bound: float | None = None, **params: Any) -> Flow[Answer]:
+        line = command(operation, {"root": self.root, **params})
+        try:
+            response = yield from Call(
+                lambda: self.sandbox.execute(line),
+                lambda: asyncio.wait_for(self.sandbox.aexecute(line), bound),
+            )
+        except TimeoutError as error:
+            raise BackendError(
+                "timeout", f"{operation} timed out. Ask for less: name a path or a narrower pattern."
+            ) from error
+        return decode(response, self.root)

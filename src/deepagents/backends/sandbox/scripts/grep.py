@@ -1,0 +1,185 @@
+"""Find lines that hold a text, or that an expression fits."""
+
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import time
+
+from deepagents.backends.sandbox.scripts.common import (
+    BINARY_HEAD,
+    LARGEST,
+    Places,
+    Refused,
+    opened,
+    printable,
+    reason_of,
+)
+from deepagents.backends.sandbox.scripts.walk import NOT_FILES, Walk, matcher, start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+BLOCK = 1 << 20
+EXPRESSION_SECONDS = 5.0
+RIPGREP = (
+    "rg", "--no-config", "--no-messages", "--files-with-matches", "--null", "--fixed-strings",
+    "--case-sensitive", "--hidden", "--no-ignore", "--no-follow", "--text", "--encoding=none",
+    "--color=never",
+)  # fmt: skip
+
+
+class Search:
+    """One search: what it looks for, what it found, and what it could not look into."""
+
+    def __init__(self, params: "dict[str, Any]") -> None:
+        self.pattern: str = params["pattern"]
+        self.needle = None if params["regex"] else self.pattern.encode("utf-8", "surrogatepass")
+        self.context: int = params["context"]
+        self.room = float("inf") if params["max_count"] is None else params["max_count"]
+        self.bytes_left: int = params["most"]
+        self.ends = time.monotonic() + params["seconds"]
+        self.fits = expression(self.pattern) if params["regex"] else self._holds
+        self.items: list[Any] = []
+        self.unread: list[list[str]] = []
+        self.truncated = False
+
+    def _holds(self, line: str) -> bool:
+        return self.pattern in line
+
+    @property
+    def over(self) -> bool:
+        """Tell whether there is no room or no time for more."""
+        if time.monotonic() >= self.ends:
+            self.truncated = True
+        return self.truncated
+
+    def look_into(self, real: bytes, path: str) -> None:
+        """Take the matching lines of one file."""
+        try:
+            if not stat.S_ISREG(os.lstat(real).st_mode):
+                return
+            with os.fdopen(opened(real), "rb", 0) as file:
+                data = file.read(BLOCK)
+                if os.fstat(file.fileno()).st_size > LARGEST:
+                    self._pass_over(file, data, path)
+                    return
+                data += b"".join(iter(lambda: file.read(BLOCK), b""))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self.unread.append([path, reason_of(error)])
+            return
+        if (self.needle is None or self.needle in data) and b"\0" not in data[:BINARY_HEAD]:
+            self._take(lines_of(data), path)
+
+    def _take(self, lines: "list[str]", path: str) -> None:
+        for index, line in enumerate(lines):
+            if not self.fits(line):
+                continue
+            if len(self.items) >= self.room or self.bytes_left < 0:
+                self.truncated = True
+                return
+            before, after = self._around(lines, index) if self.context else ([], [])
+            self.items.append([path, index + 1, line, before, after])
+            self.bytes_left -= len(line) + sum(len(text) for _, text in before + after) + len(path) + 20
+
+    def _around(self, lines: "list[str]", index: int) -> "tuple[list[Any], list[Any]]":
+        first, last = max(0, index - self.context), min(index + 1 + self.context, len(lines))
+        return self._others(lines, first, index), self._others(lines, index + 1, last)
+
+    def _others(self, lines: "list[str]", first: int, last: int) -> "list[Any]":
+        return [[at + 1, lines[at]] for at in range(first, last) if not self.fits(lines[at])]
+
+    def _pass_over(self, file: "Any", block: bytes, path: str) -> None:
+        """Say that a file is too large to show lines of, when there may be some."""
+        if b"\0" in block[:BINARY_HEAD]:
+            return
+        size, kept = os.fstat(file.fileno()).st_size, b""
+        while self.needle is not None and self.needle not in kept + block:
+            kept = block[-len(self.needle) :]
+            block = file.read(BLOCK)
+            if not block or time.monotonic() >= self.ends:
+                return
+        reason = f"may match, but its {size:,} bytes are over the limit of {LARGEST:,}"
+        self.unread.append([path, reason])
+
+
+def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+    """Give path, number, text and the lines around, for each line."""
+    places = Places(params["root"])
+    real, shown = start(places, params)
+    search = Search(params)
+    is_file = os.path.isfile(real)
+    if is_file:
+        if matcher(params["glob"])(os.path.basename(shown.encode("utf-8"))):
+            search.look_into(real, "")
+    elif "\n" not in search.pattern or search.needle is None:
+        for path in candidates(real, search, params):
+            if search.over:
+                break
+            search.look_into(os.path.join(real, path), printable(path))
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    end = {"base": shown, "real": places.shown(real), "is_file": is_file, "cut": search.truncated}
+    return search.items, dict(end, unread=search.unread)
+
+
+def candidates(base: bytes, search: Search, params: "dict[str, Any]") -> "Iterable[bytes]":
+    """Name the files to look into, in order."""
+    matches = matcher(params["glob"])
+    narrowed = narrow(base, search)
+    if narrowed is not None:
+        excluded = {name.encode("utf-8") for name in params["excluded"]}
+        return sorted(
+            path for path in narrowed if matches(path) and excluded.isdisjoint(path.split(b"/")[:-1])
+        )
+    walk = Walk(max(search.ends - time.monotonic(), 0), params["excluded"])
+    found = sorted(path for path, _ in walk.files(base, None) if matches(path))
+    search.truncated = walk.timed_out
+    search.unread += [[printable(path), "cannot be read"] for path in walk.unread]
+    return found
+
+
+def narrow(base: bytes, search: Search) -> "Iterator[bytes] | None":
+    """Let ripgrep say which files hold the bytes; nothing when there is none to rely on."""
+    if not search.needle or b"\0" in search.needle or not shutil.which("rg") or base in (b"/",) + NOT_FILES:
+        return None
+    command: list[str | bytes] = list(RIPGREP)
+    command += ["--", search.needle, "."]
+    try:
+        done = subprocess.run(
+            command, cwd=base, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=max(search.ends - time.monotonic(), 0.1), check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode not in (0, 1):
+        return None
+    return (name[2:] if name.startswith(b"./") else name for name in done.stdout.split(b"\0") if name)
+
+
+def expression(pattern: str) -> "Callable[[str], bool]":
+    """Compile a regular expression that is stopped when it takes too long."""
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise Refused("invalid_pattern", text=str(error)) from error
+
+    def stop(*signalled: object) -> None:
+        raise Refused("timeout", seconds=EXPRESSION_SECONDS)
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, EXPRESSION_SECONDS)
+    return lambda line: compiled.search(line) is not None
+
+
+def lines_of(data: bytes) -> "list[str]":
+    """Split text at its line ends: newline, return, or both together."""
+    lines = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines

@@ -1,0 +1,153 @@
+"""Read a window of a text file, or anything else whole."""
+
+import os
+
+from deepagents.backends.sandbox.scripts.common import (
+    BINARY_HEAD,
+    Places,
+    Refused,
+    is_binary,
+    opened,
+    packed,
+    version_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+READ_WHOLE = 1 << 20
+BLOCK = 1 << 18
+
+
+def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+    """Give the content with what is known of it."""
+    places = Places(params["root"])
+    real = places.find(params["path"])
+    fd = opened(real)
+    try:
+        about = os.fstat(fd)
+        known = {"real": places.shown(real), "version": version_of(about), "modified": about.st_mtime}
+        found = content(fd, about.st_size, params)
+    finally:
+        os.close(fd)
+    return [], dict(known, **found)
+
+
+def content(fd: int, size: int, params: "dict[str, Any]") -> "dict[str, Any]":
+    """Tell binary from text and read what was asked."""
+    most = params["most"]
+    head = os.read(fd, BINARY_HEAD)
+    os.lseek(fd, 0, os.SEEK_SET)
+    if params["media"] or is_binary(head):
+        if size > most:
+            raise Refused("too_large", most=most)
+        return {"kind": "binary", "data": packed(b"".join(iter(lambda: os.read(fd, BLOCK), b"")))}
+    total = None
+    if size <= READ_WHOLE:
+        data = b"".join(iter(lambda: os.read(fd, BLOCK), b""))
+        if len(data) <= most and not data.decode("utf-8", "replace").strip():
+            return {"kind": "blank", "data": packed(data)}
+        text = to_lf(data)
+        total = text.count(b"\n") + (not text.endswith(b"\n"))
+        blocks = iter([text])
+    else:
+        blocks = lf_blocks(fd)
+    if params["limit"] <= 0:
+        return {"kind": "none"}
+    return page(blocks, params["offset"], params["limit"], most, total)
+
+
+def page(
+    blocks: "Iterator[bytes]", offset: int, limit: int, most: int, total: "int | None"
+) -> "dict[str, Any]":
+    """Take at most `most` bytes of whole lines; only a first line that is longer is cut."""
+    data, more = take(skip(blocks, offset), blocks, limit, most)
+    clipped = False
+    if len(data) > most:
+        fits = data.rfind(b"\n", 0, most) + 1
+        clipped = fits == 0
+        more = after_first_line(data, blocks, more) if clipped else True
+        data = data[:fits] if fits else on_character(data[:most])
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    end = offset + lines
+    return {
+        "kind": "text", "data": packed(data), "start": offset + 1, "end": end, "clipped": clipped,
+        "total": total if more else end, "next": end if more else None,
+    }  # fmt: skip
+
+
+def skip(blocks: "Iterator[bytes]", offset: int) -> bytes:
+    """Go to the start of a line and return what was read beyond it."""
+    passed, last = 0, b""
+    for block in blocks:
+        lines = block.count(b"\n")
+        if passed + lines >= offset:
+            rest = block[after_lines(block, offset - passed) :] or next(blocks, b"")
+            if rest:
+                return rest
+        passed, last = passed + lines, block
+    raise Refused("past_end", offset=offset, total=passed + (not last.endswith(b"\n")))
+
+
+def take(first: bytes, blocks: "Iterator[bytes]", limit: int, most: int) -> "tuple[bytes, bool]":
+    """Collect lines until there are enough or they are too long; tell whether more follow."""
+    parts: list[bytes] = []
+    taken = size = 0
+    block = first
+    while block:
+        cut = after_lines(block, limit - taken)
+        parts.append(block[:cut])
+        taken += parts[-1].count(b"\n")
+        size += cut
+        if taken == limit or size > most:
+            return b"".join(parts), cut < len(block) or next(blocks, None) is not None
+        block = next(blocks, b"")
+    return b"".join(parts), False
+
+
+def after_first_line(data: bytes, blocks: "Iterator[bytes]", more: bool) -> bool:
+    """Tell whether anything follows the first line."""
+    at = data.find(b"\n")
+    if at >= 0:
+        return more or at + 1 < len(data)
+    for block in blocks:
+        at = block.find(b"\n")
+        if at >= 0:
+            return at + 1 < len(block) or next(blocks, None) is not None
+    return False
+
+
+def on_character(data: bytes) -> bytes:
+    """Drop a character that was cut at the end."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:
+            needed = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if needed > back else data
+    return data
+
+
+def lf_blocks(fd: int) -> "Iterator[bytes]":
+    """Read on, with every line ended by a plain newline."""
+    held = b""
+    for raw in iter(lambda: os.read(fd, BLOCK), b""):
+        data = held + raw
+        held = b"\r" if data.endswith(b"\r") else b""
+        data = to_lf(data[: len(data) - len(held)])
+        if data:
+            yield data
+    if held:
+        yield b"\n"
+
+
+def to_lf(data: bytes) -> bytes:
+    """End every line with a plain newline."""
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+
+
+def after_lines(block: bytes, lines: int) -> int:
+    """Find where the next line starts after so many, or the end of the block."""
+    rest = block.split(b"\n", lines)
+    return len(block) if len(rest) <= lines else len(block) - len(rest[-1])

@@ -1,0 +1,143 @@
+"""Change a file in one step: whatever happens, it holds its old content or its new one, whole."""
+
+import json
+import os
+import stat
+import time
+from contextlib import suppress
+
+from deepagents.backends.sandbox.scripts.common import (
+    TEMPORARY,
+    Places,
+    Refused,
+    check_regular,
+    content_of,
+    version_of,
+)
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+KEPT_MODE = 0o1777
+LONGEST_WAIT = 20.0
+
+
+class Change:
+    """Holds the lock of a directory while one file in it is looked at and replaced."""
+
+    def __init__(self, target: bytes, expected_version: "str | None") -> None:
+        self.target = target
+        self.directory = os.path.dirname(target)
+        self.expected = expected_version
+        self.before: os.stat_result | None = None
+        self.lock = -1
+
+    def __enter__(self) -> "Change":
+        self.lock = os.open(self.directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._wait()
+            self._look()
+        except BaseException:
+            os.close(self.lock)
+            raise
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        os.close(self.lock)
+
+    def _wait(self) -> None:
+        last = time.monotonic() + LONGEST_WAIT
+        while fcntl is not None:
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > last:
+                    raise Refused(
+                        "timeout", text="another change to this directory takes too long"
+                    ) from error
+                time.sleep(0.005)
+            except OSError:
+                return
+            else:
+                return
+
+    def _look(self) -> None:
+        if TEMPORARY.fullmatch(os.path.basename(self.target)):
+            raise Refused("invalid_path", text="it is a name kept for files that are being written")
+        try:
+            self.before = os.lstat(self.target)
+        except FileNotFoundError:
+            self.before = None
+        if self.before is not None:
+            check_regular(self.before)
+            self._check_writable(self.before)
+        self._check_version()
+
+    def _check_writable(self, before: os.stat_result) -> None:
+        if before.st_nlink > 1:
+            raise Refused(
+                "permission_denied",
+                text=f"it has {before.st_nlink} names (hard links), and a write would part them; delete "
+                "this name first, then write the file anew",
+            )
+        if not os.access(self.target, os.W_OK):
+            raise Refused("permission_denied", text="it is read-only")
+
+    def _check_version(self) -> None:
+        if self.expected is None:
+            return
+        if self.before is None or version_of(self.before) != self.expected:
+            raise Refused("stale_version", happened="was deleted" if self.before is None else "changed")
+
+    def replace(self, data: bytes) -> str:
+        """Put bytes there, keep mode and owner, and return the new version."""
+        name = f".deepagents-{os.urandom(8).hex()}.tmp".encode("ascii")
+        temporary = os.path.join(self.directory, name)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                self._dress(fd)
+                os.fsync(fd)
+                version = version_of(os.fstat(fd))
+            os.rename(temporary, self.target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        return version
+
+    def _dress(self, fd: int) -> None:
+        """Give the new file the owner and mode of the old one, and a time that no earlier version had."""
+        before = self.before
+        if before is not None:
+            with suppress(PermissionError):
+                os.fchown(fd, before.st_uid, before.st_gid)
+            os.fchmod(fd, stat.S_IMODE(before.st_mode) & KEPT_MODE)
+        now = int(time.time() * 1e9)
+        os.utime(fd, ns=(now, now))
+
+
+def taken(places: Places, params: "dict[str, Any]") -> "dict[str, str]":
+    """Return the texts to work with, out of the file that was uploaded for them if they are long."""
+    if params.get("staged") is None:
+        return params["texts"]
+    staged = places.find(params["staged"])
+    try:
+        return json.loads(content_of(staged).decode("utf-8"))
+    finally:
+        os.unlink(staged)
+
+
+def line_ending(content: str) -> "str | None":
+    """Return how all lines end; nothing when they differ or when there are none."""
+    crlf = content.count("\r\n")
+    lf, cr = content.count("\n") - crlf, content.count("\r") - crlf
+    found = [ending for ending, times in (("\r\n", crlf), ("\n", lf), ("\r", cr)) if times]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,102 @@
+"""An operation is a command line that no shell expands, and an answer counts only when it is whole."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shlex
+from typing import get_args
+
+import pytest
+
+from deepagents.backends.results import ExecuteResponse
+from deepagents.backends.sandbox.codec import MARK, Operation, command, decode, program
+from deepagents.errors import BackendError
+
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+HOSTILE = "a'b\"c$(id)`id`\\\n;&|<>*?!~#"
+
+
+def printed(*records: object, truncated: bool = False, exit_code: int | None = 0) -> ExecuteResponse:
+    lines = [f"{MARK}{json.dumps(record)}" for record in records]
+    return ExecuteResponse("\n".join(["bash: warning: setlocale", *lines, ""]), exit_code, truncated)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_nothing_in_a_command_line_is_expanded(operation: Operation) -> None:
+    line = command(operation, {"path": HOSTILE, "texts": {"content": HOSTILE}})
+
+    assert set("$`\\\n*?!#~").isdisjoint(line)
+    assert HOSTILE not in line
+    assert shlex.split(line)[:3] == ["if", "command", "-v"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_program_needs_nothing_newer_than_python_3_6(operation: Operation) -> None:
+    tree = ast.parse(program(operation), feature_version=(3, 6))
+
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert imported <= {
+        "base64", "codecs", "errno", "fcntl", "json", "os", "re", "select", "shutil", "signal", "stat",
+        "subprocess", "sys", "time", "zlib",
+    }  # fmt: skip
+    assert "deepagents.backends" not in program(operation)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_program_is_small_enough_for_any_command_line(operation: Operation) -> None:
+    assert len(command(operation, {"text": "x" * 50_000})) < 100_000
+
+
+def test_an_answer_is_found_among_other_output() -> None:
+    answer = decode(printed({"items": 2, "real": "/a"}, ["x"], ["y"]))
+
+    assert answer.end["real"] == "/a"
+    assert list(answer.items) == [["x"], ["y"]]
+    assert answer.whole
+
+
+def test_what_the_transport_cut_is_not_whole() -> None:
+    response = printed({"items": 3}, ["x"], ["y"], truncated=True)
+    response.output += f'{MARK}["z'
+
+    answer = decode(response)
+
+    assert list(answer.items) == [["x"], ["y"]]
+    assert not answer.whole
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        ExecuteResponse("", 0),
+        ExecuteResponse("", None),
+        ExecuteResponse("Traceback: no", 1),
+        ExecuteResponse("sh: killed", 137, truncated=True),
+        printed({"items": 2}, ["x"]),
+        printed(["x"]),
+        ExecuteResponse(f'{MARK}{{"items": ', 0, truncated=True),
+    ],
+    ids=["nothing", "no code", "failed", "killed", "unsaid loss", "no head", "torn head"],
+)
+def test_an_answer_that_is_not_there_is_an_error(response: ExecuteResponse) -> None:
+    with pytest.raises(BackendError, match="unexpected server response") as raised:
+        decode(response)
+
+    assert raised.value.code == "io_error"
+
+
+def test_an_error_shows_what_was_said_but_not_where_the_root_lies() -> None:
+    with pytest.raises(BackendError) as raised:
+        decode(ExecuteResponse("cannot open /srv/box/x: disk on fire", 1), "/srv/box")
+
+    assert "cannot open /x: disk on fire" in raised.value.text
+    assert "/srv/box" not in raised.value.text
+
+
+def test_a_sandbox_without_python_is_told_apart() -> None:
+    with pytest.raises(BackendError, match="needs") as raised:
+        decode(ExecuteResponse(f'{MARK}{{"code": "no_python"}}\n', 0))
+
+    assert raised.value.code == "not_supported"
+    assert "python3" in raised.value.text

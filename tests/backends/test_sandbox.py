@@ -1,0 +1,484 @@
+"""A sandbox makes every file operation out of commands, and never takes a failure for an empty answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepagents.backends import sandbox as sandbox_module
+from deepagents.backends.protocol import ExecuteResponse, FileDownloadResponse, FileUploadResponse
+from deepagents.backends.results import WriteResult
+from deepagents.backends.sandbox import MAX_OUTPUT_BYTES, TRUNCATION_MSG, BaseSandbox
+from deepagents.backends.sandbox.codec import MARK
+from tests.backends.sandboxes import DirectorySandbox, rooted
+from tests.conftest import Colour
+
+HOSTILE = [
+    "it's",
+    'say "hi"',
+    "$(touch pwned)",
+    "`touch pwned`",
+    "-rf",
+    "--",
+    "a b",
+    "ünï🙂",
+    "a;touch pwned",
+]
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> DirectorySandbox:
+    return rooted(tmp_path)
+
+
+@dataclass
+class Answering(BaseSandbox):
+    """A sandbox that gives one prepared answer to every command."""
+
+    response: ExecuteResponse
+    answers: list[FileUploadResponse] = field(default_factory=list[FileUploadResponse])
+
+    @property
+    def id(self) -> str:
+        return "answering"
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return self.response
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        return self.answers
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return []
+
+
+@dataclass
+class Rules:
+    """Allows what does not start with a prefix."""
+
+    denied: str
+
+    def __call__(self, path: str) -> bool:
+        return not f"{path}/".startswith(f"{self.denied}/")
+
+    def all_below(self, directory: str) -> bool:
+        return not f"{self.denied}/".startswith(f"{directory.rstrip('/')}/") and self(directory)
+
+
+CALLS: dict[str, Callable[[Colour, BaseSandbox], Any]] = {
+    "ls": lambda colour, box: colour.call(box, "ls", "/"),
+    "read": lambda colour, box: colour.call(box, "read", "/a"),
+    "write": lambda colour, box: colour.call(box, "write", "/a", "x"),
+    "write long": lambda colour, box: colour.call(box, "write", "/a", "x" * 60_000),
+    "edit": lambda colour, box: colour.call(box, "edit", "/a", "x", "y"),
+    "delete": lambda colour, box: colour.call(box, "delete", "/a"),
+    "glob": lambda colour, box: colour.call(box, "glob", "*"),
+    "grep": lambda colour, box: colour.call(box, "grep", "x"),
+    "grep by pattern": lambda colour, box: colour.call(box, "grep", "x", None, "a/*"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(
+    "response",
+    [ExecuteResponse("", 0), ExecuteResponse("", None), ExecuteResponse("boom", 1), ExecuteResponse("", 127)],
+    ids=["silent", "unknown", "failed", "not found"],
+)
+def test_no_answer_is_an_error_and_never_an_empty_success(
+    colour: Colour, call: Callable[[Colour, BaseSandbox], Any], response: ExecuteResponse
+) -> None:
+    found = call(colour, Answering(response))
+
+    assert found.code == "io_error"
+    assert "unexpected server response" in found.error
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_without_python_every_operation_says_what_is_missing(
+    colour: Colour, call: Callable[[Colour, BaseSandbox], Any], sandbox: DirectorySandbox
+) -> None:
+    sandbox.env["PATH"] = ""
+
+    found = call(colour, sandbox)
+
+    assert found.code == "not_supported"
+    assert "python3" in found.error
+
+
+def test_awaited_operations_use_nothing_that_blocks(sandbox: DirectorySandbox) -> None:
+    with asyncio.Runner() as runner:
+        colour = Colour("async", runner)
+        for call in CALLS.values():
+            call(colour, sandbox)
+
+    assert sandbox.commands
+    assert all(command.startswith("async ") for command in sandbox.commands)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_and_contents_are_only_names_and_contents(
+    colour: Colour, sandbox: DirectorySandbox, name: str
+) -> None:
+    path, content = f"/{name}/{name}", f"{name}\n"
+
+    assert colour.call(sandbox, "write", path, content).path == path
+    assert colour.call(sandbox, "edit", path, name, f"{name}!").occurrences == 1
+    assert colour.call(sandbox, "read", path).file_data["content"] == f"{name}!\n"
+    assert [match["path"] for match in colour.call(sandbox, "grep", name).matches] == [path]
+    assert colour.call(sandbox, "delete", f"/{name}").error is None
+    assert list(sandbox.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [50_000, 50_001])
+def test_a_long_text_travels_as_a_file_and_not_in_the_command(
+    colour: Colour, sandbox: DirectorySandbox, size: int
+) -> None:
+    content = "".join(chr(97 + number * number % 26) for number in range(size))
+
+    assert colour.call(sandbox, "write", "/d/a.txt", content).error is None
+    assert len(sandbox.commands) == (1 if size == 50_000 else 2)
+    assert colour.call(sandbox, "edit", "/d/a.txt", content[1:], "short").occurrences == 1
+
+    assert (sandbox.directory / "d/a.txt").read_text() == f"{content[0]}short"
+    assert [each.name for each in (sandbox.directory / "d").iterdir()] == ["a.txt"]
+
+
+def test_a_long_edit_of_a_missing_file_uploads_nothing(colour: Colour, sandbox: DirectorySandbox) -> None:
+    done = colour.call(sandbox, "edit", "/a.txt", "x" * 60_000, "y")
+
+    assert done.code == "file_not_found"
+    assert list(sandbox.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "code"),
+    [([], "io_error"), ([FileUploadResponse("/a", "permission_denied")], "permission_denied")],
+)
+def test_a_failed_upload_is_a_failed_write(
+    colour: Colour, answers: list[FileUploadResponse], code: str
+) -> None:
+    there = {"items": 0, "real": "/a", "exists": True, "is_dir": False}
+    box = Answering(ExecuteResponse(f"{MARK}{json.dumps(there)}\n", 0), answers)
+
+    done = colour.call(box, "write", "/a", "x" * 60_000)
+
+    assert done.code == code
+    assert "Failed to write file '/a'" in done.error
+
+
+def test_crlf_survives_writes_and_edits(colour: Colour, sandbox: DirectorySandbox) -> None:
+    file = sandbox.directory / "a.txt"
+    file.write_bytes(b"one\r\ntwo\r\n")
+
+    colour.call(sandbox, "edit", "/a.txt", "one\ntwo", "1\n2")
+    assert file.read_bytes() == b"1\r\n2\r\n"
+    colour.call(sandbox, "write", "/a.txt", "a\nb\n")
+    assert file.read_bytes() == b"a\r\nb\r\n"
+    file.write_bytes(b"x\r\nx\n")
+    colour.call(sandbox, "edit", "/a.txt", "x\n", "y\n", True)
+    assert file.read_bytes() == b"y\r\ny\n"
+
+
+def test_text_with_bytes_that_are_none_late_in_it_is_read_and_edited(
+    colour: Colour, sandbox: DirectorySandbox
+) -> None:
+    file = sandbox.directory / "a.txt"
+    file.write_bytes(b"line\n" * 2000 + b"caf\xe9\n")
+
+    page = colour.call(sandbox, "read", "/a.txt", 2000, 1)
+    done = colour.call(sandbox, "edit", "/a.txt", "caf", "tea")
+
+    assert page.file_data["content"] == "caf\ufffd\n"
+    assert done.error is None
+    assert file.read_bytes().endswith(b"line\ntea\xe9\n")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.png", "a.dat"])
+def test_binaries_come_whole_up_to_a_limit(colour: Colour, sandbox: DirectorySandbox, name: str) -> None:
+    (sandbox.directory / name).write_bytes(b"\xff\x00" * (MAX_OUTPUT_BYTES // 2))
+    assert colour.call(sandbox, "read", f"/{name}").file_data["encoding"] == "base64"
+
+    (sandbox.directory / name).write_bytes(b"\xff\x00" * (MAX_OUTPUT_BYTES // 2 + 1))
+    found = colour.call(sandbox, "read", f"/{name}")
+
+    assert found.code == "too_large"
+    assert found.error == f"File '/{name}': Binary file exceeds maximum preview size of 512000 bytes"
+
+
+def test_a_page_that_is_too_long_ends_with_a_whole_line(colour: Colour, sandbox: DirectorySandbox) -> None:
+    line = "é" * 50_000 + "\n"
+    (sandbox.directory / "a.txt").write_text(line * 8 + "x" * 600_000 + "\nlast\n")
+
+    page = colour.call(sandbox, "read", "/a.txt")
+    cut = colour.call(sandbox, "read", "/a.txt", 8)
+
+    assert (page.file_data["content"], page.next_offset) == (line * 5, 5)
+    assert cut.file_data["content"] == "x" * MAX_OUTPUT_BYTES + TRUNCATION_MSG
+    assert (cut.start_line, cut.end_line, cut.next_offset) == (9, 9, 9)
+
+
+def test_paging_through_a_large_file_costs_no_more_at_its_end(sandbox: DirectorySandbox) -> None:
+    (sandbox.directory / "a.log").write_bytes((b"x" * 99 + b"\n") * 200_000)
+
+    def seconds(offset: int) -> float:
+        begun = time.perf_counter()
+        assert sandbox.read("/a.log", offset, 10).start_line == offset + 1
+        return time.perf_counter() - begun
+
+    first, last = min(seconds(0) for _ in range(3)), min(seconds(199_990) for _ in range(3))
+
+    assert last - first < 0.5
+
+
+def test_a_listing_that_was_cut_on_its_way_says_so(colour: Colour) -> None:
+    head = json.dumps({"items": 2, "real": "/", "problems": []})
+    entry = json.dumps(["a", False, 1, 0.0, None])
+    cut = ExecuteResponse(f'{MARK}{head}\n{MARK}{entry}\n{MARK}["b', 0, truncated=True)
+
+    found = colour.call(Answering(cut), "ls", "/")
+
+    assert [entry["path"] for entry in found.entries] == ["/a"]
+    assert found.code == "io_error"
+
+
+def test_a_search_that_was_cut_on_its_way_says_so(colour: Colour) -> None:
+    head = json.dumps({"items": 2, "base": "/d", "real": "/d", "unread": 0, "cut": False})
+    cut = ExecuteResponse(f'{MARK}{head}\n{MARK}["a", 1, 0.0, null]\n{MARK}["b', 0, truncated=True)
+
+    found = colour.call(Answering(cut), "glob", "*")
+
+    assert [match["path"] for match in found.matches] == ["/d/a"]
+    assert (found.truncated, found.truncation_reason) == (True, "transport")
+
+
+def test_a_search_without_a_path_starts_where_commands_run(colour: Colour, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/a.txt").write_text("needle")
+    (tmp_path / "b.txt").write_text("needle")
+    box = DirectorySandbox(tmp_path / "here")
+
+    assert [each["path"] for each in colour.call(box, "glob", "*.txt").matches] == [f"{tmp_path}/here/a.txt"]
+    assert [each["path"] for each in colour.call(box, "grep", "needle").matches] == [f"{tmp_path}/here/a.txt"]
+    anywhere = colour.call(box, "glob", f"{tmp_path}/*.txt")
+    assert [each["path"] for each in anywhere.matches] == [f"{tmp_path}/b.txt"]
+
+
+def test_an_expression_and_the_lines_around_a_match(colour: Colour, sandbox: DirectorySandbox) -> None:
+    (sandbox.directory / "a.txt").write_text("one\ntwo\nthree\n")
+
+    (found,) = colour.call(sandbox, "grep", "^t.o$", None, None, regex=True, context_lines=1).matches
+    unknown = colour.call(sandbox, "grep", r"\p{L}", None, None, regex=True)
+    wrong = colour.call(sandbox, "grep", "(", None, None, regex=True)
+
+    assert found["line"] == 2
+    assert found["context_before"] == [{"line": 1, "text": "one"}]
+    assert found["context_after"] == [{"line": 3, "text": "three"}]
+    assert unknown.code == wrong.code == "invalid_pattern"
+    with pytest.raises(ValueError, match="-1"):
+        colour.call(sandbox, "grep", "x", None, None, context_lines=-1)
+
+
+def test_no_link_leads_out_of_the_root_and_no_message_says_where_it_lies(
+    colour: Colour, tmp_path: Path
+) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "secret.txt").write_text("needle")
+    box = rooted(tmp_path / "root")
+    (tmp_path / "root/link.txt").symlink_to("../secret.txt")
+    (tmp_path / "root/up").symlink_to("..")
+
+    for path in ("/link.txt", "/up/secret.txt"):
+        tried = [
+            colour.call(box, "read", path),
+            colour.call(box, "write", path, "x"),
+            colour.call(box, "edit", path, "needle", "x"),
+        ]
+        assert [each.code for each in tried] == ["invalid_path"] * 3
+        assert all(str(tmp_path) not in each.error for each in tried)
+    assert colour.call(box, "ls", "/").entries == []
+    assert colour.call(box, "ls", "/up").code == "invalid_path"
+    assert colour.call(box, "glob", "*.txt").matches == []
+    assert colour.call(box, "grep", "needle").matches == []
+    assert colour.call(box, "delete", "/link.txt").error is None
+    assert (tmp_path / "secret.txt").read_text() == "needle"
+
+
+def test_rules_bind_every_operation_by_name_and_through_links(
+    colour: Colour, sandbox: DirectorySandbox
+) -> None:
+    secret = sandbox.directory / "secret"
+    secret.mkdir()
+    (secret / ".env").write_text("needle")
+    (sandbox.directory / "open.txt").write_text("needle")
+    (sandbox.directory / "link.txt").symlink_to("secret/.env")
+    (sandbox.directory / "there").symlink_to("secret")
+    rules = {"allowed": Rules("/secret")}
+
+    for path in ("/secret/.env", "/link.txt", "/there/.env"):
+        tried = [
+            colour.call(sandbox, "read", path, **rules),
+            colour.call(sandbox, "write", path, "x", **rules),
+            colour.call(sandbox, "edit", path, "needle", "x", **rules),
+        ]
+        assert [each.code for each in tried] == ["permission_denied"] * 3
+    assert colour.call(sandbox, "delete", "/there/.env", **rules).code == "permission_denied"
+    assert colour.call(sandbox, "delete", "/secret", **rules).code == "permission_denied"
+    assert [each["path"] for each in colour.call(sandbox, "ls", "/", **rules).entries] == ["/open.txt"]
+    assert colour.call(sandbox, "ls", "/there", **rules).entries == []
+    assert [each["path"] for each in colour.call(sandbox, "glob", "{*,.*}", **rules).matches] == ["/open.txt"]
+    found = colour.call(sandbox, "grep", "needle", None, None, max_count=1, **rules)
+    assert ([each["path"] for each in found.matches], found.truncated) == (["/open.txt"], False)
+    assert colour.call(sandbox, "grep", "needle", "/there", None, **rules).matches == []
+    assert (secret / ".env").read_text() == "needle"
+    assert colour.call(sandbox, "write", "/new/a.txt", "x", **rules).error is None
+
+
+def test_a_real_path_has_no_links(sandbox: DirectorySandbox) -> None:
+    (sandbox.directory / "d").mkdir()
+    (sandbox.directory / "link").symlink_to("d")
+    assert sandbox.real_path("/link/a.txt") == "/d/a.txt"
+
+
+def test_a_sandbox_says_what_it_can_do(sandbox: DirectorySandbox) -> None:
+    able = sandbox.capabilities()
+    assert (able.execute, able.delete, able.versions, able.exposed) == (True, True, True, True)
+    assert able.artifacts_root == "/tmp/deepagents"
+
+
+OLDER = """
+class Older(DirectorySandbox):
+    def execute(self, command):
+        return super().execute(command)
+
+    def write(self, file_path, content):
+        refused = self._write_preflight(file_path)
+        return refused or WriteResult(path=self.upload_files([(file_path, b"own")])[0].path)
+"""
+
+
+def test_a_sandbox_written_for_an_earlier_protocol_works_and_claims_no_more_than_it_has(
+    colour: Colour, tmp_path: Path
+) -> None:
+    names: dict[str, Any] = {"DirectorySandbox": DirectorySandbox, "WriteResult": WriteResult}
+    exec(OLDER, names)
+    older = names["Older"](tmp_path, root=str(tmp_path))
+
+    assert older.write("/d/a.txt", "x").path == "/d/a.txt"
+    assert colour.call(older, "read", "/d/a.txt").file_data["content"] == "own"
+    assert colour.call(older, "edit", "/d/a.txt", "own", "new").error is None
+    assert older.capabilities().versions is False
+
+
+class Careful(DirectorySandbox):
+    """Looks at a path before it is written."""
+
+    def _write_preflight(self, file_path: str) -> WriteResult | None:
+        return WriteResult(error="not here") if file_path.startswith("/no") else None
+
+    async def _awrite_preflight(self, file_path: str) -> WriteResult | None:
+        return self._write_preflight(file_path)
+
+
+def test_what_a_subclass_does_before_a_write_is_heard(colour: Colour, tmp_path: Path) -> None:
+    box = Careful(tmp_path, root=str(tmp_path))
+
+    assert colour.call(box, "write", "/no/a.txt", "x").error == "not here"
+    assert colour.call(box, "write", "/yes/a.txt", "x").error is None
+    assert not (tmp_path / "no").exists()
+
+
+CAPTURED: dict[str, Any] = {"max_inline_bytes": 1000}
+
+
+def test_long_output_stays_where_it_was_made(colour: Colour, sandbox: DirectorySandbox) -> None:
+    sandbox.enable_capture_offload = True
+    count = "python3 -c 'for i in range(5000): print(i)'; exit 3"
+
+    found = colour.call(sandbox, "execute_with_offload", count, "/kept/1", **CAPTURED)
+
+    lines = found.response.output.split("\n")
+    assert (found.offloaded, found.preview_has_truncation_marker) == (True, True)
+    assert (found.response.exit_code, found.response.truncated) == (3, False)
+    assert lines == [*map(str, range(10)), "... [4985 lines truncated] ...", *map(str, range(4995, 5000))]
+    page = colour.call(sandbox, "read", "/kept/1", 4000, 1000)
+    assert page.file_data["content"] == "".join(f"{each}\n" for each in range(4000, 5000))
+
+
+def test_output_past_the_cap_is_cut_and_the_exit_code_kept(colour: Colour, sandbox: DirectorySandbox) -> None:
+    sandbox.enable_capture_offload = True
+
+    found = colour.call(
+        sandbox, "execute_with_offload", "yes é | head -n 9000; exit 7", "/kept/1", max_inline_bytes=10,
+        max_capture_bytes=4000,
+    )  # fmt: skip
+
+    assert (found.offloaded, found.response.exit_code, found.response.truncated) == (True, 7, True)
+    assert (sandbox.directory / "kept/1").read_text() == "é\n" * 1333
+    assert (sandbox.directory / "kept/1").stat().st_size == 3999
+
+
+def test_few_long_lines_are_shown_from_their_start(colour: Colour, sandbox: DirectorySandbox) -> None:
+    sandbox.enable_capture_offload = True
+    found = colour.call(
+        sandbox, "execute_with_offload", "head -c 9000 /dev/zero | tr '\\0' x", "/kept/1", **CAPTURED
+    )
+    assert found.response.output.startswith("x" * 4000 + "\n... [")
+    assert found.preview_has_truncation_marker is False
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_short_output_comes_back_and_leaves_no_file(
+    colour: Colour, sandbox: DirectorySandbox, enabled: bool
+) -> None:
+    sandbox.enable_capture_offload = enabled
+
+    found = colour.call(
+        sandbox, "execute_with_offload", "echo hi; echo no >&2; exit 2", "/kept/1", **CAPTURED
+    )
+
+    assert (found.offloaded, found.response.output, found.response.exit_code) == (False, "hi\nno\n", 2)
+    assert not (sandbox.directory / "kept/1").exists()
+
+
+def test_a_command_in_the_background_holds_nothing_up(colour: Colour, sandbox: DirectorySandbox) -> None:
+    sandbox.enable_capture_offload = True
+    begun = time.perf_counter()
+
+    found = colour.call(
+        sandbox, "execute_with_offload", "sleep 25 & sleep 25 > log 2>&1 & echo hi", "/kept/1", **CAPTURED
+    )  # fmt: skip
+
+    assert found.response.output == "hi\n"
+    assert time.perf_counter() - begun < 15
+
+
+@pytest.mark.parametrize("path", ["", "/nowhere"])
+def test_a_command_runs_once_where_its_output_cannot_be_kept(
+    colour: Colour, sandbox: DirectorySandbox, path: str
+) -> None:
+    sandbox.enable_capture_offload = True
+    if path:
+        (sandbox.directory / "kept").touch()
+    else:
+        sandbox.env["PATH"] = ""
+
+    found = colour.call(sandbox, "execute_with_offload", "echo hi >> ran; echo hi", "/kept/1", **CAPTURED)
+
+    assert (found.offloaded, found.response.output) == (False, "hi\n")
+    assert (sandbox.directory / "ran").read_text() == "hi\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("_EDIT_INLINE_MAX_BYTES", 50_000), ("_EXECUTE_CAPTURE_MAX_BYTES", 10 << 20)]
+)
+def test_limits_that_other_packages_import_are_still_there(name: str, value: int) -> None:
+    with pytest.warns(DeprecationWarning, match=name):
+        assert getattr(sandbox_module, name) == value
+    assert not hasattr(sandbox_module, f"{name}_OF_NOTHING")

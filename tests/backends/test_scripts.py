@@ -1,0 +1,297 @@
+"""The programs that run inside a sandbox, each run as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepagents._globs import compile_glob
+from deepagents._text import replace_exact
+from deepagents.backends.results import ExecuteResponse
+from deepagents.backends.sandbox.codec import Answer, Operation, command, decode, text_of
+from deepagents.backends.sandbox.scripts.edit import replaced
+from deepagents.backends.sandbox.scripts.read import lf_blocks, on_character, page, to_lf
+from deepagents.backends.sandbox.scripts.walk import matcher
+from deepagents.errors import BackendError
+from tests.backends.sandboxes import BIN
+
+SEARCH: dict[str, Any] = {
+    "path": "/", "glob": None, "excluded": [], "regex": False, "context": 0, "max_count": None,
+    "most": 1 << 20, "seconds": 5.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    """Run one program below a temporary root."""
+
+    def run(operation: Operation, **params: Any) -> Answer:
+        line = command(operation, {"root": str(tmp_path), **params})
+        done = subprocess.run(
+            ["/bin/sh", "-c", line], cwd=tmp_path, env={"PATH": f"{BIN}:/usr/bin:/bin"}, capture_output=True
+        )
+        assert done.stderr == b""
+        return decode(ExecuteResponse(done.stdout.decode(), done.returncode), str(tmp_path))
+
+    return run
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(each.name for each in directory.iterdir())
+
+
+def test_ls_gives_kind_size_time_and_where_a_link_leads(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "a.txt").write_bytes(b"four")
+    (tmp_path / "to-a").symlink_to("a.txt")
+    (tmp_path / "nowhere").symlink_to("gone")
+    (tmp_path / "out").symlink_to("/etc")
+    (tmp_path / f".deepagents-{'0' * 16}.tmp").touch()
+    os.mkfifo(tmp_path / "pipe")
+
+    answer = run("ls", path="/")
+
+    entries = {name: (is_directory, size, leads_to) for name, is_directory, size, _, leads_to in answer.items}
+    assert entries == {"d": (True, 0, None), "a.txt": (False, 4, None), "to-a": (False, 4, "/a.txt")}
+
+
+def test_read_tells_binary_blank_and_text(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\x00\xff")
+    (tmp_path / "blank").write_bytes(b" \n")
+    (tmp_path / "text").write_bytes(b"one\r\ntwo\rthree")
+    window = {"offset": 1, "limit": 1, "media": False, "most": 1000}
+
+    kinds = {name: run("read", path=f"/{name}", **window).end for name in ("binary", "blank", "text")}
+
+    assert {name: end["kind"] for name, end in kinds.items()} == {
+        "binary": "binary", "blank": "blank", "text": "text",
+    }  # fmt: skip
+    text = kinds["text"]
+    assert (text_of(text["data"]), text["start"], text["end"], text["next"], text["total"]) == (
+        b"two\n", 2, 2, 2, 3,
+    )  # fmt: skip
+
+
+def test_read_does_not_hang_on_a_pipe(run: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert run("read", path="/pipe", offset=0, limit=1, media=False, most=10).end["code"] == "invalid_path"
+
+
+def test_write_checks_the_version_and_keeps_the_mode(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("one\n")
+    (tmp_path / "a.sh").chmod(0o750)
+
+    stale = run("write", path="/a.sh", texts={"content": "x"}, expected_version="1-2-3")
+    done = run("write", path="/a.sh", texts={"content": "two\n"})
+    fresh = run("write", path="/a.sh", texts={"content": "three\n"}, expected_version=done.end["version"])
+
+    assert (stale.end["code"], stale.end["happened"]) == ("stale_version", "changed")
+    assert fresh.end["version"] != done.end["version"]
+    assert (tmp_path / "a.sh").read_text() == "three\n"
+    assert (tmp_path / "a.sh").stat().st_mode & 0o777 == 0o750
+    assert names(tmp_path) == ["a.sh"]
+
+
+def test_write_leaves_nothing_of_a_staged_text(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "staged").write_text('{"content": "long"}')
+    run("write", path="/d/a.txt", staged="/staged")
+    assert (tmp_path / "d/a.txt").read_text() == "long"
+
+    (tmp_path / "staged").write_text('{"content": "long"}')
+    assert run("write", path="/d", staged="/staged").end["code"] == "is_directory"
+    assert not (tmp_path / "staged").exists()
+
+
+def test_edit_hands_over_what_it_could_not_replace_in(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"a\r\na\r\n")
+
+    missed = run("edit", path="/a.txt", texts={"old": "b", "new": ""}, replace_all=False)
+    unclear = run("edit", path="/a.txt", texts={"old": "a\n", "new": ""}, replace_all=False)
+    done = run("edit", path="/a.txt", texts={"old": "a\n", "new": "b\n"}, replace_all=True)
+
+    assert (missed.end["code"], text_of(missed.end["data"])) == ("no_match", b"a\r\na\r\n")
+    assert (unclear.end["code"], unclear.end["count"]) == ("ambiguous_match", 2)
+    assert done.end["count"] == 2
+    assert (tmp_path / "a.txt").read_bytes() == b"b\r\nb\r\n"
+
+
+def test_delete_removes_a_link_and_not_what_it_leads_to(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.txt").touch()
+    (tmp_path / "link").symlink_to("d")
+
+    assert run("delete", path="/link").end["items"] == 0
+    assert run("delete", path="/d", no_directory=True).end["code"] == "permission_denied"
+    assert names(tmp_path) == ["d"]
+    assert run("delete", path="/d").end.get("code") is None
+    assert run("delete", path="/d").end["code"] == "file_not_found"
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("path", ["/", "/d/.."])
+def test_delete_never_removes_the_root(run: Any, tmp_path: Path, path: str) -> None:
+    (tmp_path / "d").mkdir()
+    assert run("delete", path=path).end["code"] == "invalid_path"
+    assert names(tmp_path) == ["d"]
+
+
+def test_a_program_refuses_another_place_than_the_one_that_was_allowed(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("kept")
+    (tmp_path / "a.txt").symlink_to("secret")
+
+    for operation, texts in (("write", {"content": "x"}), ("edit", {"old": "kept", "new": "x"})):
+        answer = run(operation, path="/a.txt", texts=texts, expected="/a.txt", replace_all=False)
+        assert answer.end["code"] == "permission_denied"
+    assert (tmp_path / "secret").read_text() == "kept"
+
+
+def test_where_follows_links_and_tells_what_stands_there(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "link").symlink_to("d")
+    (tmp_path / "out").symlink_to("/")
+
+    assert run("where", path="/link/new/a.txt").end["real"] == "/d/new/a.txt"
+    assert run("where", path="/link").end["is_dir"] is True
+    assert run("where", path="/link", itself=True).end["real"] == "/link"
+    assert run("where", path="/out/etc").end["code"] == "invalid_path"
+    assert not (tmp_path / "d/new").exists()
+    assert run("where", path="/link/new/a.txt", make_parents=True).end["exists"] is False
+    assert (tmp_path / "d/new").is_dir()
+
+
+def test_glob_stops_when_there_is_too_much_and_says_so(run: Any, tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.txt").touch()
+    wanted = {"path": "/", "glob": compile_glob("*.txt").compiled()}
+
+    few = run("glob", **wanted, seconds=5.0, most=3)
+    exact = run("glob", **wanted, seconds=5.0, most=5)
+    late = run("glob", **wanted, seconds=0.0, most=5)
+
+    assert (len(few.items), few.end["cut"]) == (3, True)
+    assert ([item[0] for item in exact.items], exact.end["cut"]) == (
+        [f"{each}.txt" for each in range(5)],
+        False,
+    )
+    assert late.end["cut"] is True
+
+
+def test_glob_says_which_directories_it_could_not_read(run: Any, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything")
+    (tmp_path / "closed").mkdir(mode=0)
+    answer = run("glob", path="/", glob=compile_glob("*").compiled(), seconds=5.0, most=5)
+    assert answer.end["unread"] == 1
+
+
+def test_grep_takes_lines_around_and_stops_an_expression_without_end(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n3\n" + "a" * 40 + "b\n")
+
+    around = run("grep", **{**SEARCH, "pattern": "2", "context": 1})
+    endless = run("grep", **{**SEARCH, "pattern": "(a|aa)+$", "regex": True})
+
+    assert list(around.items) == [["a.txt", 2, "2", [[1, "1"]], [[3, "3"]]]]
+    assert endless.end["code"] == "timeout"
+
+
+def test_grep_passes_over_excluded_directories_with_ripgrep_and_without(run: Any, tmp_path: Path) -> None:
+    for name in (".git/a", "b/.git/c", "b/d"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("needle")
+    asked = {**SEARCH, "excluded": [".git"]}
+
+    found = run("grep", **asked, pattern="needle")
+    walked = run("grep", **{**asked, "regex": True}, pattern="needle")
+    inside = run("grep", **{**asked, "path": "/.git"}, pattern="needle")
+
+    assert [item[0] for item in found.items] == [item[0] for item in walked.items] == ["b/d"]
+    assert [item[0] for item in inside.items] == ["a"]
+
+
+def test_capture_keeps_long_output_and_does_not_wait_for_the_background(run: Any, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"path": "/kept", "most_inline": 5, "most_kept": 1000, "most_shown": 4}
+
+    short = run("capture", command="printf hi; exit 3", **asked)
+    long = run("capture", command="printf 'é%.0s' 1 2 3 4; sleep 60 & exit 0", **{**asked, "most_kept": 7})
+    killed = run("capture", command="kill -9 $$", **asked)
+
+    assert (text_of(short.end["data"]), short.end["exit"]) == (b"hi", 3)
+    assert (long.end["seen"], long.end["kept"], text_of(long.end["head"]).decode()) == (8, 6, "éé")
+    assert (tmp_path / "kept").exists() is False
+    assert killed.end["exit"] == 137
+
+
+@given(
+    content=st.text("ab\r\n", max_size=12),
+    old=st.text("ab\r\n", min_size=1, max_size=4),
+    new=st.text("xy\r\n", max_size=3),
+)
+def test_edit_replaces_as_every_other_backend_does(content: str, old: str, new: str) -> None:
+    try:
+        expected = replace_exact(content, old, new, True)
+    except BackendError:
+        assert replaced(content, old, new)[1] == 0
+    else:
+        assert replaced(content, old, new) == (expected.content, expected.count)
+
+
+@given(
+    data=st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\r\n", "é".encode()]), max_size=30).map(b"".join),
+    offset=st.integers(0, 8),
+    limit=st.integers(1, 8),
+    size=st.integers(1, 5),
+)
+def test_read_pages_as_a_list_of_lines_would(data: bytes, offset: int, limit: int, size: int) -> None:
+    lines = to_lf(data).splitlines(keepends=True)
+
+    def blocks() -> Iterator[bytes]:
+        text = to_lf(data)
+        yield from (text[at : at + size] for at in range(0, len(text), size))
+
+    if offset >= len(lines):
+        return
+    found = page(blocks(), offset, limit, 1000, None)
+
+    assert text_of(found["data"]) == b"".join(lines[offset : offset + limit])
+    assert found["end"] == min(offset + limit, len(lines))
+    assert found["next"] == (found["end"] if found["end"] < len(lines) else None)
+
+
+def test_read_cuts_whole_lines_and_only_a_first_line_inside() -> None:
+    text = "one\ntwo\néééé\nlast".encode()
+
+    whole, cut = page(iter([text]), 0, 9, 9, 4), page(iter([text]), 2, 9, 5, 4)
+
+    assert (text_of(whole["data"]), whole["next"], whole["clipped"]) == (b"one\ntwo\n", 2, False)
+    assert (text_of(cut["data"]).decode(), cut["end"], cut["next"], cut["clipped"]) == ("éé", 3, 3, True)
+    assert on_character("x🙂".encode()[:-1]) == b"x"
+
+
+def test_read_joins_a_line_end_that_two_blocks_share(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * (1 << 18) + b"\r\ny\r")
+    fd = os.open(tmp_path / "a", os.O_RDONLY)
+    try:
+        assert b"".join(lf_blocks(fd)).endswith(b"x\ny\n")
+    finally:
+        os.close(fd)
+
+
+@given(
+    pattern=st.sampled_from(["*a*b*", "**/a/**/b", "a*/b?", "[!a]*", "**/.a/*", "{a,b}/*", "*"]),
+    path=st.text("ab./", min_size=1, max_size=8).filter(
+        lambda each: "//" not in each and each.strip("/") == each
+    ),
+)
+def test_a_glob_means_the_same_where_there_are_no_atomic_groups(pattern: str, path: str) -> None:
+    glob = compile_glob(pattern)
+    wanted = glob.compiled()
+    older = {**wanted, "expression": str(wanted["expression"]).replace("(?>", "(?:")}
+
+    assert matcher(older)(path.encode()) == glob(path) == matcher(wanted)(path.encode())
