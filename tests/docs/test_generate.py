@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from types import ModuleType
+from typing import get_args
 
 import pytest
 
-from tests.architecture.source import ROOT
+from deepagents.errors import ErrorCode
+from tests.architecture.source import ROOT, sources
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +43,20 @@ def test_a_stale_table_is_noticed_and_made_anew(
     assert page.read_text().startswith("Before\n")
     assert page.read_text().endswith("<!-- end -->\nafter\n")
     assert generate.main(["--check", "--folder", str(tmp_path)]) == 0
+
+
+def test_every_error_code_has_a_meaning_and_a_use(generate: ModuleType) -> None:
+    def unused(codes: Iterable[str]) -> list[str]:
+        return [code for code in codes if code not in said]
+
+    said = {
+        node.value
+        for source in sources("src/deepagents")
+        if source.path != PurePosixPath("src/deepagents/errors.py")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant)
+    }
+
+    assert sorted(generate.ERROR_MEANINGS) == sorted(get_args(ErrorCode))
+    assert unused(get_args(ErrorCode)) == []
+    assert unused(["never_heard_of"]) == ["never_heard_of"]

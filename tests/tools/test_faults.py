@@ -245,6 +245,7 @@ def raising(error: Exception) -> Any:
         (PermissionError(13, "Permission denied", "/home/secret/a.md"), "permission_denied"),
         (IsADirectoryError(21, "Is a directory", "/home/secret/a.md"), "is_directory"),
         (NotADirectoryError(20, "Not a directory", "/home/secret/a.md"), "not_a_directory"),
+        (FileExistsError(17, "File exists", "/home/secret/a.md"), "already_exists"),
         (TimeoutError("slow"), "timeout"),
         (OSError(28, "No space left on device", "/home/secret/a.md"), "io_error"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "invalid_encoding"),

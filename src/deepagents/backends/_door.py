@@ -20,6 +20,7 @@ _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
     (NotImplementedError, "not_supported"),
     (UnicodeError, "invalid_encoding"),
     (ValueError, "invalid_argument"),
+    (FileExistsError, "already_exists"),
     (FileNotFoundError, "file_not_found"),
     (PermissionError, "permission_denied"),
     (IsADirectoryError, "is_directory"),
