@@ -12,8 +12,11 @@ from typing import Any, Final, cast
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 from deepagents._channels import in_graph, read_channel, write_channel
+from deepagents._deprecation import warn_caller
 from deepagents._flow import Flow
+from deepagents.backends._legacy import is_factory
 from deepagents.backends.calls import Files
+from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ToolFailure
 
 REFERENCE: Final = "deepagents_blob"
@@ -31,6 +34,17 @@ def blob_folder(files: Files) -> str:
 def lands_in_state(files: Files) -> bool:
     """Tell whether blobs would end up in the state that they are to be kept out of."""
     return files.capabilities(blob_folder(files)).state_files
+
+
+def keeps_out_of_state(backend: BACKEND_TYPES) -> bool:
+    """Tell whether blobs on this backend stay out of state, as far as that is known; warn if they do not."""
+    if is_factory(backend) or not lands_in_state(Files.of(backend, None)):
+        return True
+    warn_caller(
+        "offload_binary_content=True does nothing here: this backend keeps its artifacts in state. Use a "
+        "backend with files elsewhere, or a CompositeBackend that routes its blobs there."
+    )
+    return False
 
 
 @dataclass(frozen=True, slots=True)

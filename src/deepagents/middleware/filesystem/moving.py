@@ -1,0 +1,60 @@
+"""What one agent moves out of its context and its state, and from which size on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from langchain_core.messages import AnyMessage, ToolMessage
+
+from deepagents._flow import Flow
+from deepagents.backends.calls import Files
+from deepagents.middleware._base import Request, ToolResult
+from deepagents.middleware.filesystem.blobs import Blobs, lands_in_state
+from deepagents.middleware.filesystem.eviction import (
+    CHARACTERS_PER_TOKEN,
+    TOOLS_EXCLUDED_FROM_EVICTION,
+    Eviction,
+)
+from deepagents.middleware.filesystem.in_result import over_messages
+from deepagents.middleware.filesystem.long_messages import LongMessages
+from deepagents.middleware.filesystem.outgoing import Outgoing
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """Sizes in tokens; `None` or 0 moves nothing. What may not be read back is not shortened."""
+
+    files: Files
+    may_read: Callable[[str], bool]
+    result_tokens: int | None
+    message_tokens: int | None
+    offloads: bool
+
+    def out_of_request(self, request: Request) -> Flow[tuple[Request, list[AnyMessage]]]:
+        """Return the request as the model is to see it, and the messages that state is to keep from it."""
+        return (yield from Outgoing(self._long_messages(), self._blobs()).prepared(request))
+
+    def out_of_result(self, tool: str, result: ToolResult) -> Flow[ToolResult]:
+        """Return what a tool returned, with large texts and the bytes of media moved to files."""
+        blobs = self._blobs() if tool == "read_file" else None
+        if blobs is not None:
+            result = yield from over_messages(result, blobs.moved_out)
+        limit = self.result_tokens
+        if not limit or (tool in TOOLS_EXCLUDED_FROM_EVICTION and not _failed(result)):
+            return result
+        return (yield from Eviction(self.files, limit * CHARACTERS_PER_TOKEN, self.may_read).of(result))
+
+    def _long_messages(self) -> LongMessages | None:
+        root = self.files.capabilities().artifacts_root.rstrip("/")
+        if not self.message_tokens or not self.may_read(f"{root}/conversation_history/any.md"):
+            return None
+        return LongMessages(self.files, self.message_tokens * CHARACTERS_PER_TOKEN)
+
+    def _blobs(self) -> Blobs | None:
+        return Blobs(self.files) if self.offloads and not lands_in_state(self.files) else None
+
+
+def _failed(result: ToolResult) -> bool:
+    """Tell whether a call failed: arguments that were refused are repeated in the answer, however long."""
+    return isinstance(result, ToolMessage) and result.status == "error"
