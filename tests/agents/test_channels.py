@@ -13,11 +13,13 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents import create_deep_agent
 from deepagents._channels import (
+    MOST_REMEMBERED,
     MessagesChannel,
     channel_reducers,
     in_graph,
     messages_channel,
     read_channel,
+    run_memory,
     write_channel,
 )
 from deepagents._state import DeepAgentState
@@ -184,3 +186,13 @@ def test_a_copy_of_the_channel_goes_its_own_way() -> None:
 
     assert [each.text for each in first.get()] == ["one", "two", "other"]
     assert [each.text for each in second.get()] == ["one", "two", "three"]
+
+
+def test_a_run_remembers_what_parallel_steps_wrote_and_forgets_the_oldest() -> None:
+    memory = run_memory()
+    memory.update([{"a": "x" * (MOST_REMEMBERED // 2)}, {"b": "y" * (MOST_REMEMBERED // 2)}])
+    assert set(memory.get()) == {"a", "b"}
+
+    memory.update([{"c": "z"}])
+    assert set(memory.get()) == {"b", "c"}
+    assert memory.checkpoint() is run_memory().checkpoint()
