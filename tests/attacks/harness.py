@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
+import pytest
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -176,6 +178,13 @@ def tried(tool: str, path: str) -> tuple[str, dict[str, Any]]:
         "delete": {"file_path": path},
     }
     return tool, arguments[tool]
+
+
+def in_turn(name: str, attempts: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Run each attempt of a table, every other one awaiting: one body serves both colours."""
+    colours = cycle(("sync", "async"))
+    params = [pytest.param(attempt, next(colours), id=title) for title, attempt in attempts.items()]
+    return pytest.mark.parametrize((name, "colour"), params, indirect=["colour"])
 
 
 def on_path(path: str) -> Script:

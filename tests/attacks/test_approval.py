@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from deepagents import create_deep_agent
+from deepagents.errors import StackError
+from deepagents.permissions import FilesystemPermission
 from deepagents.testing import ScriptedModel, call, calls
-from tests.attacks.harness import Ground, snapshot
+from tests.attacks.harness import CANARY, HINT, Ground, snapshot
+from tests.attacks.test_rules import ground
 from tests.conftest import Colour
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -87,3 +93,151 @@ def test_a_subagent_is_no_way_round_an_approval(disk: Ground, colour: Colour) ->
 
     assert asked["__interrupt__"][0].value["action_requests"][0]["name"] == "write_file"
     assert snapshot([disk.root]) == before
+
+
+WAITS = [FilesystemPermission(["read", "write"], ["/secrets/", "/secrets/**"], "interrupt")]
+MIXED = [FilesystemPermission(["read", "write"], ["/secrets/.env"], "deny"), *WAITS]
+
+
+def paused(made: Ground, colour: Colour, turn: Any) -> tuple[Any, Any, Any]:
+    """Run one turn until it waits; return the agent, what it asks and a snapshot of what is kept."""
+    before = snapshot(made.kept)
+    agent = create_deep_agent(ScriptedModel(turn, "Done."), checkpointer=InMemorySaver(), **made.options)
+    result = colour.invoke(agent, {"messages": "Go", **made.given}, THREAD)
+    assert CANARY not in repr(result["messages"])
+    return agent, result.get("__interrupt__"), before
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        ("read_file", {"file_path": "/secrets/plan.txt"}),
+        ("read_file", {"file_path": "/secrets/.hidden"}),
+        ("read_file", {"file_path": "//secrets/./plan.txt"}),
+        ("read_file", {"file_path": "/open/to-secrets/plan.txt"}),
+        ("write_file", {"file_path": "/secrets/new.txt", "content": "x"}),
+        ("edit_file", {"file_path": "\\secrets\\plan.txt", "old_string": "one", "new_string": "two"}),
+        ("delete", {"file_path": "/secrets"}),
+        ("ls", {"path": "/secrets"}),
+        ("grep", {"pattern": HINT, "path": "/secrets", "output_mode": "content"}),
+        ("glob", {"pattern": "*", "path": "/secrets"}),
+    ],
+    ids=lambda each: " ".join([each[0], str(each[1].get("file_path") or each[1].get("path"))]),
+)
+def test_what_waits_for_a_person_does_not_happen_before(tmp_path: Path, colour: Colour, each: Any) -> None:
+    made = ground("disk", tmp_path / "real", WAITS)
+    (made.root / "secrets" / ".hidden").write_text(CANARY)
+    (made.root / "open" / "to-secrets").symlink_to("../secrets")
+    agent, asked, before = paused(made, colour, calls(each))
+    assert asked is not None
+    result = colour.invoke(agent, Command(resume={"decisions": [REJECT]}), THREAD)
+
+    assert snapshot(made.kept) == before
+    assert CANARY not in repr(result["messages"])
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        ("grep", {"pattern": HINT, "output_mode": "content"}),
+        ("glob", {"pattern": "**/*.txt"}),
+        ("glob", {"pattern": "/secrets/*"}),
+        ("grep", {"pattern": HINT, "glob": "secrets/**", "output_mode": "content"}),
+        ("ls", {"path": "/open"}),
+    ],
+)
+def test_a_wide_search_shows_nothing_that_waits(tmp_path: Path, colour: Colour, each: Any) -> None:
+    made = ground("disk", tmp_path / "real", WAITS)
+    agent, asked, _ = paused(made, colour, calls(each))
+    if asked:
+        colour.invoke(agent, Command(resume={"decisions": [REJECT]}), THREAD)
+
+    assert CANARY not in repr(agent.get_state(THREAD).values)
+
+
+ELSEWHERE = {
+    "to what is denied": "/secrets/.env",
+    "to what is denied, spelled otherwise": "//secrets//.env",
+    "to what is denied, by a link": "/open/to-env",
+}
+
+
+@pytest.mark.parametrize("path", ELSEWHERE.values(), ids=list(ELSEWHERE))
+@pytest.mark.parametrize("name", ["read_file", "write_file"])
+def test_an_approval_edited_to_what_is_denied_is_refused(
+    tmp_path: Path, colour: Colour, path: str, name: str
+) -> None:
+    made = ground("disk", tmp_path / "real", MIXED)
+    (made.root / "open" / "to-env").symlink_to("../secrets/.env")
+    arguments = {"file_path": path} | ({"content": "x"} if name == "write_file" else {})
+    first = {**arguments, "file_path": "/secrets/new.txt"}
+    agent, asked, before = paused(made, colour, calls((name, first)))
+    decision = {"type": "edit", "edited_action": {"name": name, "args": arguments}}
+    result = colour.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
+    (answer,) = [message for message in result["messages"] if message.type == "tool"]
+
+    assert asked is not None
+    assert answer.additional_kwargs["error_code"] == "permission_denied"
+    assert snapshot(made.kept) == before
+    assert CANARY not in repr(result["messages"])
+
+
+def test_approving_one_read_opens_no_other(tmp_path: Path, colour: Colour) -> None:
+    made = ground("disk", tmp_path / "real", WAITS)
+    (made.root / "secrets" / "harmless.txt").write_text("harmless")
+    both = calls(
+        ("read_file", {"file_path": "/secrets/harmless.txt"}),
+        ("read_file", {"file_path": "/secrets/plan.txt"}),
+    )
+    agent, asked, _ = paused(made, colour, both)
+    assert len(asked[0].value["action_requests"]) == 2
+    result = colour.invoke(agent, Command(resume={"decisions": [APPROVE, REJECT]}), THREAD)
+
+    assert "harmless" in repr(result["messages"])
+    assert CANARY not in repr(result["messages"])
+
+
+def test_a_link_that_turns_after_the_approval_is_refused(tmp_path: Path, colour: Colour) -> None:
+    made = ground("disk", tmp_path / "real", WAITS)
+    (made.root / "secrets" / "harmless.txt").write_text("harmless")
+    link = made.root / "open" / "link"
+    link.symlink_to("../secrets/harmless.txt")
+    agent, asked, _ = paused(made, colour, calls(("read_file", {"file_path": "/open/link"})))
+    assert asked is not None
+    link.unlink()
+    link.symlink_to("../secrets/plan.txt")
+    result = colour.invoke(agent, Command(resume={"decisions": [APPROVE]}), THREAD)
+
+    assert CANARY not in repr(result["messages"])
+
+
+OWN_APPROVALS: dict[str, dict[str, Any]] = {
+    "for another tool": {"interrupt_on": {"write_file": True}},
+    "that never asks": {
+        "interrupt_on": {"read_file": {"allowed_decisions": ["approve"], "when": lambda request: False}}
+    },
+}
+
+
+@pytest.mark.parametrize("own", OWN_APPROVALS.values(), ids=list(OWN_APPROVALS))
+def test_a_callers_own_approval_does_not_drop_a_rule(
+    tmp_path: Path, colour: Colour, own: dict[str, Any]
+) -> None:
+    made = ground("disk", tmp_path / "real", MIXED)
+    made.options |= own
+    turn = calls(*(("read_file", {"file_path": path}) for path in ("/secrets/plan.txt", "/secrets/.env")))
+    agent, asked, _ = paused(made, colour, turn)
+    if asked:
+        decisions = {"decisions": [{"type": "reject", "message": "no"}]}
+        with suppress(ValueError):
+            colour.invoke(agent, Command(resume=decisions), THREAD)
+
+    assert CANARY not in repr(agent.get_state(THREAD).values)
+
+
+def test_an_approval_middleware_that_would_drop_a_rule_is_refused(tmp_path: Path) -> None:
+    made = ground("disk", tmp_path / "real", MIXED)
+    own = HumanInTheLoopMiddleware({"write_file": True})
+
+    with pytest.raises(StackError, match="would drop them"):
+        create_deep_agent(ScriptedModel(), middleware=[own], **made.options)

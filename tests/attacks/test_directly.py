@@ -299,7 +299,7 @@ def test_no_reader_is_led_out_while_names_change_hands(
 ) -> None:
     (root / "d" / "secret.txt").write_text("inside")
     seen: set[str] = set()
-    with meanwhile(script, root, outside) as there_is_time:
+    with meanwhile(script, root, outside, seconds=0.6) as there_is_time:
         while there_is_time():
             results: list[Any] = [
                 backend.read("/d/secret.txt"),
@@ -319,7 +319,7 @@ def test_no_writer_is_led_out_while_names_change_hands(
 ) -> None:
     (root / "d" / "secret.txt").write_text("inside")
     written = 0
-    with meanwhile(script, root, outside) as there_is_time:
+    with meanwhile(script, root, outside, seconds=0.6) as there_is_time:
         while there_is_time():
             written += backend.write("/d/secret.txt", "overwritten").error is None
             backend.write("/d/new.txt", "overwritten")

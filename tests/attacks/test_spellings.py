@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deepagents.backends import StateBackend
-from tests.attacks.harness import Ground, at_once, on_path
+from tests.attacks.harness import Ground, at_once, in_turn, on_path
 from tests.conftest import Colour
 
 REFUSED = {
@@ -78,7 +78,7 @@ def own_names(ground: Ground) -> set[str]:
 
 
 @pytest.mark.parametrize("where", ["disk", "state"])
-@pytest.mark.parametrize("path", REFUSED.values(), ids=list(REFUSED))
+@in_turn("path", REFUSED)
 def test_no_spelling_leads_out(disk: Ground, colour: Colour, path: str, where: str) -> None:
     if where == "state":
         disk.options["backend"] = StateBackend()
@@ -93,7 +93,7 @@ def test_a_name_too_long_for_the_disk_is_refused(disk: Ground, colour: Colour) -
     assert disk.run(colour, *on_path("/" + "a" * 300)).problems() == []
 
 
-@pytest.mark.parametrize("path", ONLY_NAMES.values(), ids=list(ONLY_NAMES))
+@in_turn("path", ONLY_NAMES)
 def test_what_looks_like_a_way_out_is_a_name_inside(disk: Ground, colour: Colour, path: str) -> None:
     disk.harmless |= {"write_file", "delete"}
     run = disk.run(colour, *on_path(path))

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from deepagents.testing.scripted import Said
-from tests.attacks.harness import Ground
+from tests.attacks.harness import Ground, in_turn
 from tests.conftest import Colour
 
 READ = call("read_file", file_path="/in.txt")
@@ -54,7 +54,7 @@ def meanwhile(happens: Callable[[Path], object], path: Path, then: Said) -> Call
 
 
 @pytest.mark.parametrize("change", IN_BETWEEN.values(), ids=list(IN_BETWEEN))
-@pytest.mark.parametrize("clobber", CLOBBERING.values(), ids=list(CLOBBERING))
+@in_turn("clobber", CLOBBERING)
 def test_what_changed_since_it_was_read_stays(
     disk: Ground, colour: Colour, clobber: Any, change: Callable[[Path], object]
 ) -> None:

@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Tool
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, PrivateAttr
 
@@ -94,6 +95,9 @@ class ScriptedModel(BaseChatModel):
     _replies: deque[Reply] = PrivateAttr(default_factory=deque[Reply])
     _asked: list[Asked] = PrivateAttr(default_factory=list[Asked])
     _lock: Any = PrivateAttr(default_factory=Lock)
+    _described: dict[int, tuple[Any, dict[str, Any]]] = PrivateAttr(
+        default_factory=dict[int, tuple[Any, dict[str, Any]]]
+    )
 
     def __init__(self, *replies: Reply, **settings: Any) -> None:
         super().__init__(**settings)
@@ -128,11 +132,22 @@ class ScriptedModel(BaseChatModel):
         self, tools: Sequence[Any], *, tool_choice: Any = None, **options: Any
     ) -> Runnable[Any, AIMessage]:
         """Offer tools with each request; they are recorded, nothing else."""
-        described = [convert_to_openai_tool(tool) for tool in tools]
+        described = [self._describe(tool) for tool in tools]
         bound: Any = self.bind(
             offered=described, **({"tool_choice": tool_choice} if tool_choice else {}), **options
         )
         return bound
+
+    def _describe(self, tool: Any) -> dict[str, Any]:
+        """Describe a tool, once for as long as it stays what it is."""
+        if not isinstance(tool, BaseTool):
+            return convert_to_openai_tool(tool)
+        now = (tool, tool.name, tool.description, tool.args_schema)
+        known, described = self._described.get(id(tool), (None, {}))
+        if known != now:
+            described = convert_to_openai_tool(tool)
+            self._described[id(tool)] = (now, described)
+        return described
 
     @property
     def _llm_type(self) -> str:
