@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.contenders import BARE, OURS, REFERENCE, REFERENCE_RELEASE, ROOT, install_reference, versions
-from benchmarks.parts import Part, Size, creation, files, imports, steps
+from benchmarks.parts import Part, Size, creation, files, imports, pages, state, steps, store
 from benchmarks.report import Table, Verdict, as_markdown, as_text, as_values, verdicts
 from benchmarks.rounds import Samples, measure
 
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
-PARTS = ("imports", "creation", "steps", "files")
+PARTS = ("imports", "creation", "steps", "files", "pages", "store", "state")
 
 
 def main() -> int:
@@ -81,6 +81,12 @@ def _measured(only: Sequence[str], size: Size, rounds: int, samples: Samples) ->
     if "files" in only:
         with files.tree(size) as root:
             tables += _run(files.plan(size, root), rounds, samples)
+    if "pages" in only:
+        with pages.log(size) as root:
+            tables += _run(pages.plan(size, root), rounds, samples)
+    for name, part in (("store", store), ("state", state)):
+        if name in only:
+            tables += _run(part.plan(size), rounds, samples)
     return tables
 
 

@@ -39,15 +39,16 @@ class WritingModel(BaseChatModel):
         if last.type == "human" and last.text == ERRAND:
             return AIMessage("Hello.")
         if last.type == "human" and self.worker:
-            return _call("task", "errand", description=ERRAND, subagent_type=self.worker)
+            return tool_call("task", "errand", description=ERRAND, subagent_type=self.worker)
         if last.type == "human":
             self._written = 0
         if self._written >= self.steps:
             return AIMessage("Done.")
         self._written += 1
         path = f"/notes/{self._written}.md"
-        return _call("write_file", f"call_{self._written}", file_path=path, content=_CONTENT)
+        return tool_call("write_file", f"call_{self._written}", file_path=path, content=_CONTENT)
 
 
-def _call(tool: str, call_id: str, **arguments: str) -> AIMessage:
+def tool_call(tool: str, call_id: str, **arguments: str) -> AIMessage:
+    """Say: call one tool."""
     return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": call_id, "type": "tool_call"}])

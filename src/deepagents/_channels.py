@@ -112,6 +112,12 @@ class GrowingChannel(DeltaChannel[Any]):
     At a fixed distance the whole copies alone would grow with the square of the number of steps.
     """
 
+    def copy(self) -> Self:
+        """Return an independent channel; its reducer makes new values, so both may hold this one."""
+        twin = type(self)(self.reducer, self.ValueType, snapshot_frequency=self.snapshot_frequency)
+        twin.key, twin.value = self.key, self.value
+        return twin
+
     def update(self, values: Sequence[Any]) -> bool:
         """Fold the writes of one step; tell whether there were any."""
         changed = super().update(values)
@@ -138,6 +144,8 @@ class MessagesChannel(GrowingChannel):
     def copy(self) -> Self:
         """Return an independent channel with the same messages."""
         twin = super().copy()
+        if twin.is_available():
+            twin.value = list(twin.value)
         twin.known = None if self.known is None else self.known.copy()
         return twin
 

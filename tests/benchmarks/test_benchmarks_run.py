@@ -23,7 +23,13 @@ EXPECTED = {
         for workers in (0, 5)
         for measure in (f"created {workers} first", f"created {workers} next", f"used {workers} used")
     },
+    "pages": {"pages first": ["seek", "deepagents"], "pages next": ["seek", "deepagents"]},
     "steps": {"none 2 step": ["deepagents"], "memory 2 step": ["deepagents"]},
+    "store": {
+        f"store {measure}": ["deepagents"]
+        for measure in ("search", "ls", "glob", "grep", "delete", "globbed", "grepped")
+    },
+    "state": {f"state {count} {work}": ["deepagents"] for count in (100, 20) for work in ("write", "edit")},
 }
 
 
@@ -47,11 +53,12 @@ def test_every_searcher_finds_the_same_and_a_page_shows_it(tmp_path: Path) -> No
     page = tmp_path / "page.md"
     _, results = benchmarked("files", tmp_path / "results.json", "--write", str(page))
 
-    searchers = ["plain", "deepagents", "deepagents without rg"]
+    searchers = ["plain", "deepagents", "deepagents with rules", "deepagents without rg"]
     assert results["failures"] == {}
     assert results["medians"]["files globbed"] == dict.fromkeys(searchers, 40)
+    assert results["medians"]["tools ruled_grep"].keys() == {"deepagents"}
     assert results["medians"]["files grepped"] == dict.fromkeys(searchers, 7)
-    assert "| files found | 40 | 40 | 40 |" in page.read_text("utf-8")
+    assert "| files found | 40 | 40 | 40 | 40 |" in page.read_text("utf-8")
 
 
 def test_a_measurement_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def describe(path: str, data: FileData) -> FileInfo:
     content, modified = data.get("content"), data.get("modified_at")
     if not isinstance(content, str):
         content = file_data_to_string(data)
-    plain = content.isascii() and not is_base64(data)
+    plain = content.isascii() and data.get("encoding") != "base64"
     return {
         "path": path,
         "is_dir": False,
@@ -245,9 +245,10 @@ def _searched(files: Files, path: str, wanted: Search, allowed: Allowed | None) 
     if path in files and (allowed is None or allowed(path)):
         known = [path, *known]
     for key in known:
-        content = files[key].get("content")
-        is_plain = isinstance(content, str) and not is_base64(files[key])
-        if literal is not None and is_plain and literal not in content:
+        data = files[key]
+        content = data.get("content")
+        plain = isinstance(content, str) and data.get("encoding") != "base64"
+        if plain and literal is not None and literal not in content:
             continue
         if glob is None or glob(name(key) if key == path else key[len(base) :]):
             yield key

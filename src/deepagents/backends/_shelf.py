@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
@@ -21,7 +21,9 @@ T = TypeVar("T")
 FIRST_PAGE: Final = 100_000
 """How many items to ask a store for at first: nearly always all of them, in one round trip."""
 _ATTEMPTS: Final = 5
-_FILE_KEY = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f-\x9f]+)+")
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f-\x9f]+)+")
+
+_UNUSUAL: Final = ("//", "/\n", "/./", "/.\n", "/../", "/..\n", "\\")
 
 _log = logging.getLogger(__name__)
 
@@ -72,8 +74,11 @@ class Shelf:
     def files(self) -> Flow[dict[str, FileData]]:
         """Return all files: those of this namespace, and of none below it."""
         items = yield from self.items(self.namespace)
-        own, is_path = self.namespace, _FILE_KEY.fullmatch
-        return {item.key: _file(item) for item in items if item.namespace == own and is_path(item.key)}
+        own = self.namespace
+        found = {item.key: _file(item) for item in items if item.namespace == own}
+        if _are_paths(found):
+            return found
+        return {key: data for key, data in found.items() if _PATH.fullmatch(key)}
 
     def items(
         self,
@@ -118,6 +123,13 @@ class Shelf:
             raise
         except Exception as error:
             raise _failed(error) from error
+
+
+def _are_paths(keys: Collection[str]) -> bool:
+    """Tell, fast, that all keys are paths that a file can have; what is unusual is left to be looked at."""
+    text = "\n" + "\n".join(keys)
+    plain = text.count("\n/") == text.count("\n") == len(keys) and text.replace("\n", "").isprintable()
+    return plain and not any(unusual in f"{text}\n" for unusual in _UNUSUAL)
 
 
 def _file(item: Item) -> FileData:
