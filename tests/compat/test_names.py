@@ -13,6 +13,7 @@ from deepagents import FilesystemMiddleware, SubAgentMiddleware
 from deepagents.backends import FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.middleware import filesystem, subagents
 from deepagents.testing import ScriptedModel
+from deepagents.tools._video import video_dependencies_available
 
 NAMES = {
     "deepagents.graph": "BASE_AGENT_PROMPT Checkpointer DeepAgentState create_deep_agent get_default_model",
@@ -25,6 +26,7 @@ NAMES = {
     "deepagents.middleware.filesystem": """
         DEFAULT_READ_LIMIT DEFAULT_READ_OFFSET DELETE_TOOL_DESCRIPTION DeleteSchema EDIT_FILE_TOOL_DESCRIPTION
         EMPTY_CONTENT_WARNING EXECUTE_TOOL_DESCRIPTION EditFileSchema ExecuteSchema FILESYSTEM_SYSTEM_PROMPT
+        GLOB_TIMEOUT GREP_GLOB_DESCRIPTION GREP_OUTPUT_MODE_DESCRIPTION READ_FILE_TRUNCATION_MSG
         FileData FilesystemMiddleware FilesystemState FsToolName GLOB_TOOL_DESCRIPTION GLOB_TRUNCATION_NOTE
         GLOB_UNREADABLE_NOTE GREP_TOOL_DESCRIPTION GREP_TRUNCATION_NOTE GlobSchema GrepSchema
         LIST_FILES_TOOL_DESCRIPTION LsSchema NO_LINES_REQUESTED_WARNING NUM_CHARS_PER_TOKEN
@@ -91,7 +93,8 @@ def test_a_name_that_never_was_is_an_attribute_error() -> None:
 
 def test_a_description_is_what_the_model_reads() -> None:
     tools: dict[str, BaseTool] = {each.name: each for each in FilesystemMiddleware().tools}
-    constants = {"ls": "LIST_FILES", **{name: name.upper() for name in tools if name != "ls"}}
+    read = "READ_FILE_VIDEO" if video_dependencies_available() else "READ_FILE"
+    constants = {name: name.upper() for name in tools} | {"ls": "LIST_FILES", "read_file": read}
 
     assert {
         name: getattr(filesystem, f"{constant}_TOOL_DESCRIPTION") for name, constant in constants.items()
