@@ -56,10 +56,10 @@ class Glob:
     matches = __call__
 
     def compiled(self) -> dict[str, str | bool | int | None]:
-        """Describe this pattern for a matcher elsewhere that knows regular expressions, and nothing more.
+        """Describe this pattern for a matcher elsewhere that knows nothing but regular expressions.
 
-        `expression` must match, with `.` for any character, the whole name (`by_name`) or the whole path. All
-        matches lie `below` a directory and at most `depth` names deep. Its atomic groups `(?>` only save time.
+        `expression` must match, with `.` for any character, the whole name (`by_name`) or the whole path.
+        All matches lie `below` a directory and at most `depth` names deep. Atomic groups `(?>` only save time.
         """
         is_deep = any(_ANY_DIRECTORIES in each for each in self._alternatives)
         return {

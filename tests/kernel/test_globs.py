@@ -280,3 +280,22 @@ def test_the_table_by_name_in_a_directory(pattern: str, path: str, expected: boo
     directory, _, name = path.rpartition("/")
 
     assert bool(compile_glob(pattern).names_in(directory)(name)) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "by_name", "below", "depth"),
+    [
+        ("*.py", True, "/", None),
+        ("src/*.py", False, "/src", 2),
+        ("/a/b/**/c", False, "/a/b", None),
+        ("{a,b/c}/d", False, "/", 3),
+        (r"a\[b/c", False, "/", 2),
+        ("a/", False, "/a", 0),
+    ],
+)
+def test_a_pattern_is_described_for_a_matcher_elsewhere(
+    pattern: str, by_name: bool, below: str, depth: int | None
+) -> None:
+    said = compile_glob(pattern).compiled()
+
+    assert (said["by_name"], said["below"], said["depth"]) == (by_name, below, depth)

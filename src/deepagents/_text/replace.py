@@ -71,7 +71,8 @@ def _ambiguity(content: str, old: str, count: int) -> str:
     numbers = [str(text.count("\n", 0, place.start()) + 1) for place in found]
     more = ", ..." if count > _PLACES_SHOWN else ""
     return (
-        f"old_string appears {count} times in the file, in multiple places (lines {', '.join(numbers)}{more}). "
+        f"old_string appears {count} times in the file, "
+        f"in multiple places (lines {', '.join(numbers)}{more}). "
         "Add surrounding context to name one place, or set replace_all to change them all."
     )
 
