@@ -14,6 +14,7 @@ from deepagents._globs import checked_glob
 from deepagents.backends._search import Query, Search
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import finding, reading
+from deepagents.backends.filesystem.line_marks import LineMarks
 from deepagents.backends.filesystem.targets import HostNames, Names, VirtualNames
 from deepagents.backends.filesystem.writing import Writer
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT, BackendProtocol
@@ -68,6 +69,7 @@ class FilesystemBackend(BackendProtocol):
         self.max_file_size_bytes = int(max_file_size_mb * 1024 * 1024)
         self._names: Names = VirtualNames(self.cwd) if virtual_mode else HostNames(self.cwd)
         self._writer = Writer(self.max_file_size_bytes)
+        self._marks = LineMarks()
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do."""
@@ -90,7 +92,9 @@ class FilesystemBackend(BackendProtocol):
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); what is not text comes whole, as base64."""
         return _answer(
-            lambda: reading.read(self._names.find(file_path), offset, limit, self.max_file_size_bytes),
+            lambda: reading.read(
+                self._names.find(file_path), offset, limit, self.max_file_size_bytes, self._marks
+            ),
             ReadResult,
         )
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 
 from deepagents._text import Window, format_size, window
+from deepagents.backends.filesystem.line_marks import LineMarks, Trail
 from deepagents.backends.kinds import BINARY_HEAD
 from deepagents.errors import BackendError
 
@@ -40,8 +41,8 @@ def read_head(fd: int) -> bytes:
     return head
 
 
-def read_page(fd: int, offset: int, limit: int, most: int) -> Window:
-    """Read `limit` lines from line `offset`, at most `most` bytes of them.
+def read_page(fd: int, offset: int, limit: int, most: int, marks: LineMarks) -> Window:
+    """Read `limit` lines from line `offset`, at most `most` bytes of them; `marks` make the next page cheap.
 
     Raises:
         BackendError: `invalid_argument` past the end of the file, `too_large` for a page that is.
@@ -50,13 +51,19 @@ def read_page(fd: int, offset: int, limit: int, most: int) -> Window:
         return window(_decoded(read_all(fd)), offset, limit)
     if limit <= 0:
         return Window("", no_lines_requested=True)
-    return _Pager(fd, most).page(max(offset, 0), limit)
+    stamp, trail = marks.trail_of(fd)
+    try:
+        return _Pager(fd, most, trail).page(max(offset, 0), limit)
+    finally:
+        marks.keep(fd, stamp, trail)
 
 
 class _Pager:
-    def __init__(self, fd: int, most: int) -> None:
-        self._blocks = _blocks(fd)
+    def __init__(self, fd: int, most: int, trail: Trail) -> None:
+        self._blocks = _Blocks(fd)
         self._most = most
+        self._trail = trail
+        self._size = os.fstat(fd).st_size
 
     def page(self, offset: int, limit: int) -> Window:
         first = self._skip(offset)
@@ -78,7 +85,9 @@ class _Pager:
 
     def _skip(self, offset: int) -> bytes:
         """Go to the start of a line and return what was read beyond it."""
-        passed, last = 0, b""
+        passed, position = self._trail.before(offset)
+        self._blocks.go_to(position)
+        last = b""
         for block in self._blocks:
             lines = block.count(b"\n")
             if passed + lines >= offset:
@@ -86,6 +95,8 @@ class _Pager:
                 if rest:
                     return rest
             passed, last = passed + lines, block
+            if self._blocks.position < self._size:
+                self._trail.add(passed, self._blocks.position)
         total = passed + (not last.endswith(b"\n"))
         raise BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")
 
@@ -102,19 +113,32 @@ def _window(data: bytes, offset: int, lines: int, more: bool) -> Window:
     return Window(_decoded(data), offset + 1, end, None if more else end, end if more else None)
 
 
-def _blocks(fd: int) -> Iterator[bytes]:
-    """Read on, with every line ended by `\\n`."""
-    held = b""
-    while raw := os.read(fd, _BLOCK):
-        data = held + raw
-        held = b"\r" if data.endswith(b"\r") else b""
-        data = data[: len(data) - len(held)]
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if data:
-            yield data
-    if held:
-        yield b"\n"
+class _Blocks(Iterator[bytes]):
+    """Reads on, with every line ended by `\\n`; `position` is where what was not yet given starts."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._held = b""
+        self.position = 0
+
+    def go_to(self, position: int) -> None:
+        """Go on from a position that another pass came by."""
+        os.lseek(self._fd, position, os.SEEK_SET)
+        self._held, self.position = b"", position
+
+    def __next__(self) -> bytes:
+        while raw := os.read(self._fd, _BLOCK):
+            data = self._held + raw
+            self._held = b"\r" if data.endswith(b"\r") else b""
+            data = data[: len(data) - len(self._held)]
+            self.position += len(data)
+            if data:
+                return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+        if not self._held:
+            raise StopIteration
+        self._held = b""
+        self.position += 1
+        return b"\n"
 
 
 def _after_lines(block: bytes, lines: int) -> int:

@@ -13,6 +13,7 @@ from deepagents._text import format_size
 from deepagents.backends._directory import is_temporary
 from deepagents.backends.filesystem.atomic import version_of
 from deepagents.backends.filesystem.faults import code_of, explain, told
+from deepagents.backends.filesystem.line_marks import LineMarks
 from deepagents.backends.filesystem.pages import is_binary, read_all, read_head, read_page
 from deepagents.backends.filesystem.targets import Target, printable
 from deepagents.backends.kinds import FileKind, file_kind
@@ -22,7 +23,7 @@ from deepagents.errors import BackendError
 MAX_VIDEO_INPUT_BYTES = 1 << 30
 
 
-def read(target: Target, offset: int, limit: int, largest: int) -> ReadResult:
+def read(target: Target, offset: int, limit: int, largest: int, marks: LineMarks) -> ReadResult:
     """Read a page of text, or anything else whole as base64."""
     with told(f"File '{target.shown}'", "reading", target.hint), opened_file(target) as fd:
         about = os.fstat(fd)
@@ -30,7 +31,7 @@ def read(target: Target, offset: int, limit: int, largest: int) -> ReadResult:
         if kind != "text" or is_binary(read_head(fd)):
             _check_size(about.st_size, kind, largest)
             return ReadResult(file_data=_data(read_all(fd), about), version=version_of(about))
-        page = read_page(fd, int(offset), int(limit), largest)
+        page = read_page(fd, int(offset), int(limit), largest, marks)
     return ReadResult(
         file_data=FileData(content=page.text, encoding="utf-8", modified_at=moment(about)),
         total_lines=page.total,

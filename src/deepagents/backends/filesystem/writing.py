@@ -18,6 +18,7 @@ from deepagents.backends.filesystem.pages import is_binary, read_all
 from deepagents.backends.filesystem.reading import check_regular
 from deepagents.backends.filesystem.targets import Target
 from deepagents.backends.filesystem.tree import Place
+from deepagents.backends.kinds import file_kind
 from deepagents.errors import BackendError
 
 _DIRECTORIES_REMEMBERED = 1024
@@ -33,12 +34,16 @@ class Writer:
     def write(self, target: Target, content: str, expected_version: str | None) -> str:
         """Put text in a place, with the line ends of what stood there, and return its version."""
         data = _encoded(content)
-        with self._to_change(target, "writing", make_parents=True) as (place, before):
-            _check_version(target, before, expected_version)
-            if before and b"\n" in data and before.st_size <= self.largest:
-                old = _content(place).decode("latin-1")
-                data = keep_line_endings(old, data.decode("latin-1")).encode("latin-1")
-            return replace(place, data, before)
+        try:
+            with self._to_change(target, "writing", make_parents=expected_version is None) as (place, before):
+                _check_version(target, before, expected_version)
+                if before and b"\n" in data and before.st_size <= self.largest:
+                    data = _with_line_ends_of(_content(place), data, target)
+                return replace(place, data, before)
+        except BackendError as error:
+            if expected_version is None or error.code != "file_not_found":
+                raise
+            raise _stale(target, "was deleted") from error
 
     def write_bytes(self, target: Target, content: bytes) -> None:
         """Put bytes in a place as they are."""
@@ -55,7 +60,7 @@ class Writer:
                 raise FileNotFoundError
             _check_version(target, before, expected_version)
             self._check_size(before.st_size)
-            done = replace_exact(_text_of(place), old, new, replace_all)
+            done = replace_exact(_text_of(place, target), old, new, replace_all)
             data = done.content.encode("utf-8", "surrogateescape")
             return done.count, replace(place, data, before)
 
@@ -133,8 +138,11 @@ def _check_replaceable(target: Target, place: Place, before: os.stat_result | No
 def _check_version(target: Target, before: os.stat_result | None, expected: str | None) -> None:
     if expected is None or (before is not None and version_of(before) == expected):
         return
-    happened = "was deleted" if before is None else "changed"
-    raise BackendError(
+    raise _stale(target, "was deleted" if before is None else "changed")
+
+
+def _stale(target: Target, happened: str) -> BackendError:
+    return BackendError(
         "stale_version",
         f"File '{target.shown}' {happened} since it was read. Read it again, then repeat the change.",
     )
@@ -148,10 +156,16 @@ def _content(place: Place) -> bytes:
         os.close(fd)
 
 
-def _text_of(place: Place) -> str:
+def _with_line_ends_of(old: bytes, new: bytes, target: Target) -> bytes:
+    if file_kind(target.shown) != "text" or is_binary(old):
+        return new
+    return keep_line_endings(old.decode("latin-1"), new.decode("latin-1")).encode("latin-1")
+
+
+def _text_of(place: Place, target: Target) -> str:
     """Read text so that bytes which are not UTF-8 survive an edit elsewhere in the file."""
     data = _content(place)
-    if is_binary(data):
+    if file_kind(target.shown) != "text" or is_binary(data):
         raise BackendError("invalid_encoding", "Cannot edit binary files. Write the file whole instead.")
     return data.decode("utf-8", "surrogateescape")
 

@@ -12,6 +12,7 @@ Each check runs on a new backend, once blocking and once awaiting. What a backen
 """
 
 from deepagents.testing.contract import _assertions as _assertions
+from deepagents.testing.contract.allowing import AllowingContract
 from deepagents.testing.contract.base import Called
 from deepagents.testing.contract.changing import ChangingContract
 from deepagents.testing.contract.editing import EditingContract
@@ -20,7 +21,14 @@ from deepagents.testing.contract.reading import ReadingContract
 from deepagents.testing.contract.searching import SearchingContract
 
 
-class BackendContract(ReadingContract, ChangingContract, EditingContract, SearchingContract, NamingContract):
+class BackendContract(
+    ReadingContract,
+    ChangingContract,
+    EditingContract,
+    SearchingContract,
+    NamingContract,
+    AllowingContract,
+):
     """Everything that a backend promises. Subclass it as `Test...` and say how to make a backend."""
 
 

@@ -5,6 +5,6 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"deepagents.testing.contract.{module}"
-        for module in ("base", "changing", "editing", "naming", "reading", "searching")
+        for module in ("allowing", "base", "changing", "editing", "naming", "reading", "searching")
     )
 )

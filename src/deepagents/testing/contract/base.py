@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import queue
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -13,7 +14,7 @@ from typing import Any, Literal
 import pytest
 
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.protocol import BackendProtocol
+from deepagents.backends.protocol import BackendProtocol, accepts
 
 Colour = Literal["sync", "async"]
 _PATIENCE = 60.0
@@ -42,6 +43,7 @@ class Called:
 
     def __init__(self) -> None:
         self._capabilities: Future[Capabilities] = Future()
+        self._type: type[BackendProtocol] = BackendProtocol
         self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._server: Future[None] | None = None
 
@@ -68,6 +70,7 @@ class Called:
 
     def serve(self, backend: BackendProtocol) -> None:
         """Answer calls, blocking."""
+        self._type = type(backend)
         self._capabilities.set_result(backend.capabilities())
         while request := self._requests.get():
             with request:
@@ -75,11 +78,16 @@ class Called:
 
     async def aserve(self, backend: BackendProtocol) -> None:
         """Answer calls, awaiting."""
+        self._type = type(backend)
         self._capabilities.set_result(backend.capabilities())
         while request := await asyncio.to_thread(self._requests.get):
             with request:
-                awaited = f"a{request.method}"
-                request.answer.set_result(await getattr(backend, awaited)(*request.args, **request.options))
+                answer = self._started(backend, request)
+                request.answer.set_result(await answer if inspect.isawaitable(answer) else answer)
+
+    def _started(self, backend: BackendProtocol, request: _Request) -> Any:
+        method = getattr(backend, f"a{request.method}", None) or getattr(backend, request.method)
+        return method(*request.args, **request.options)
 
     def ls(self, path: str) -> Any:
         return self.call("ls", path)
@@ -130,6 +138,12 @@ class Called:
         """Skip the check when the backend does not claim a capability."""
         if not getattr(self._awaited(self._capabilities), capability):
             pytest.skip(f"the backend does not claim {capability!r}")
+
+    def takes(self, method: str, option: str) -> None:
+        """Skip the check when a method of the backend does not name an option."""
+        self._awaited(self._capabilities)
+        if not accepts(self._type, method, option):
+            pytest.skip(f"{self._type.__name__}.{method} does not take {option!r}")
 
 
 class ContractBase:

@@ -82,6 +82,34 @@ class ChangingContract(ContractBase):
         assert "changed since" in written.error
         assert files.text("/a.txt") == "somebody else's\n"
 
+    def test_an_upload_makes_a_version_stale(self, files: Called) -> None:
+        files.needs("versions")
+        files.wrote("/a.txt", "one\n")
+        read = files.read("/a.txt").version
+        files.upload(("/a.txt", b"somebody else's\n"))
+
+        assert files.write("/a.txt", "mine\n", expected_version=read).code == "stale_version"
+
+        assert files.text("/a.txt") == "somebody else's\n"
+
+    def test_a_version_of_bytes_guards_them(self, files: Called) -> None:
+        files.needs("versions")
+        files.upload(("/a.bin", b"\x00\x01"))
+        read = files.read("/a.bin").version
+        assert read
+        assert files.write("/a.bin", "one\n", expected_version=read).error is None
+        assert files.write("/a.bin", "two\n", expected_version=read).code == "stale_version"
+
+    def test_a_refused_change_leaves_no_directories(self, files: Called) -> None:
+        files.needs("versions")
+        files.needs("delete")
+        stale = files.wrote("/a/b/c.txt", "one\n").version
+        assert files.delete("/a").error is None
+
+        assert files.write("/a/b/c.txt", "mine\n", expected_version=stale).code == "stale_version"
+
+        assert "/a/" not in [entry["path"] for entry in files.ls("/").entries]
+
     def test_a_change_to_a_file_that_is_gone_is_refused(self, files: Called) -> None:
         files.needs("versions")
         files.needs("delete")
@@ -154,6 +182,21 @@ class ChangingContract(ContractBase):
         assert files.upload(("/a.txt", b"one\ntwo\n"))[0].error is None
         assert files.edit("/a.txt", "two", "2").occurrences == 1
         assert files.text("/a.txt") == "one\n2\n"
+
+    def test_a_replaced_file_keeps_its_time_of_creation_where_it_has_one(self, files: Called) -> None:
+        files.wrote("/a.txt", "one\n")
+        created = files.read("/a.txt").file_data.get("created_at")
+
+        files.upload(("/a.txt", b"two\n"))
+        assert files.read("/a.txt").file_data.get("created_at") == created
+        files.wrote("/a.txt", "three\n")
+        assert files.read("/a.txt").file_data.get("created_at") == created
+
+    def test_binary_content_has_no_line_endings_to_keep(self, files: Called) -> None:
+        files.upload(("/a.bin", b"\xff\r\n"), ("/a.pdf", b"a\r\n"))
+        files.wrote("/a.bin", "text\n")
+        files.wrote("/a.pdf", "text\n")
+        assert files.bytes("/a.bin") == files.bytes("/a.pdf") == b"text\n"
 
     def test_an_upload_replaces(self, files: Called) -> None:
         files.wrote("/a.txt", "one\r\n")

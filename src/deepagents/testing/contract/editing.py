@@ -110,6 +110,23 @@ class EditingContract(ContractBase):
         assert done.code == "invalid_encoding"
         assert files.bytes("/a.dat") == content
 
+    def test_what_reads_as_base64_cannot_be_edited(self, files: Called) -> None:
+        files.wrote("/a.pdf", "text all the same\n")
+        files.wrote("/a.txt", "text\x00\n")
+
+        done = [files.edit(path, "text", "x") for path in ("/a.pdf", "/a.txt")]
+
+        assert [each.code for each in done] == ["invalid_encoding"] * 2
+        assert files.bytes("/a.txt") == b"text\x00\n"
+
+    def test_half_a_character_is_refused(self, files: Called) -> None:
+        files.wrote("/a.txt", "one\n")
+
+        done = [files.edit("/a.txt", "one", "\ud800"), files.write("/a.txt", "\udfff")]
+
+        assert [each.code for each in done] == ["invalid_encoding"] * 2
+        assert files.text("/a.txt") == "one\n"
+
     def test_edits_build_on_each_other(self, files: Called) -> None:
         files.wrote("/a.txt", "0\n")
         for number in range(10):

@@ -54,6 +54,19 @@ class NamingContract(ContractBase):
         assert [match["path"] for match in files.glob("*", spelling).matches] == ["/a.txt"]
         assert [match["path"] for match in files.grep("x", spelling).matches] == ["/a.txt"]
 
+    def test_the_root_is_a_directory(self, files: Called) -> None:
+        files.wrote("/a.txt", "x")
+
+        codes = [files.read("/").code, files.write("/", "x").code, files.edit("/", "x", "y").code]
+
+        assert codes == ["is_directory"] * 3
+        assert files.upload(("/", b"x"))[0].error == files.download("/")[0].error == "is_directory"
+
+    @pytest.mark.parametrize("path", ["/a/b.txt", "/a/nowhere/b.txt", "/a", "/"])
+    def test_without_links_a_path_leads_to_itself(self, files: Called, path: str) -> None:
+        files.wrote("/a/b.txt", "x")
+        assert files.call("real_path", path) == path
+
     @pytest.mark.parametrize("path", REFUSED)
     def test_a_dangerous_path_is_refused_in_a_result(self, files: Called, path: str) -> None:
         files.wrote("/a/x", "x")

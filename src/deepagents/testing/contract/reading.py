@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import datetime
 
 import pytest
 
@@ -105,7 +106,7 @@ class ReadingContract(ContractBase):
         assert "".join(pages) == text
         assert len(pages) == 3
 
-    @pytest.mark.parametrize(("offset", "limit"), [(0, 0), (0, -1), (99, 0)])
+    @pytest.mark.parametrize(("offset", "limit"), [(0, 0), (0, -1), (99, 0), (-1, 0), (-5, -5)])
     def test_no_lines_asked_no_lines_given(self, files: Called, offset: int, limit: int) -> None:
         files.wrote("/a.txt", "one\n")
 
@@ -160,6 +161,14 @@ class ReadingContract(ContractBase):
         assert found.file_data["encoding"] == "base64"
         assert base64.b64decode(found.file_data["content"]) == content
 
+    def test_text_that_is_no_text_reads_as_bytes(self, files: Called) -> None:
+        files.wrote("/a.txt", "one\x00two\n")
+
+        found = files.read("/a.txt")
+
+        assert found.file_data["encoding"] == "base64"
+        assert base64.b64decode(found.file_data["content"]) == files.bytes("/a.txt") == b"one\x00two\n"
+
     def test_a_directory_lists_what_is_directly_in_it(self, files: Called) -> None:
         for path in ("/b.txt", "/a/x.txt", "/a/y/z.txt", "/a.txt", "/.hidden", "/ab/q"):
             files.wrote(path, "text")
@@ -183,7 +192,7 @@ class ReadingContract(ContractBase):
 
         assert (text["is_dir"], text["size"]) == (False, 7)
         assert (binary["is_dir"], binary["size"]) == (False, 3)
-        assert text["modified_at"]
+        assert datetime.fromisoformat(text["modified_at"]).tzinfo is not None
         assert directory["is_dir"] is True
 
     def test_nothing_lists_as_nothing(self, files: Called) -> None:

@@ -172,6 +172,21 @@ class SearchingContract(ContractBase):
         files.upload(("/a.dat", b"needle\x00\xff"), ("/b.txt", b"needle"))
         assert [found[0] for found in lines(files.grep("needle"))] == ["/b.txt"]
 
+    @pytest.mark.parametrize("path", ["/a.txt", "/a.pdf"])
+    def test_stray_bytes_and_odd_names_do_not_hide_a_line(self, files: Called, path: str) -> None:
+        files.upload((path, b"caf\xe9 needle\nhay\n"))
+        assert lines(files.grep("needle")) == [(path, 1, "caf\ufffd needle")]
+
+    def test_a_bad_expression_is_a_result(self, files: Called) -> None:
+        files.takes("grep", "regex")
+        files.wrote("/a.txt", "x")
+        assert files.grep("(", regex=True).code == "invalid_pattern"
+
+    def test_an_expression_is_searched_line_by_line(self, files: Called) -> None:
+        files.takes("grep", "regex")
+        files.wrote("/a.txt", "one\r\ntwo\rone two\n")
+        assert lines(files.grep("^(one|two)$", regex=True)) == [("/a.txt", 1, "one"), ("/a.txt", 2, "two")]
+
     def test_blank_files_are_searched_without_harm(self, files: Called) -> None:
         files.wrote("/a.txt", "")
         files.wrote("/b.txt", "\n \n")

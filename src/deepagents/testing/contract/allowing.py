@@ -1,0 +1,132 @@
+"""What a method that takes `allowed` promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from deepagents._paths import is_within, overlap
+from deepagents.testing.contract.base import Called, ContractBase
+
+
+@dataclass(frozen=True)
+class AllBut:
+    """Allows everything outside one directory."""
+
+    hidden: str
+
+    def __call__(self, path: str) -> bool:
+        return not is_within(path, self.hidden)
+
+    def all_below(self, directory: str) -> bool:
+        return not overlap(directory, self.hidden)
+
+
+RULE = AllBut("/d/secret")
+OPEN = ["/a.txt", "/d/b.txt", "/d/secrets/c.txt"]
+HIDDEN = ["/d/secret/x.txt", "/d/secret/.env", "/d/secret/deep/er/y.txt"]
+
+
+class AllowingContract(ContractBase):
+    """The option `allowed`, wherever a method names it."""
+
+    def _filled(self, files: Called, method: str) -> None:
+        files.takes(method, "allowed")
+        assert all(
+            done.error is None for done in files.upload(*((each, b"word\n") for each in OPEN + HIDDEN))
+        )
+
+    @pytest.mark.parametrize("path", [None, "/", "/d"])
+    def test_a_walk_passes_over_what_is_not_allowed(self, files: Called, path: str | None) -> None:
+        self._filled(files, "glob")
+
+        found = files.call("glob", "{*,.*}", path, allowed=RULE)
+
+        assert found.error is None
+        seen = sorted(match["path"] for match in found.matches)
+        assert seen == [each for each in OPEN if path != "/d" or each.startswith("/d/")]
+
+    @pytest.mark.parametrize("path", [None, "/", "/d"])
+    def test_a_search_passes_over_what_is_not_allowed(self, files: Called, path: str | None) -> None:
+        self._filled(files, "grep")
+        seen = [each for each in OPEN if path != "/d" or each.startswith("/d/")]
+
+        found = files.grep("word", path, allowed=RULE)
+        capped = files.grep("word", path, max_count=len(seen), allowed=RULE)
+
+        assert [match["path"] for match in found.matches] == seen
+        assert ([match["path"] for match in capped.matches], capped.truncated) == (seen, False)
+
+    @pytest.mark.parametrize("path", ["/d/secret", "/d/secret/deep", "/d/secret/x.txt"])
+    def test_nothing_is_found_below_what_is_not_allowed(self, files: Called, path: str) -> None:
+        self._filled(files, "glob")
+        files.takes("grep", "allowed")
+
+        assert not files.call("glob", "{*,.*}", path, allowed=RULE).matches
+        assert not files.grep("word", path, allowed=RULE).matches
+
+    def test_a_listing_passes_over_what_is_not_allowed(self, files: Called) -> None:
+        self._filled(files, "ls")
+
+        listed = files.call("ls", "/d", allowed=RULE)
+        inside = files.call("ls", "/d/secret", allowed=RULE)
+
+        assert [entry["path"] for entry in listed.entries] == ["/d/b.txt", "/d/secrets/"]
+        assert not inside.entries
+
+    @pytest.mark.parametrize("path", HIDDEN)
+    def test_a_file_that_is_not_allowed_is_refused(self, files: Called, path: str) -> None:
+        self._filled(files, "read")
+        for method in ("write", "edit"):
+            files.takes(method, "allowed")
+
+        refused = [
+            files.call("read", path, allowed=RULE),
+            files.write(path, "changed", allowed=RULE),
+            files.edit(path, "word", "changed", allowed=RULE),
+        ]
+
+        assert [done.code for done in refused] == ["permission_denied"] * len(refused)
+        assert all("word" not in str(done.error) for done in refused)
+        assert files.bytes(path) == b"word\n"
+
+    def test_a_new_file_that_is_not_allowed_is_not_made(self, files: Called) -> None:
+        self._filled(files, "write")
+
+        assert files.write("/d/secret/new/z.txt", "x", allowed=RULE).code == "permission_denied"
+
+        assert [entry["path"] for entry in files.ls("/d/secret").entries] == [
+            "/d/secret/.env",
+            "/d/secret/deep/",
+            "/d/secret/x.txt",
+        ]
+
+    @pytest.mark.parametrize("path", ["/d/secret/x.txt", "/d/secret/deep", "/d/secret", "/d"])
+    def test_what_holds_a_file_that_is_not_allowed_cannot_be_deleted(self, files: Called, path: str) -> None:
+        files.needs("delete")
+        self._filled(files, "delete")
+
+        assert files.call("delete", path, allowed=RULE).code == "permission_denied"
+
+        assert [files.bytes(each) for each in OPEN + HIDDEN] == [b"word\n"] * 6
+
+    def test_transfers_refuse_each_for_itself(self, files: Called) -> None:
+        self._filled(files, "upload_files")
+        files.takes("download_files", "allowed")
+
+        sent = files.call("upload_files", [("/new.txt", b"n"), (HIDDEN[0], b"n")], allowed=RULE)
+        got = files.call("download_files", ["/new.txt", HIDDEN[0]], allowed=RULE)
+
+        assert [done.error for done in sent] == [None, "permission_denied"]
+        assert [(done.content, done.error) for done in got] == [(b"n", None), (None, "permission_denied")]
+        assert files.bytes(HIDDEN[0]) == b"word\n"
+
+    def test_all_else_is_as_without_a_rule(self, files: Called) -> None:
+        self._filled(files, "read")
+        for method in ("write", "edit"):
+            files.takes(method, "allowed")
+
+        assert files.write("/d/secrets/c.txt", "one word\n", allowed=RULE).error is None
+        assert files.edit("/d/secrets/c.txt", "one", "two", allowed=RULE).error is None
+        assert files.call("read", "/d/secrets/c.txt", allowed=RULE).file_data["content"] == "two word\n"
