@@ -59,7 +59,7 @@ class Glob:
         """Describe this pattern for a matcher elsewhere that knows nothing but regular expressions.
 
         `expression` must match, with `.` for any character, the whole name (`by_name`) or the whole path.
-        All matches lie `below` a directory and at most `depth` names deep. Atomic groups `(?>` only save time.
+        All matches lie `below` a directory and at most `depth` names deep. Its groups `(?>` only save time.
         """
         is_deep = any(_ANY_DIRECTORIES in each for each in self._alternatives)
         return {
