@@ -23,12 +23,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Target:
-    """What one ratio may be at most."""
+    """What one ratio may be at most; or, with `added`, what one measure may have more than another."""
 
     sentence: str
     over: Place
     under: Place
     at_most: float
+    added: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A target and the ratio that was measured; `None` where it could not be."""
+    """A target and what was measured; `None` where it could not be."""
 
     sentence: str
     at_most: float
     measured: float | None
+    unit: str = "times"
 
     @property
     def passed(self) -> bool:
@@ -60,16 +62,19 @@ class Verdict:
     def __str__(self) -> str:
         mark = "PASS" if self.passed else "MISS"
         shown = "not measured" if self.measured is None else f"{self.measured:.2f}"
-        return f"{mark}  {self.sentence}: at most {self.at_most:g} times, measured {shown}"
+        return f"{mark}  {self.sentence}: at most {self.at_most:g} {self.unit}, measured {shown}"
 
 
 def verdicts(tables: Iterable[Table], samples: Samples) -> list[Verdict]:
     """Judge every target of every table."""
-    return [
-        Verdict(target.sentence, target.at_most, samples.ratio(target.over, target.under))
-        for table in tables
-        for target in table.targets
-    ]
+    return [_verdict(target, table, samples) for table in tables for target in table.targets]
+
+
+def _verdict(target: Target, table: Table, samples: Samples) -> Verdict:
+    if target.added:
+        more = samples.difference(target.over, target.under)
+        return Verdict(target.sentence, target.at_most, more, f"{table.unit} more")
+    return Verdict(target.sentence, target.at_most, samples.ratio(target.over, target.under))
 
 
 def cells(table: Table, samples: Samples) -> list[list[str]]:

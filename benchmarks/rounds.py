@@ -46,6 +46,11 @@ class Samples:
         pairs = list(zip(self._of(*over), self._of(*under), strict=False))
         return statistics.median(a / b for a, b in pairs) if pairs else None
 
+    def difference(self, over: tuple[str, str], under: tuple[str, str]) -> float | None:
+        """Return the median of the differences of each round."""
+        pairs = list(zip(self._of(*over), self._of(*under), strict=False))
+        return statistics.median(a - b for a, b in pairs) if pairs else None
+
     def _of(self, measure: str, contender: str) -> list[float]:
         return self.values.get(measure, {}).get(contender, [])
 

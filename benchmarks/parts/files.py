@@ -16,7 +16,7 @@ from benchmarks.probes.files import NEEDLE
 from benchmarks.report import Row, Table, Target
 from benchmarks.rounds import Job
 
-PLAIN, UNAIDED = "plain", "deepagents without rg"
+PLAIN, UNAIDED, RULED = "plain", "deepagents without rg", "deepagents with rules"
 NEEDLES = 7
 _WORDS = ("lorem", "ipsum", "dolor", "sit", "amet", "consectetur", "adipiscing", "elit", "sed", "eiusmod")
 
@@ -59,7 +59,8 @@ def plan(size: Size, root: str) -> Part:
             environment=bare_environment,
         )
     )
-    contenders = [PLAIN, OURS, UNAIDED, *(each for each in size.deep if each != OURS)]
+    jobs.append(Job("files", RULED, module(sys.executable, "files", "ruled_search", root)))
+    contenders = [PLAIN, OURS, UNAIDED, RULED, *(each for each in size.deep if each != OURS)]
     rows = [
         Row('glob("*.txt")', "files glob"),
         Row("files found", "files globbed", counts=True),
@@ -71,9 +72,43 @@ def plan(size: Size, root: str) -> Part:
         "milliseconds",
         contenders,
         rows,
-        ratios=[(OURS, PLAIN), (UNAIDED, PLAIN), *((OURS, each) for each in size.deep if each == REFERENCE)],
+        ratios=[
+            (OURS, PLAIN),
+            (UNAIDED, PLAIN),
+            (RULED, PLAIN),
+            *((OURS, each) for each in size.deep if each == REFERENCE),
+        ],
         targets=_targets(),
         notes=["plain is a walk over os.scandir, and grep -rF. reference finds rg on the search path too."],
+    )
+    tools = _through_tools(size, root)
+    return Part([*jobs, *tools.jobs], [table, *tools.tables])
+
+
+def _through_tools(size: Size, root: str) -> Part:
+    """Call the tools of an agent, without rules and with three."""
+    jobs = [Job("tools", each, module(python_of(each), "tools", root)) for each in size.deep]
+    rows = [
+        Row(f"{tool}, {rules}", f"tools {measure}")
+        for tool, name in (('glob("*.txt")', "glob"), ("grep of a rare literal", "grep"))
+        for rules, measure in (("no rules", name), ("three rules", f"ruled_{name}"))
+    ]
+    table = Table(
+        f"The same through the tools of an agent, with permission rules, in {size.files:,} files",
+        "milliseconds a run",
+        size.deep,
+        rows,
+        ratios=[(OURS, each) for each in size.deep if each == REFERENCE],
+        targets=[
+            Target(
+                f"{name} with three rules beside none",
+                (f"tools ruled_{name}", OURS),
+                (f"tools {name}", OURS),
+                2,
+            )
+            for name in ("glob", "grep")
+        ],
+        notes=["A run is an agent's turn with one call of the tool, by a scripted model."],
     )
     return Part(jobs, [table])
 
@@ -83,4 +118,6 @@ def _targets() -> list[Target]:
         Target('glob("*.txt") beside a walk over os.scandir', ("files glob", OURS), ("files glob", PLAIN), 2),
         Target("grep beside grep -rF, with rg", ("files grep", OURS), ("files grep", PLAIN), 2),
         Target("grep beside grep -rF, without rg", ("files grep", UNAIDED), ("files grep", PLAIN), 2),
+        Target("glob with three rules, beside a walk", ("files glob", RULED), ("files glob", PLAIN), 2),
+        Target("grep with three rules, beside grep -rF", ("files grep", RULED), ("files grep", PLAIN), 2),
     ]
