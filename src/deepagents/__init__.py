@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from deepagents.graph import create_deep_agent
     from deepagents.middleware.filesystem import FilesystemMiddleware, FsToolName
     from deepagents.middleware.subagents import CompiledSubAgent, SubAgent, SubAgentMiddleware
+    from deepagents.permissions import FilesystemPermission
     from deepagents.profiles import GeneralPurposeSubagentProfile, HarnessProfile, register_harness_profile
 
 __all__ = [
     "CompiledSubAgent",
     "DeepAgentState",
     "FilesystemMiddleware",
+    "FilesystemPermission",
     "FsToolName",
     "GeneralPurposeSubagentProfile",
     "HarnessProfile",
@@ -32,6 +34,7 @@ _HOMES = {
     "CompiledSubAgent": "deepagents.middleware.subagents",
     "DeepAgentState": "deepagents._state",
     "FilesystemMiddleware": "deepagents.middleware.filesystem",
+    "FilesystemPermission": "deepagents.permissions",
     "FsToolName": "deepagents.middleware.filesystem",
     "GeneralPurposeSubagentProfile": "deepagents.profiles",
     "HarnessProfile": "deepagents.profiles",

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from langchain.agents.middleware import InterruptOnConfig
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable
@@ -15,14 +14,15 @@ from deepagents._state import DeepAgentState
 from deepagents._tools import described
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.interrupts import InterruptOn
 from deepagents.middleware.subagents import DEFAULT_GENERAL_PURPOSE_DESCRIPTION
 from deepagents.middleware.subagents.legacy import GENERAL_PURPOSE, asks_itself
 from deepagents.middleware.subagents.spec import ToolLike, checked
 from deepagents.models.resolve import resolve_model
+from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
 from deepagents.profiles.harness.registry import profile_for
 
-InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig]
 GENERAL_PURPOSE_NOTE = (
     "You are working as a subagent: only your last message is returned, so put the whole answer in it."
 )
@@ -51,6 +51,7 @@ class AgentPlan:
     tools: Sequence[ToolLike] = ()
     middleware: Sequence[Middleware] = ()
     interrupt_on: InterruptOn | None = None
+    permissions: Sequence[FilesystemPermission] = ()
     response_format: Any = None
     state_schema: type[Any] = DeepAgentState
     name: str | None = None
@@ -69,6 +70,7 @@ class Wishes:
     subagents: Sequence[Any]
     backend: BACKEND_TYPES
     interrupt_on: InterruptOn | None
+    permissions: Sequence[FilesystemPermission]
     response_format: Any
     state_schema: type[Any]
     name: str | None
@@ -87,6 +89,7 @@ def plan_main(wishes: Wishes) -> AgentPlan:
         tools=described(wishes.tools or (), profile.tool_description_overrides),
         middleware=wishes.middleware,
         interrupt_on=wishes.interrupt_on,
+        permissions=wishes.permissions,
         response_format=wishes.response_format,
         state_schema=wishes.state_schema,
         name=wishes.name,
@@ -117,6 +120,7 @@ def _plan_general_purpose(
         tools=described(wishes.tools or (), profile.tool_description_overrides),
         middleware=[each for each in wishes.middleware if each.name != "SubAgentMiddleware"],
         interrupt_on=wishes.interrupt_on,
+        permissions=wishes.permissions,
         state_schema=wishes.state_schema,
         name=GENERAL_PURPOSE,
         description=general.description or DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
@@ -141,6 +145,7 @@ def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan | Ready
         tools=described(tools, profile.tool_description_overrides),
         middleware=tuple(spec.get("middleware") or ()),
         interrupt_on=spec.get("interrupt_on", None if asks_itself(spec) else wishes.interrupt_on),
+        permissions=spec.get("permissions", wishes.permissions) or (),
         response_format=spec.get("response_format"),
         state_schema=wishes.state_schema,
         name=name,

@@ -19,6 +19,7 @@ from deepagents._state import private_keys
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.interrupts import approvals
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.middleware import named
@@ -27,6 +28,9 @@ from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
+from deepagents.permissions import Rules
+
+_APPROVAL: Final = "HumanInTheLoopMiddleware"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,20 @@ class Building:
     compile_child: CompileChild
     extras: Sequence[Middleware]
 
+    @property
+    def who(self) -> str:
+        """What a message calls the agent."""
+        return "the agent" if self.plan.role == "main" else f"subagent {self.plan.name!r}"
+
+    @property
+    def brought(self) -> Sequence[Middleware]:
+        """The middleware that is not the library's own; the caller's goes before the profile's."""
+        return (*self.plan.middleware, *self.extras)
+
+    def replacement(self, name: str) -> Middleware | None:
+        """Return the brought middleware that takes the place of a slot's."""
+        return next((each for each in self.brought if each.name == name), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
@@ -46,6 +64,7 @@ class Slot:
     make: Callable[[Building], Middleware | None]
     reason: str
     required: bool = False
+    take: Callable[[Building, Middleware], Middleware] = lambda _, middleware: middleware
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +89,33 @@ def _filesystem(building: Building) -> Middleware:
     return FilesystemMiddleware(backend=plan.backend, custom_tool_descriptions=descriptions)
 
 
+def _under_rules(building: Building, files: Middleware) -> Middleware:
+    """Give the plan's permissions to the file tools, whoever brought them."""
+    rules = building.plan.permissions
+    if not isinstance(files, FilesystemMiddleware):
+        if rules:
+            raise StackError(f"{files!r} replaces FilesystemMiddleware, which would drop permissions=")
+        return files
+    ruled = files.with_permissions(rules, asks=files.asks)
+    if ruled.asks or not Rules(ruled.permissions).has("interrupt"):
+        return ruled
+    if any(each.name == _APPROVAL for each in building.brought):
+        raise StackError(
+            f"{building.who} has permissions that ask a person and a {_APPROVAL} of its own, which would "
+            "drop them; give the agent a FilesystemMiddleware with the permissions, and its approval()"
+        )
+    approval = _approval(building)
+    asks = approval is not None and not building.plan.profile.excludes(approval)
+    return ruled.with_permissions(rules, asks=asks)
+
+
 def _subagents(building: Building) -> Middleware | None:
     plan = building.plan
     if not plan.subagents:
         return None
-    brought = (*plan.middleware, *building.extras)
-    private = private_keys(plan.state_schema).union(*(private_keys(each.state_schema) for each in brought))
+    private = private_keys(plan.state_schema).union(
+        *(private_keys(each.state_schema) for each in building.brought)
+    )
     return SubAgentMiddleware(
         subagents=[_worker(child, building.compile_child) for child in plan.subagents],
         task_description=plan.profile.tool_description_overrides.get("task"),
@@ -98,8 +138,10 @@ def _patch_tool_calls(building: Building) -> Middleware:
 
 
 def _approval(building: Building) -> Middleware | None:
-    rules = building.plan.interrupt_on
-    return HumanInTheLoopMiddleware(interrupt_on=dict(rules)) if rules else None
+    plan, standing = building.plan, building.replacement("FilesystemMiddleware")
+    own = standing.permissions if isinstance(standing, FilesystemMiddleware) else ()
+    interrupt_on = approvals(Rules(plan.permissions or own), plan.interrupt_on)
+    return HumanInTheLoopMiddleware(interrupt_on=interrupt_on) if interrupt_on else None
 
 
 def _tool_exclusion(building: Building) -> Middleware | None:
@@ -122,7 +164,13 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "a failing tool becomes a result; a caller's own retry sees it first",
     ),
     Slot("TodoListMiddleware", _todos, "planning is spoken of first, after the base prompt"),
-    Slot("FilesystemMiddleware", _filesystem, "every tool result passes it on the way out", required=True),
+    Slot(
+        "FilesystemMiddleware",
+        _filesystem,
+        "every tool result passes it on the way out",
+        required=True,
+        take=_under_rules,
+    ),
     Slot("SubAgentMiddleware", _subagents, "offers the task tool", required=True),
     Slot("PatchToolCallsMiddleware", _patch_tool_calls, "the history is valid before the first model call"),
     Place("CALLER", "sees requests with the library's parts in them, and results before they are evicted"),
@@ -149,8 +197,8 @@ def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
         StackError: for two middleware of one name, or a replacement that would silently drop what was asked
         for.
     """
-    _refuse_contradictions(plan)
     building = Building(plan, compile_child, plan.profile.materialize_extra_middleware())
+    _refuse_contradictions(building)
     stack = [each for row in STACK for each in _fill(row, building) if not plan.profile.excludes(each)]
     names = [each.name for each in stack]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -160,14 +208,12 @@ def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
 
 
 def _fill(row: Slot | Place, building: Building) -> Iterator[Middleware]:
-    own = building.plan.middleware
     if isinstance(row, Place):
         yield from _newcomers(building.plan) if row.name == "CALLER" else _extras(building)
         return
-    brought = (*own, *building.extras)
-    standing = next((each for each in brought if each.name == row.name), None) or row.make(building)
+    standing = building.replacement(row.name) or row.make(building)
     if standing is not None:
-        yield standing
+        yield row.take(building, standing)
 
 
 def _newcomers(plan: AgentPlan) -> Sequence[Middleware]:
@@ -181,8 +227,8 @@ def _extras(building: Building) -> Sequence[Middleware]:
     return [each for each in building.extras if each.name not in taken]
 
 
-def _refuse_contradictions(plan: AgentPlan) -> None:
-    who = "the agent" if plan.role == "main" else f"subagent {plan.name!r}"
+def _refuse_contradictions(building: Building) -> None:
+    plan, who = building.plan, building.who
     names: list[Any] = [each.name for each in plan.middleware]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -195,7 +241,7 @@ def _refuse_contradictions(plan: AgentPlan) -> None:
             "middleware= replaces SubAgentMiddleware, which would drop subagents=; give the subagents to "
             "one of them"
         )
-    if "HumanInTheLoopMiddleware" in names and plan.interrupt_on:
+    if _APPROVAL in names and plan.interrupt_on:
         raise StackError(
             f"{who} has interrupt_on and a HumanInTheLoopMiddleware of its own, which would drop the rules; "
             "give all of them to one"

@@ -4,7 +4,8 @@ HarnessError
 ├─ ConfigError (also ValueError)    the caller asked for the impossible; raised while building
 │  ├─ UnknownModel                  no model by that name, or none at all
 │  ├─ ProfileError                  a harness profile contradicts the agent it is applied to
-│  └─ StackError                    middleware that cannot stand together
+│  ├─ StackError                    middleware that cannot stand together
+│  └─ UnenforceableRule             (also NotImplementedError) a permission that commands would go round
 ├─ ToolFailure(code, text)          the model may read it; never ends the run
 ├─ BackendError(code, text)         inside a backend; becomes a result or a ToolFailure
 └─ ScriptError (also AssertionError)  a scripted model was asked for more, or less, than its script holds
@@ -56,6 +57,10 @@ class ProfileError(ConfigError):
 
 class StackError(ConfigError):
     """Middleware that cannot stand together in one agent."""
+
+
+class UnenforceableRule(ConfigError, NotImplementedError):
+    """A permission rule that commands would go round."""
 
 
 class CodedError(HarnessError):

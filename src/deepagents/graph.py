@@ -29,6 +29,7 @@ from deepagents.backends.state import StateBackend
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
 from deepagents.models.resolve import default_model, resolve_model
+from deepagents.permissions import FilesystemPermission
 
 __all__ = [
     "BASE_AGENT_PROMPT",
@@ -50,7 +51,7 @@ def create_deep_agent(
     subagents: Sequence[SubAgent | CompiledSubAgent] | None = None,
     skills: list[str] | None = None,
     memory: list[str] | None = None,
-    permissions: list[Any] | None = None,
+    permissions: Sequence[FilesystemPermission] | None = None,
     backend: BACKEND_TYPES | None = None,
     interrupt_on: InterruptOn | None = None,
     response_format: ResponseFormat[Any] | type[Any] | dict[str, Any] | None = None,
@@ -77,7 +78,8 @@ def create_deep_agent(
         subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers beside `general-purpose`.
         skills: not available in this version.
         memory: not available in this version.
-        permissions: not available in this version.
+        permissions: rules about paths, for the file tools of this agent and of its subagents that have none
+            of their own (see `docs/concepts/permissions.md`).
         backend: where files live; default `StateBackend()`, which keeps them in the graph's state.
         interrupt_on: tool name to `True`, `False` or an `InterruptOnConfig`: calls that wait for a person.
             Subagents made from specs inherit it unless they have their own. Needs a checkpointer to resume.
@@ -94,7 +96,7 @@ def create_deep_agent(
         ConfigError: for what cannot be built; the message names the value.
         NotImplementedError: for a parameter whose feature is not there yet, naming it.
     """
-    _refuse_later_features(skills=skills, memory=memory, permissions=permissions)
+    _refuse_later_features(skills=skills, memory=memory)
     plan = plan_main(
         Wishes(
             model=_resolved(model),
@@ -104,6 +106,7 @@ def create_deep_agent(
             subagents=subagents or (),
             backend=StateBackend() if backend is None else backend,
             interrupt_on=interrupt_on,
+            permissions=permissions or (),
             response_format=response_format,
             state_schema=state_schema or DeepAgentState,
             name=name,

@@ -137,7 +137,7 @@ def test_two_middleware_of_one_name_are_refused() -> None:
         create_deep_agent(ScriptedModel(), middleware=[Same(), Same()])
 
 
-@pytest.mark.parametrize("parameter", ["skills", "memory", "permissions"])
+@pytest.mark.parametrize("parameter", ["skills", "memory"])
 def test_a_parameter_whose_feature_is_not_there_says_so(parameter: str) -> None:
     later: dict[str, Any] = {parameter: []}
     with pytest.raises(NotImplementedError, match=parameter):

@@ -124,12 +124,3 @@ def test_a_factory_works_and_warns_once_at_the_callers_line(colour: Colour) -> N
 def test_bad_settings_are_refused_while_building(wrong: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         FilesystemMiddleware(**wrong)
-
-
-@pytest.mark.parametrize(
-    "later",
-    [{"permissions": [1]}, {"offload_binary_content": True}, {"human_message_token_limit_before_evict": 1}],
-)
-def test_a_setting_whose_feature_is_not_there_says_so(later: dict[str, Any]) -> None:
-    with pytest.raises(NotImplementedError, match=next(iter(later))):
-        FilesystemMiddleware(**later)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from deepagents._flow import Flow
-from deepagents._paths import normalise
+from deepagents._paths import is_within, normalise
+from deepagents.errors import ToolFailure
 from deepagents.tools._tool import Desk, Reply, ToolSpec
+
+_ARTIFACTS = ("large_tool_results", "conversation_history")
 
 
 class DeleteSchema(BaseModel):
@@ -17,9 +20,21 @@ class DeleteSchema(BaseModel):
 
 def _delete(desk: Desk, file_path: str) -> Flow[Reply]:
     path = normalise(file_path)
+    _spare_artifacts(desk, path)
     yield from desk.files.delete(path)
     desk.seen.forget_below(path)
     return Reply(f"Deleted {path}")
+
+
+def _spare_artifacts(desk: Desk, path: str) -> None:
+    root = desk.files.capabilities(path).artifacts_root.rstrip("/")
+    kept = next((each for each in _ARTIFACTS if path != "/" and is_within(f"{root}/{each}", path)), None)
+    if kept is not None:
+        raise ToolFailure(
+            "permission_denied",
+            f"permission denied for write on {path}: {root}/{kept} holds what was moved out of the "
+            "conversation. Delete single files in it.",
+        )
 
 
 DELETE = ToolSpec(

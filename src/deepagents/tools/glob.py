@@ -6,12 +6,14 @@ from pydantic import BaseModel, Field
 
 from deepagents._flow import Flow
 from deepagents._paths import normalise
+from deepagents.backends.guarded import PATHLESS_DENIED_HINT
 from deepagents.backends.results import GlobResult
 from deepagents.tools._tool import Desk, Reply, ToolSpec
 
 NOTHING_FOUND = "No files found"
 GLOB_TRUNCATION_NOTE = "The search stopped early, so files may be missing. Narrow the pattern or give a path."
 GLOB_UNREADABLE_NOTE = "Some directories could not be read, so files may be missing; narrowing will not help."
+GLOB_PATHLESS_DENIED_HINT = PATHLESS_DENIED_HINT
 GLOB_TIMEOUT = 10.0
 """Seconds that the tool waits for a backend."""
 _MOST_PATHS = 2000
@@ -31,7 +33,8 @@ def _glob(desk: Desk, pattern: str, path: str | None = None) -> Flow[Reply]:
     found = yield from desk.files.glob(pattern, root, GLOB_TIMEOUT)
     paths = [match["path"] for match in found.matches or ()]
     lines = paths[:_MOST_PATHS] or [NOTHING_FOUND]
-    return Reply("\n".join([*lines, *_notes(found, len(paths))]))
+    left_out = desk.files.left_out()
+    return Reply("\n".join([*lines, *_notes(found, len(paths)), *filter(None, [left_out])]))
 
 
 def _notes(found: GlobResult, count: int) -> list[str]:

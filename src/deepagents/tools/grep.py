@@ -45,7 +45,8 @@ def _grep(
     wanted = SearchOptions(max_count or desk.limits.grep_matches, regex, lines_around)
     root = None if path is None else normalise(path)
     found = yield from desk.files.grep(pattern, root, glob, wanted)
-    return Reply(_report(found, pattern, output_mode, regex))
+    report = _report(found, pattern, output_mode, regex)
+    return Reply("\n".join(filter(None, [report, desk.files.left_out()])))
 
 
 def _report(found: GrepResult, pattern: str, mode: OutputMode, regex: bool) -> str:

@@ -24,7 +24,8 @@ def _ls(desk: Desk, path: str) -> Flow[Reply]:
     lines = [_line(entry) for entry in listing.entries or ()]
     if listing.error:
         lines.append(f"(incomplete: {listing.error})")
-    return Reply("\n".join(lines) or NOTHING_FOUND)
+    left_out = desk.files.left_out()
+    return Reply("\n".join([*(lines or [NOTHING_FOUND]), *filter(None, [left_out])]))
 
 
 def _line(entry: FileInfo) -> str:

@@ -15,8 +15,9 @@ from deepagents.backends._search.deadline import Deadline
 from deepagents.backends._search.files import Files, read_at_most
 from deepagents.backends._search.lines import Line, Query, lines_in
 from deepagents.backends._search.ripgrep import Candidates, candidates
-from deepagents.backends._search.walk import Unread, reason_of, walk
+from deepagents.backends._search.walk import Known, Unread, reason_of, walk
 from deepagents.backends.kinds import BINARY_HEAD
+from deepagents.backends.protocol import Allowed
 
 _BLOCK = 1 << 20
 
@@ -30,13 +31,17 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One search: what for, in which files, and how much of it. Each phase may take `seconds`."""
+    """One search: what for, in which files, and how much of it. Each phase may take `seconds`.
+
+    `allowed` is asked for paths from the start of the search.
+    """
 
     query: Query
     glob: Glob | None = None
     max_count: int | None = None
     largest: int = 10 << 20
     seconds: float = 15.0
+    allowed: Known | None = None
 
 
 @dataclass(slots=True)
@@ -70,11 +75,19 @@ def _files(
 ) -> list[str]:
     if narrowed := _candidates(wanted, ripgrep, real):
         found.truncated = not narrowed.complete
-        return sorted(filter(wanted.glob, narrowed.files) if wanted.glob else narrowed.files)
-    walked = walk(base, Deadline.within(wanted.seconds), wanted.glob)
+        known = _allowed(narrowed.files, wanted.allowed)
+        return sorted(filter(wanted.glob, known) if wanted.glob else known)
+    walked = walk(base, Deadline.within(wanted.seconds), wanted.glob, allowed=wanted.allowed)
     found.truncated = walked.timed_out
     found.unread += walked.unread
     return walked.files
+
+
+def _allowed(paths: list[str], allowed: Allowed | None) -> list[str]:
+    if allowed is None:
+        return paths
+    free = {above: allowed.all_below(above) for above in {path.rpartition("/")[0] for path in paths}}
+    return [path for path in paths if free[path.rpartition("/")[0]] or allowed(path)]
 
 
 def _candidates(wanted: Search, ripgrep: str | None, real: Path | None) -> Candidates | None:

@@ -6,12 +6,22 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
+from typing import Protocol
 
 from deepagents._globs import Glob
 from deepagents.backends._directory import Directory, is_temporary
 from deepagents.backends._search.deadline import Deadline
+from deepagents.backends.protocol import Allowed
 
 _BATCH = 2048
+
+
+class Known(Allowed, Protocol):
+    """An `Allowed` that can tell fast which names need not be asked about."""
+
+    def doubtful_in(self, directory: str) -> Callable[[str], object] | None:
+        """Return what tells for a name right in a directory whether to ask; `None` when all must be."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +46,13 @@ def walk(
     deadline: Deadline,
     glob: Glob | None = None,
     accept_link: Callable[[str], bool] | None = None,
+    allowed: Known | None = None,
 ) -> Walk:
-    """Find the regular files below `base` that match; a link counts as one when `accept_link` says so."""
-    walker = _Walker(deadline, glob, accept_link)
+    """Find the regular files below `base` that match; a link counts as one when `accept_link` says so.
+
+    What is not `allowed`, by its path from the start, is passed over.
+    """
+    walker = _Walker(deadline, glob, accept_link, allowed)
     walker.run(base)
     walker.found.files.sort()
     return walker.found
@@ -46,12 +60,19 @@ def walk(
 
 class _Walker:
     def __init__(
-        self, deadline: Deadline, glob: Glob | None, accept_link: Callable[[str], bool] | None
+        self,
+        deadline: Deadline,
+        glob: Glob | None,
+        accept_link: Callable[[str], bool] | None,
+        allowed: Known | None,
     ) -> None:
         self.found = Walk()
         self._deadline = deadline
         self._glob = glob
         self._accept_link = accept_link
+        self._allowed = allowed
+        self._free: str | None = None
+        """The start of paths that need not be asked about."""
 
     def run(self, base: Directory) -> None:
         levels = [(base, "", self._scan(base, ""))]
@@ -97,10 +118,22 @@ class _Walker:
                     self.found.timed_out = self._deadline.passed
         except OSError as error:
             self._missed(prefix.rstrip("/"), error)
+        if asked := self._asked(prefix):
+            doubtful = asked.doubtful_in(prefix[:-1]) or bool
+            here = [name for name in here if not doubtful(name) or asked(prefix + name)]
         here.sort()
         below.sort(reverse=True)
         self.found.files += [prefix + name for name in here if name[0] != "." or not is_temporary(name)]
         return below
+
+    def _asked(self, prefix: str) -> Known | None:
+        """Return what to ask about the paths that start so, if anything."""
+        if self._allowed is None or (self._free is not None and prefix.startswith(self._free)):
+            return None
+        if not self._allowed.all_below(prefix[:-1]):
+            return self._allowed
+        self._free = prefix
+        return None
 
     def _sort_out(
         self,
@@ -126,7 +159,8 @@ class _Walker:
         return (self._glob is None or self._glob(path)) and self._accept_link(path)
 
     def _missed(self, path: str, error: OSError) -> None:
-        self.found.unread.append(Unread(path, reason_of(error)))
+        if self._allowed is None or not path or self._allowed(path):
+            self.found.unread.append(Unread(path, reason_of(error)))
 
 
 def reason_of(error: OSError) -> str:

@@ -15,9 +15,15 @@ from deepagents.backends._search import Query, Search
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import finding, reading
 from deepagents.backends.filesystem.line_marks import LineMarks
-from deepagents.backends.filesystem.targets import HostNames, Names, VirtualNames
+from deepagents.backends.filesystem.permits import Permit
+from deepagents.backends.filesystem.targets import HostNames, Names, Target, VirtualNames
 from deepagents.backends.filesystem.writing import Writer
-from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT, BackendProtocol
+from deepagents.backends.protocol import (
+    ASYNC_GREP_TIMEOUT,
+    DEFAULT_GREP_TIMEOUT,
+    Allowed,
+    BackendProtocol,
+)
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
@@ -85,24 +91,33 @@ class FilesystemBackend(BackendProtocol):
         target = self._names.find(path)
         return self._names.shown(target.real_parts())
 
-    def ls(self, path: str) -> LsResult:
+    def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
         """List one directory."""
-        return _answer(lambda: reading.ls(self._names.find(path)), LsResult)
+        return _answer(lambda: reading.ls(self._find(path, "read", allowed)), LsResult)
 
-    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+    def read(
+        self, file_path: str, offset: int = 0, limit: int = 2000, *, allowed: Allowed | None = None
+    ) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); what is not text comes whole, as base64."""
-        return _answer(
-            lambda: reading.read(
-                self._names.find(file_path), offset, limit, self.max_file_size_bytes, self._marks
-            ),
-            ReadResult,
-        )
 
-    def write(self, file_path: str, content: str, *, expected_version: str | None = None) -> WriteResult:
+        def read() -> ReadResult:
+            target = self._find(file_path, "read", allowed)
+            return reading.read(target, offset, limit, self.max_file_size_bytes, self._marks)
+
+        return _answer(read, ReadResult)
+
+    def write(
+        self,
+        file_path: str,
+        content: str,
+        *,
+        expected_version: str | None = None,
+        allowed: Allowed | None = None,
+    ) -> WriteResult:
         """Create a file or replace it whole, unless it changed since `expected_version`."""
 
         def write() -> WriteResult:
-            target = self._names.find(file_path)
+            target = self._find(file_path, "write", allowed)
             version = self._writer.write(target, content, expected_version)
             return WriteResult(path=target.shown, version=version)
 
@@ -116,31 +131,35 @@ class FilesystemBackend(BackendProtocol):
         replace_all: bool = False,
         *,
         expected_version: str | None = None,
+        allowed: Allowed | None = None,
     ) -> EditResult:
         """Replace exact text, unless the file changed since `expected_version`."""
 
         def edit() -> EditResult:
-            target = self._names.find(file_path)
+            target = self._find(file_path, "write", allowed)
             count, version = self._writer.edit(target, old_string, new_string, replace_all, expected_version)
             return EditResult(path=target.shown, occurrences=count, version=version)
 
         return _answer(edit, EditResult)
 
-    def delete(self, file_path: str) -> DeleteResult:
+    def delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a file, or a directory with all that is in it; of a link, the link alone."""
 
         def delete() -> DeleteResult:
-            target = self._names.find(file_path)
+            target = self._find(file_path, "write", allowed)
             self._writer.delete(target, self._names.guards)
             return DeleteResult(path=target.shown)
 
         return _answer(delete, DeleteResult)
 
-    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+    def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`, by path; up to 1,000 come with size and time."""
-        return _answer(
-            lambda: finding.glob(self._names.start(path), pattern, DEFAULT_GLOB_TIMEOUT), GlobResult
-        )
+
+        def glob() -> GlobResult:
+            target = self._with_permit(self._names.start(path), "read", allowed)
+            return finding.glob(target, pattern, DEFAULT_GLOB_TIMEOUT)
+
+        return _answer(glob, GlobResult)
 
     def grep(
         self,
@@ -151,6 +170,7 @@ class FilesystemBackend(BackendProtocol):
         max_count: int | None = None,
         context_lines: int = 0,
         regex: bool = False,
+        allowed: Allowed | None = None,
     ) -> GrepResult:
         """Find the lines that hold `pattern`, by path and line.
 
@@ -168,7 +188,7 @@ class FilesystemBackend(BackendProtocol):
                 self.max_file_size_bytes,
                 DEFAULT_GREP_TIMEOUT,
             )
-            return finding.grep(self._names.start(path), wanted)
+            return finding.grep(self._with_permit(self._names.start(path), "read", allowed), wanted)
 
         return _answer(grep, GrepResult)
 
@@ -190,26 +210,38 @@ class FilesystemBackend(BackendProtocol):
                 error=f"Search for {pattern!r} timed out. Narrow it by path or glob.", code="timeout"
             )
 
-    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+    def upload_files(
+        self, files: list[tuple[str, bytes]], *, allowed: Allowed | None = None
+    ) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
-        return [self._upload(path, content) for path, content in files]
+        return [self._upload(path, content, allowed) for path, content in files]
 
-    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+    def download_files(
+        self, paths: list[str], *, allowed: Allowed | None = None
+    ) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
-        return [self._download(path) for path in paths]
+        return [self._download(path, allowed) for path in paths]
 
-    def _upload(self, path: str, content: bytes) -> FileUploadResponse:
+    def _upload(self, path: str, content: bytes, allowed: Allowed | None) -> FileUploadResponse:
         try:
-            self._writer.write_bytes(self._names.find(path), content)
+            self._writer.write_bytes(self._find(path, "write", allowed), content)
         except BackendError as error:
             return FileUploadResponse(path, _transfer_error(error))
         return FileUploadResponse(path)
 
-    def _download(self, path: str) -> FileDownloadResponse:
+    def _download(self, path: str, allowed: Allowed | None) -> FileDownloadResponse:
         try:
-            return FileDownloadResponse(path, reading.download(self._names.find(path)))
+            return FileDownloadResponse(path, reading.download(self._find(path, "read", allowed)))
         except BackendError as error:
             return FileDownloadResponse(path, error=_transfer_error(error))
+
+    def _find(self, path: str, operation: str, allowed: Allowed | None) -> Target:
+        return self._with_permit(self._names.find(path), operation, allowed)
+
+    def _with_permit(self, target: Target, operation: str, allowed: Allowed | None) -> Target:
+        if allowed is None:
+            return target
+        return replace(target, permit=Permit(allowed, operation, self._names.shown))
 
     def _resolve_path(self, key: str) -> Path:
         target = self._names.find(key)

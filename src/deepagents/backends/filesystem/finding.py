@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from deepagents._globs import checked_glob
 from deepagents.backends._directory import Directory
@@ -34,8 +35,8 @@ def glob(target: Target, pattern: str, seconds: float) -> GlobResult:
     """Find the files below a directory whose path matches."""
     compiled = checked_glob(pattern)
     try:
-        with told(f"'{target.shown}'", "searching"), target.tree.directory(target.parts) as (directory, _):
-            walked = walk(directory, Deadline.within(seconds), compiled, target.is_regular_file)
+        with told(f"'{target.shown}'", "searching"), target.directory() as (directory, _, inside):
+            walked = walk(directory, Deadline.within(seconds), compiled, target.is_regular_file, inside)
             matches = _described(directory, walked.files, target)
     except BackendError as error:
         if error.code in ("file_not_found", "not_a_directory"):
@@ -91,9 +92,10 @@ def _describe(files: Files, path: str, target: Target) -> FileInfo:
 def _search(target: Target, wanted: Search) -> tuple[Found, bool]:
     with target.tree.place(target.parts) as place:
         if place.name and stat.S_ISREG(place.stat().st_mode):
+            target.check(place)
             return search_file(place.above, place.name, wanted), False
-    with target.tree.directory(target.parts) as (directory, real):
-        return search(directory, wanted, find_ripgrep(), real), True
+    with target.directory() as (directory, real, inside):
+        return search(directory, replace(wanted, allowed=inside), find_ripgrep(), real), True
 
 
 def _match(line: Line, path: str, wanted: Search) -> GrepMatch:

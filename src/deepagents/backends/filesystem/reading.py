@@ -52,7 +52,7 @@ def download(target: Target) -> bytes:
 @contextmanager
 def opened_file(target: Target) -> Generator[int]:
     """Open a regular file to read."""
-    with target.tree.place(target.parts) as place:
+    with target.place() as place:
         check_regular(place.stat(), target.shown)
         fd = place.above.open(place.name)
         try:
@@ -79,8 +79,8 @@ def ls(target: Target) -> LsResult:
     entries: list[FileInfo] = []
     problems: list[str] = []
     try:
-        with target.tree.directory(target.parts) as (directory, _), directory.scan() as found:
-            for entry in found:
+        with target.directory() as (directory, _, inside), directory.scan() as found:
+            for entry in (each for each in found if inside is None or inside(each.name)):
                 _list(entry, target, entries, problems)
     except OSError as error:
         if not entries:

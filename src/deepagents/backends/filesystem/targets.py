@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from deepagents._paths import normalise
+from deepagents.backends._directory import Directory
 from deepagents.backends.filesystem.faults import told
-from deepagents.backends.filesystem.tree import Tree
+from deepagents.backends.filesystem.permits import Inside, Permit
+from deepagents.backends.filesystem.tree import Place, Tree
 from deepagents.errors import BackendError
 
 
@@ -21,6 +25,40 @@ class Target:
     parts: tuple[str, ...]
     shown: str
     hint: str = ""
+    permit: Permit | None = None
+
+    @contextmanager
+    def place(self, *, follow: bool = True, make_parents: bool = False) -> Generator[Place]:
+        """Find the place, when the caller may.
+
+        Raises:
+            BackendError: `permission_denied`.
+            OSError: when there is no way there.
+        """
+        with self.tree.place(
+            self.parts, follow=follow, make_parents=make_parents, check=self._check
+        ) as place:
+            yield place
+
+    @contextmanager
+    def directory(self) -> Generator[tuple[Directory, Path, Inside | None]]:
+        """Open the directory; beside it its real path, and which names in it the caller may know of."""
+        with self.tree.directory(self.parts) as (place, real):
+            inside = self.permit.inside(self.shown, place.parts) if self.permit else None
+            yield place.above, real, inside
+
+    def check(self, place: Place) -> None:
+        """Refuse a place that the caller may not know of."""
+        self._check(place.parts)
+
+    def check_below(self, place: Place) -> None:
+        """Refuse a directory unless the caller may have everything below it."""
+        if self.permit:
+            self.permit.check_below(self.shown, place.parts)
+
+    def _check(self, parts: tuple[str, ...]) -> None:
+        if self.permit:
+            self.permit.check(self.shown, parts)
 
     def real_parts(self) -> tuple[str, ...]:
         """Resolve every link on the way here."""
@@ -33,7 +71,8 @@ class Target:
 
     def stat(self, path: str) -> os.stat_result:
         """Describe what a path below this one leads to, by links that stay inside."""
-        with self.tree.place([*self.parts, *path.split("/")]) as place:
+        check = self.permit.pass_over if self.permit else None
+        with self.tree.place([*self.parts, *path.split("/")], check=check) as place:
             return place.stat()
 
     def is_regular_file(self, path: str) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from deepagents.backends._directory import BY_HANDLE, Directory, opened
 
+Check: TypeAlias = Callable[[tuple[str, ...]], None]
 _MOST_LINKS = 40
 
 
@@ -51,9 +53,16 @@ class Tree:
 
     @contextmanager
     def place(
-        self, parts: Iterable[str], *, follow: bool = True, make_parents: bool = False
+        self,
+        parts: Iterable[str],
+        *,
+        follow: bool = True,
+        make_parents: bool = False,
+        check: Check | None = None,
     ) -> Generator[Place]:
         """Find a place; with `follow`, a link at its end is resolved too.
+
+        `check` gets the real parts before anything is made, and once the place is reached; it may raise.
 
         Raises:
             LeavesRoot: when a link on the way leads out.
@@ -61,14 +70,17 @@ class Tree:
         """
         if make_parents:
             self.root.mkdir(parents=True, exist_ok=True)
-        with self._climb(make_parents) as climb:
-            yield climb.to(parts, follow)
+        with self._climb(make_parents, check) as climb:
+            place = climb.to(parts, follow)
+            if check:
+                check(place.parts)
+            yield place
 
     @contextmanager
-    def directory(self, parts: Iterable[str]) -> Generator[tuple[Directory, Path]]:
+    def directory(self, parts: Iterable[str]) -> Generator[tuple[Place, Path]]:
         """Open a directory; hand over its real path beside it."""
         with self.place([*parts, "."]) as place:
-            yield place.above, self.root.joinpath(*place.parts)
+            yield place, self.root.joinpath(*place.parts)
 
     def real_parts(self, parts: Iterable[str]) -> tuple[str, ...]:
         """Resolve every link on the way to a place, as far as there is a way."""
@@ -76,9 +88,9 @@ class Tree:
             return climb.real_names(parts)
 
     @contextmanager
-    def _climb(self, make_parents: bool) -> Generator[_Climb]:
+    def _climb(self, make_parents: bool, check: Check | None = None) -> Generator[_Climb]:
         with opened(self.root, by_handle=self.by_handle) as top:
-            climb = _Climb(self.root, top, make_parents)
+            climb = _Climb(self.root, top, make_parents, check)
             try:
                 yield climb
             finally:
@@ -88,12 +100,13 @@ class Tree:
 class _Climb:
     """One way down from the root, with every directory on it held open."""
 
-    def __init__(self, root: Path, top: Directory, make_parents: bool) -> None:
+    def __init__(self, root: Path, top: Directory, make_parents: bool, check: Check | None) -> None:
         self._root = root
         self._top = top
         self._way: list[tuple[str, Directory]] = []
         self._ahead: deque[str] = deque()
         self._make_parents = make_parents
+        self._check = check
         self._links = 0
 
     @property
@@ -148,6 +161,8 @@ class _Climb:
             self._way.append((name, self._here.child(name)))
 
     def _make(self, name: str) -> None:
+        if self._check:
+            self._check((*self._names(), name, *self._ahead))
         try:
             self._here.mkdir(name)
         except FileExistsError:

@@ -68,7 +68,7 @@ class Writer:
         """Remove a file, a directory with all below it, or a link but not what it leads to."""
         with (
             told(f"'{target.shown}'", "deleting", target.hint),
-            target.tree.place(target.parts, follow=False) as place,
+            target.place(follow=False) as place,
         ):
             if not place.name or is_guarded(place.parts):
                 raise BackendError(
@@ -76,6 +76,8 @@ class Writer:
                 )
             with locked(place.above, target.tree.root.joinpath(*place.parts[:-1])):
                 is_directory = stat.S_ISDIR(place.stat().st_mode)
+                if is_directory:
+                    target.check_below(place)
                 remove = place.above.remove_tree if is_directory else place.above.unlink
                 remove(place.name)
 
@@ -97,7 +99,7 @@ class Writer:
         tree = target.tree
         with (
             told(f"File '{target.shown}'", doing, target.hint),
-            tree.place(target.parts, make_parents=make_parents) as place,
+            target.place(make_parents=make_parents) as place,
             locked(place.above, tree.root.joinpath(*place.parts[:-1])),
         ):
             before = place.stat_if_any()

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from dataclasses import replace
+from typing import Any, Literal, Self, cast
 
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import AIMessage, ToolMessage
 
 from deepagents._flow import Flow
-from deepagents._paths import normalise, overlap
+from deepagents.backends._guard import Guard, check_enforceable, exposed_rule
 from deepagents.backends._legacy import is_factory, warn_form
 from deepagents.backends._patience import Patience
 from deepagents.backends.calls import Files
 from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.guarded import GuardedFiles
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
-from deepagents.errors import BackendError, ConfigError
+from deepagents.errors import ConfigError
 from deepagents.middleware._base import (
     FlowMiddleware,
     Request,
@@ -24,15 +27,17 @@ from deepagents.middleware._base import (
     ToolResult,
     add_section,
     inner,
+    keeping,
     tool_name,
 )
-from deepagents.middleware.filesystem.eviction import (
-    CHARACTERS_PER_TOKEN,
-    TOOLS_EXCLUDED_FROM_EVICTION,
-    Eviction,
-)
+from deepagents.middleware.filesystem.blobs import keeps_out_of_state
+from deepagents.middleware.filesystem.moving import Moving
+from deepagents.middleware.filesystem.parallel import repeats_a_mutation
+from deepagents.middleware.filesystem.rules import bound_to, calls_in, one_of
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
-from deepagents.tools import FILE_TOOLS
+from deepagents.middleware.interrupts import LINKS, InterruptOn, approvals, link_of, links
+from deepagents.permissions import FilesystemPermission, Rules
+from deepagents.tools import FILE_TOOLS, file_tools
 from deepagents.tools._seen import Seen
 from deepagents.tools._tool import Desk, Limits, Runtime, failure_message, make_tool
 
@@ -44,7 +49,6 @@ FILESYSTEM_PROMPT = (
     "and grep find things, "
     "read_file shows them. Call independent tools together in one turn."
 )
-_MUTATIONS = frozenset({"write_file", "edit_file", "delete"})
 
 
 class FilesystemMiddleware(FlowMiddleware):
@@ -57,17 +61,22 @@ class FilesystemMiddleware(FlowMiddleware):
         custom_tool_descriptions: tool name to description.
         tool_token_limit_before_evict: a result above this many tokens (four characters each) moves to a file;
             `None` or 0 never moves one.
+        human_message_token_limit_before_evict: a person's message above this many tokens is saved to a file,
+            and requests show how it begins and ends; `None` or 0 never shortens one.
         max_execute_timeout: most seconds that a command may ask for.
         grep_max_count: most matches that one search returns; `None` for no limit.
         tools: which of the file tools to offer; default all that the backend can do.
+        offload_binary_content: keep the bytes of media in files of the backend, not in state. Warns and does
+            nothing where those files would be in state themselves.
+        permissions: rules about paths that bind these tools; those that make a call wait for a person need
+            `approval()` beside this middleware, and refuse the call without it.
         read_format: `numbered` lines, or the text under a `header` that says which lines it holds.
         backend_timeout: seconds that a backend may take for one operation (`glob` has ten of its own, and a
             command its own limit); `None` waits for ever.
 
     Raises:
         ConfigError: for a limit that is not positive, an unknown tool name, or tools without `read_file`.
-        NotImplementedError: for `permissions`, `offload_binary_content` and
-            `human_message_token_limit_before_evict`.
+        UnenforceableRule: for a rule that commands would go round.
     """
 
     state_schema: type[Any] = FilesystemState
@@ -84,17 +93,12 @@ class FilesystemMiddleware(FlowMiddleware):
         grep_max_count: int | None = 1000,
         tools: Sequence[FsToolName] | Literal["all"] | None = None,
         offload_binary_content: bool = False,
-        permissions: Sequence[Any] | None = None,
+        permissions: Sequence[FilesystemPermission] | None = None,
         read_format: ReadFormat = "numbered",
         backend_timeout: float | None = 60.0,
+        _permissions: Sequence[FilesystemPermission] | None = None,
     ) -> None:
         super().__init__()
-        _refuse_later_features(
-            permissions=permissions,
-            offload_binary_content=offload_binary_content,
-            human_message_token_limit_before_evict=human_message_token_limit_before_evict
-            not in (50_000, 0, None),
-        )
         _require_positive("max_execute_timeout", max_execute_timeout)
         _require_positive("grep_max_count", grep_max_count)
         self.backend: BACKEND_TYPES = StateBackend() if backend is None else backend
@@ -102,16 +106,72 @@ class FilesystemMiddleware(FlowMiddleware):
         self.state_schema = FilesystemState if self._may_hold_state() else FilesElsewhereState
         self.system_prompt = FILESYSTEM_PROMPT if system_prompt is None else system_prompt
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
+        self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
         self.read_format: ReadFormat = read_format
         self._patience = Patience(backend_timeout)
+        self._offloads = offload_binary_content and keeps_out_of_state(self.backend)
         self._limits = Limits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
+        self._guard = Guard(Rules(one_of(permissions, _permissions)))
         descriptions = custom_tool_descriptions or {}
         chosen = _chosen(tools)
         self.tools = [
             make_tool(spec, self._desk, descriptions.get(spec.name))
-            for spec in FILE_TOOLS
+            for spec in file_tools()
             if spec.name in chosen
         ]
+        self._check_rules()
+
+    @property
+    def permissions(self) -> tuple[FilesystemPermission, ...]:
+        """The rules that bind the file tools, in their order."""
+        return self._guard.rules.given
+
+    @property
+    def asks(self) -> bool:
+        """Whether calls that the rules make wait do wait for a person; if not, they are refused."""
+        return self._guard.asked
+
+    def approval(self, interrupt_on: InterruptOn | None = None) -> HumanInTheLoopMiddleware[Any, Any, Any]:
+        """Make the middleware that asks a person where the rules say so; add it to the same agent.
+
+        `interrupt_on` names further tools that wait. `create_deep_agent` does all this by itself.
+        """
+        self._guard = replace(self._guard, asked=True)
+        return HumanInTheLoopMiddleware(interrupt_on=approvals(self._guard.rules, interrupt_on))
+
+    def with_permissions(self, permissions: Sequence[FilesystemPermission], *, asks: bool = False) -> Self:
+        """Return a copy under these rules, which may repeat its own but not differ from them.
+
+        `asks` says that the agent has approval middleware for them.
+
+        Raises:
+            ConfigError: when both have rules and they differ.
+        """
+        if permissions and self.permissions and tuple(permissions) != self.permissions:
+            raise ConfigError(
+                f"two lists of permissions: {list(self.permissions)!r} in FilesystemMiddleware and "
+                f"{list(permissions)!r} beside it; give them to one"
+            )
+        if asks == self.asks and (not permissions or self.permissions):
+            return self
+        clone = copy.copy(self)
+        clone.take_permissions(permissions or self.permissions, asks=asks or self.asks)
+        return clone
+
+    def take_permissions(self, permissions: Sequence[FilesystemPermission], *, asks: bool = False) -> None:
+        """Put the file tools under these rules, in place of any other.
+
+        Raises:
+            UnenforceableRule: for a rule that commands would go round.
+        """
+        self._guard = Guard(Rules(permissions), asks)
+        self.tools = [bound_to(self._desk, tool) for tool in self.tools]
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        runs = any(tool_name(tool) == "execute" for tool in self.tools)
+        if self._guard.rules and runs and not is_factory(self.backend):
+            check_enforceable(self._files(None).backend, self._guard.rules)
 
     def _may_hold_state(self) -> bool:
         return is_factory(self.backend) or Files.of(self.backend, None).capabilities().state_files
@@ -120,14 +180,46 @@ class FilesystemMiddleware(FlowMiddleware):
         return Files.of(self.backend, runtime, self._patience)
 
     def _desk(self, runtime: Runtime) -> Desk:
-        return Desk(self._files(runtime), Seen(), self._limits, self.read_format)
+        files, call_id = self._guarded(runtime), runtime.tool_call_id or ""
+        return Desk(files, Seen(), self._limits, self.read_format, call_id)
+
+    def _guarded(self, runtime: Runtime) -> Files:
+        files = self._files(runtime)
+        if not self._guard.rules:
+            return files
+        named, led_to = link_of(runtime.state, runtime.tool_call_id)
+        guard = replace(self._guard, named=named, led_to=led_to)
+        return GuardedFiles(files.backend, files.patience, guard)
+
+    def _may_read(self, path: str) -> bool:
+        return self._guard.rules.decide("read", path) == "allow"
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        can = Files.of(self.backend, request.runtime).capabilities()
+        files = self._files(request.runtime)
+        can = self._can(files)
         offered = [tool for tool in request.tools if self._offered(tool, can)]
         if len(offered) != len(request.tools):
             request = request.override(tools=offered)
-        return (yield from inner(handler, add_section(request, self.system_prompt)))
+        request, kept = yield from self._moving(files).out_of_request(request)
+        response = yield from inner(handler, add_section(request, self.system_prompt))
+        return keeping(response, kept, (yield from self._links(files, request, response)))
+
+    def _can(self, files: Files) -> Capabilities:
+        can = files.capabilities()
+        hidden = can.execute and exposed_rule(files.backend, self._guard.rules)
+        return replace(can, execute=False) if hidden else can
+
+    def _links(self, files: Files, request: Request, response: Response) -> Flow[dict[str, Any] | None]:
+        """Note where the paths of new calls lead, so that a person is asked about the same place twice."""
+        if not self._guard.rules.has("interrupt"):
+            return None
+        found = yield from links(files, calls_in(response))
+        standing = cast("Mapping[str, Any]", request.state).get(LINKS)
+        return {LINKS: found} if found or standing else None
+
+    def _moving(self, files: Files) -> Moving:
+        results, messages = self.tool_token_limit_before_evict, self.human_message_token_limit_before_evict
+        return Moving(files, self._may_read, results, messages, self._offloads)
 
     def _offered(self, tool: Any, can: Capabilities) -> bool:
         name = tool_name(tool)
@@ -138,17 +230,15 @@ class FilesystemMiddleware(FlowMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> Flow[ToolResult]:
         call = request.tool_call
-        if call["name"] in _MUTATIONS and _repeats_a_mutation(request):
+        if repeats_a_mutation(request):
             text = (
                 "parallel file mutations to the same path are not allowed; only the first one in this turn "
                 "was tried. Look at the file, then call again."
             )
             return failure_message(call["name"], call["id"] or "", "parallel_mutation", text)
         result = yield from inner(handler, request)
-        limit = self.tool_token_limit_before_evict
-        if not limit or (call["name"] in TOOLS_EXCLUDED_FROM_EVICTION and not _failed(result)):
-            return result
-        return (yield from Eviction(files, limit * CHARACTERS_PER_TOKEN, self._may_read).of(result))
+        files = self._files(cast(Any, request).runtime)
+        return (yield from self._moving(files).out_of_result(call["name"], result))
 
 
 def file_tools_on(
@@ -175,45 +265,3 @@ def _chosen(tools: Sequence[FsToolName] | Literal["all"] | None) -> frozenset[st
 def _require_positive(name: str, value: int | None) -> None:
     if value is not None and value <= 0:
         raise ConfigError(f"{name} must be positive, got {value}")
-
-
-def _refuse_later_features(**given: Any) -> None:
-    for name, value in given.items():
-        if value:
-            raise NotImplementedError(f"FilesystemMiddleware({name}=...) is not available in this version")
-
-
-def _failed(result: ToolResult) -> bool:
-    """Tell whether a call failed: arguments that were refused are repeated in the answer, however long."""
-    return isinstance(result, ToolMessage) and result.status == "error"
-
-
-def _repeats_a_mutation(request: ToolCallRequest) -> bool:
-    target = _target(request.tool_call)
-    answered: set[str] = set()
-    for message in reversed(cast("Mapping[str, Any]", request.state)["messages"]):
-        if isinstance(message, ToolMessage):
-            answered.add(message.tool_call_id)
-        if isinstance(message, AIMessage):
-            earlier = _calls_before(message, request.tool_call["id"])
-            running = [call for call in earlier if call["id"] not in answered]
-            others = [other for call in running if (other := _target(call)) is not None]
-            return target is not None and any(overlap(target, other) for other in others)
-    return False
-
-
-def _calls_before(message: AIMessage, call_id: str | None) -> list[Any]:
-    before: list[Any] = []
-    for call in message.tool_calls:
-        if call["id"] == call_id:
-            return before
-        before.append(call)
-    return []
-
-
-def _target(call: Mapping[str, Any]) -> str | None:
-    path = call["args"].get("file_path") if call["name"] in _MUTATIONS else None
-    try:
-        return normalise(path) if isinstance(path, str) else None
-    except BackendError:
-        return None

@@ -92,6 +92,11 @@ def worker_of(spec: Mapping[str, Any], state_schema: type[Any]) -> Worker:
             raise ConfigError(f"subagent {name!r} must specify '{key}', or give default_{key}")
     if spec.get("interrupt_on") and asks_itself(spec):
         raise ConfigError(f"subagent {name!r} has interrupt_on and a HumanInTheLoopMiddleware; give it one")
+    if spec.get("permissions"):
+        raise ConfigError(
+            f"subagent {name!r} has permissions, which only create_deep_agent gives to file tools; put "
+            "FilesystemMiddleware(permissions=...) and its approval() in its middleware"
+        )
     ready = {**spec, "model": resolve_model(spec["model"])}
     return Worker(name, spec["description"], lambda: create_sub_agent(ready, state_schema=state_schema))
 

@@ -12,6 +12,7 @@ from langchain_core.tools import BaseTool
 from deepagents._deprecation import warn_caller, warn_legacy
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
+from deepagents.permissions import FilesystemPermission
 
 ToolLike: TypeAlias = BaseTool | Callable[..., Any] | dict[str, Any]
 
@@ -28,7 +29,7 @@ class SubAgent(TypedDict):
     interrupt_on: NotRequired[dict[str, bool | InterruptOnConfig]]
     response_format: NotRequired[Any]
     skills: NotRequired[list[str]]
-    permissions: NotRequired[list[Any]]
+    permissions: NotRequired[Sequence[FilesystemPermission] | None]
     mode: NotRequired[Literal["isolated", "fork"]]
 
 
@@ -41,7 +42,7 @@ class CompiledSubAgent(TypedDict):
     mode: NotRequired[Literal["isolated", "fork"]]
 
 
-_LATER = {"skills": None, "permissions": None, "mode": "isolated"}
+_LATER = {"skills": None, "mode": "isolated"}
 _KNOWN = {*SubAgent.__annotations__, *CompiledSubAgent.__annotations__, "prompt"}
 
 

@@ -28,6 +28,7 @@ NEVER_SHARED = frozenset(
         "pinned_skills",
         "rubric",
         "file_versions",
+        "file_links",
         "jump_to",
     }
 )

@@ -1,0 +1,146 @@
+"""The rules that bind one call: what it may do, what it left out, and where commands would go round them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from deepagents._flow import Flow, in_thread
+from deepagents._paths import name, parent
+from deepagents.backends._older_names import overrides
+from deepagents.backends._patience import Patience
+from deepagents.backends.protocol import Allowed, BackendProtocol
+from deepagents.errors import BackendError, ToolFailure, UnenforceableRule
+from deepagents.permissions import Access, DeleteAccess, FilesystemOperation, Rules
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Rules, and what a person has been asked about.
+
+    `asked` says that calls which the rules make wait do wait; `named` is the path of this call when it was
+    asked about, and `led_to` is where that path led then.
+    """
+
+    rules: Rules = field(default_factory=Rules)
+    asked: bool = False
+    named: str | None = None
+    led_to: str | None = None
+
+    def naming(self, operation: FilesystemOperation, path: str) -> Access | None:
+        """Give the rights of a call about one file; none when there are no rules."""
+        waiting = [each for each in self._places(path) if self.rules.decide(operation, each) == "interrupt"]
+        return Access(self.rules, operation, waiting) if self.rules else None
+
+    def searching(self, path: str) -> Access | None:
+        """Give the rights of a call that looks around below a path."""
+        waiting = [each for each in self._places(path) if self.rules.waits("read", each)]
+        return Access(self.rules, "read", waiting) if self.rules else None
+
+    def deleting(self, path: str) -> DeleteAccess | None:
+        """Give the rights of a deletion."""
+        return DeleteAccess(self.rules, "write", self._places(path)) if self.rules else None
+
+    def _places(self, path: str) -> list[str]:
+        if not self.asked:
+            return []
+        return [path, self.led_to] if self.led_to and self.named == path else [path]
+
+    def refusal(self, access: Access, path: str) -> ToolFailure:
+        """Say that something is not permitted, and how it could be."""
+        said = f"permission denied for {access.operation} on {path}"
+        waits = self.rules.decide(access.operation, path) == "interrupt"
+        if waits and not self.asked:
+            said += (
+                ": it waits for a person's approval, and nobody is set up to give it. Add "
+                "FilesystemMiddleware.approval() to the agent's middleware"
+            )
+        return ToolFailure("permission_denied", said)
+
+
+def left_out(held_back: Iterable[str], asked: bool) -> str | None:
+    """Say in one line that entries wait for approval, and how to ask for it."""
+    patterns = sorted(held_back)
+    if not patterns:
+        return None
+    shown = ", ".join(patterns[:3]) + (f" and {len(patterns) - 3} more" if len(patterns) > 3 else "")
+    onward = "name the directory or file itself to ask for it" if asked else "nobody is set up to give it"
+    return f"(left out, because it needs approval: {shown}; {onward})"
+
+
+@dataclass(frozen=True, slots=True)
+class RealPaths:
+    """Where paths of a backend really lead, as far as it knows of links; each call in bounded time."""
+
+    backend: BackendProtocol
+    patience: Patience
+
+    def of(self, path: str) -> Flow[str]:
+        """Resolve every link on the way to a path.
+
+        Raises:
+            BackendError: when there is no telling.
+        """
+        return (yield from self._asked(lambda: self.backend.real_path(path), path))
+
+    def of_entry(self, path: str) -> Flow[str]:
+        """Name the entry that a deletion would remove: links above it are resolved, one at its end is not.
+
+        Raises:
+            BackendError: when there is no telling.
+        """
+        above = yield from self.of(parent(path))
+        return path if path == "/" else f"{above.rstrip('/')}/{name(path)}"
+
+    def allowed_among(self, paths: Sequence[str], allowed: Allowed) -> Flow[set[str]]:
+        """Return which paths are allowed, as they are called and as they are with links resolved.
+
+        Raises:
+            BackendError: when the backend does not answer in time.
+        """
+        free = {above: allowed.all_below(above) for above in {parent(each) for each in paths}}
+        called = {each for each in paths if free[parent(each)] or allowed(each)}
+        return (
+            yield from self._asked(lambda: {each for each in called if self._is_right(each, allowed)}, called)
+        )
+
+    def _is_right(self, path: str, allowed: Allowed) -> bool:
+        try:
+            return allowed(self.backend.real_path(path))
+        except BackendError:
+            return False
+
+    def _asked(self, work: Callable[[], T], otherwise: T) -> Flow[T]:
+        if not overrides(type(self.backend), "real_path"):
+            return otherwise
+        call = in_thread(work)
+        if not self.backend.capabilities().in_process:
+            call = self.patience.bound(call, "real_path")
+        return (yield from call)
+
+
+def exposed_rule(backend: BackendProtocol, rules: Rules) -> str | None:
+    """Name a pattern that denies or waits where commands can go round it."""
+    if not rules or not backend.capabilities().execute:
+        return None
+    return next(
+        (pattern for pattern, path in rules.restrictions() if backend.capabilities(path).exposed), None
+    )
+
+
+def check_enforceable(backend: BackendProtocol, rules: Rules) -> None:
+    """Refuse rules that `execute` would go round.
+
+    Raises:
+        UnenforceableRule: naming the first such rule.
+    """
+    pattern = exposed_rule(backend, rules)
+    if pattern is not None:
+        raise UnenforceableRule(
+            f"the rule for {pattern!r} cannot hold: execute runs commands that reach those files past every "
+            "rule. Leave execute out with FilesystemMiddleware(tools=[...]), put the files on a route that "
+            "commands cannot reach, or run commands in a sandbox that does not hold them"
+        )

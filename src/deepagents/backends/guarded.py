@@ -1,0 +1,252 @@
+"""Files under rules: each call asks them first, and what it returns holds nothing that they keep back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from deepagents._flow import Flow
+from deepagents._paths import parent
+from deepagents.backends._guard import (
+    Guard,
+    RealPaths,
+    exposed_rule,
+    left_out,
+)
+from deepagents.backends.calls import Files, Keep, SearchOptions
+from deepagents.backends.protocol import Allowed, accepts, capped
+from deepagents.backends.results import (
+    DeleteResult,
+    EditResult,
+    ExecuteOffloadResult,
+    FileInfo,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.errors import BackendError, ErrorCode, ToolFailure
+from deepagents.permissions import Access, DeleteAccess
+
+PATHLESS_DENIED_HINT: Final = "Give a path that the rules allow."
+_PARTLY: Final = "Some of it could not be read."
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedFiles(Files):
+    """A backend as calls that keep to the rules of `guard`; for one call of one tool."""
+
+    guard: Guard = field(default_factory=Guard)
+    _held_back: dict[str, None] = field(default_factory=dict[str, None])
+
+    def left_out(self) -> str | None:
+        """Say in one line what earlier answers left out because it waits for a person."""
+        return left_out(self._held_back, self.guard.asked)
+
+    def ls(self, path: str, *, allowed: Allowed | None = None) -> Flow[LsResult]:
+        """List a directory, without the entries that may not be known."""
+        access = self.guard.searching(path)
+        yield from self._admit(access, "ls", path)
+        found = yield from Files.ls(self, path, allowed=access)
+        entries = yield from self._kept(access, "ls", found.entries or [])
+        return replace(found, entries=entries, error=self._said(access, "ls", path, found.error))
+
+    def read(self, path: str, offset: int, limit: int, *, allowed: Allowed | None = None) -> Flow[ReadResult]:
+        """Read a window of a file that may be read."""
+        access = self.guard.naming("read", path)
+        yield from self._admit(access, "read", path)
+        return (yield from Files.read(self, path, offset, limit, allowed=access))
+
+    def write(
+        self, path: str, content: str, expected_version: str | None, *, allowed: Allowed | None = None
+    ) -> Flow[WriteResult]:
+        """Create or replace a file that may be written."""
+        access = self.guard.naming("write", path)
+        yield from self._admit(access, "write", path)
+        return (yield from Files.write(self, path, content, expected_version, allowed=access))
+
+    def edit(
+        self,
+        path: str,
+        old: str,
+        new: str,
+        replace_all: bool,
+        expected_version: str | None,
+        *,
+        allowed: Allowed | None = None,
+    ) -> Flow[EditResult]:
+        """Replace exact text in a file that may be written; what is in it is told only if it may be read."""
+        access = self.guard.naming("write", path)
+        yield from self._admit(access, "edit", path)
+        try:
+            return (
+                yield from Files.edit(self, path, old, new, replace_all, expected_version, allowed=access)
+            )
+        except ToolFailure as failure:
+            if failure.code in ("no_match", "ambiguous_match") and not (yield from self._is_readable(path)):
+                raise _untold(failure.code, path) from failure
+            raise
+
+    def delete(self, path: str, *, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+        """Remove a file, or a directory when all that is in it may go."""
+        access = self.guard.deleting(path)
+        if access is not None:
+            yield from self._admit_deletion(access, path)
+        return (yield from Files.delete(self, path, allowed=access))
+
+    def glob(
+        self, pattern: str, path: str | None, seconds: float | None = None, *, allowed: Allowed | None = None
+    ) -> Flow[GlobResult]:
+        """Find files by pattern, without those that may not be known."""
+        access = self.guard.searching(path or "/")
+        yield from self._admit(access, "glob", path)
+        found = yield from Files.glob(self, pattern, path, seconds, allowed=access)
+        matches = yield from self._kept(access, "glob", found.matches or [])
+        self._check_root(access, path, matches)
+        return replace(found, matches=matches, error=self._said(access, "glob", path, found.error))
+
+    def grep(
+        self,
+        pattern: str,
+        path: str | None,
+        glob: str | None,
+        wanted: SearchOptions,
+        *,
+        allowed: Allowed | None = None,
+    ) -> Flow[GrepResult]:
+        """Find lines in files that may be read; only those count for the cap."""
+        access = self.guard.searching(path or "/")
+        yield from self._admit(access, "grep", path)
+        asked = wanted if self._is_known_to(access, "grep", path) else replace(wanted, max_count=None)
+        found = yield from Files.grep(self, pattern, path, glob, asked, allowed=access)
+        matches = yield from self._kept(access, "grep", found.matches or [])
+        self._check_root(access, path, matches)
+        said = self._said(access, "grep", path, found.error)
+        return capped(replace(found, matches=matches, error=said), wanted.max_count)
+
+    def download(self, path: str, *, allowed: Allowed | None = None) -> Flow[bytes]:
+        """Read a file whole that may be read."""
+        access = self.guard.naming("read", path)
+        yield from self._admit(access, "download_files", path)
+        return (yield from Files.download(self, path, allowed=access))
+
+    def upload(self, path: str, content: bytes, *, allowed: Allowed | None = None) -> Flow[None]:
+        """Create or replace a file that may be written."""
+        access = self.guard.naming("write", path)
+        yield from self._admit(access, "upload_files", path)
+        yield from Files.upload(self, path, content, allowed=access)
+
+    def execute(
+        self, command: str, timeout: int | None, seconds: float | None = None, keep: Keep | None = None
+    ) -> Flow[ExecuteOffloadResult]:
+        """Run a shell command, where none can go round a rule."""
+        pattern = exposed_rule(self.backend, self.guard.rules)
+        if pattern is not None:
+            raise ToolFailure(
+                "permission_denied",
+                f"permission denied for execute: commands could go round the rule for {pattern}. Use the "
+                "file tools.",
+            )
+        return (yield from Files.execute(self, command, timeout, seconds, keep))
+
+    def _admit(self, access: Access | None, method: str, path: str | None) -> Flow[None]:
+        if access is None or path is None:
+            return
+        if not access(path):
+            raise self.guard.refusal(access, path)
+        if not accepts(type(self.backend), method, "allowed"):
+            yield from self._admit_real(access, path)
+
+    def _admit_real(self, access: Access, path: str) -> Flow[None]:
+        try:
+            known = yield from self._real_paths().allowed_among([path], access)
+        except BackendError as error:
+            raise ToolFailure(error.code, error.text) from error
+        if path not in known:
+            raise self.guard.refusal(access, path)
+
+    def _admit_deletion(self, access: DeleteAccess, path: str) -> Flow[None]:
+        try:
+            real = yield from self._real_paths().of_entry(path)
+        except BackendError as error:
+            raise ToolFailure(error.code, error.text) from error
+        for each in dict.fromkeys((path, real)):
+            if not access(each):
+                raise self.guard.refusal(access, path)
+            if not access.all_below(each) and not (yield from self._is_file(path)):
+                raise self._blocked(access, each, path)
+
+    def _blocked(self, access: DeleteAccess, real: str, path: str) -> ToolFailure:
+        patterns = ", ".join(access.rules.deletion_blockers(real))
+        if not patterns:
+            waiting = access.rules.waiting_below("write", real)
+            return ToolFailure(
+                "permission_denied",
+                f"permission denied for write on {path}: {waiting} needs a person's approval, which was not "
+                "given",
+            )
+        return ToolFailure(
+            "permission_denied",
+            f"permission denied for write on {path}: it matches deny rule(s): {patterns}. Delete what is "
+            "allowed in it one by one.",
+        )
+
+    def _is_file(self, path: str) -> Flow[bool]:
+        """Tell whether nothing can lie below a path; in doubt, something can."""
+        listed = yield from self._listed(path)
+        if listed.code == "not_a_directory":
+            return True
+        if listed.error or listed.entries:
+            return False
+        beside = yield from self._listed(parent(path))
+        return any(each["path"] == path and not each.get("is_dir") for each in (beside.entries or ()))
+
+    def _listed(self, path: str) -> Flow[LsResult]:
+        try:
+            return (yield from self._ask("ls", path))
+        except ToolFailure as failure:
+            return LsResult(error=failure.text, code=failure.code)
+
+    def _is_readable(self, path: str) -> Flow[bool]:
+        access = self.guard.naming("read", path)
+        return access is None or path in (yield from self._real_paths().allowed_among([path], access))
+
+    def _real_paths(self) -> RealPaths:
+        return RealPaths(self.backend, self.patience)
+
+    def _is_known_to(self, access: Access | None, method: str, path: str | None) -> bool:
+        """Tell whether the backend leaves out what is not allowed, or there is nothing to leave out."""
+        return (
+            access is None or accepts(type(self.backend), method, "allowed") or access.all_below(path or "/")
+        )
+
+    def _kept(self, access: Access | None, method: str, found: Sequence[Any]) -> Flow[list[Any]]:
+        if access is None:
+            return list(found)
+        kept = list(found)
+        if not accepts(type(self.backend), method, "allowed"):
+            paths = list(dict.fromkeys(_path_of(each) for each in found))
+            known = yield from self._real_paths().allowed_among(paths, access)
+            kept = [each for each in found if _path_of(each) in known]
+        self._held_back.update(access.held_back)
+        return kept
+
+    def _said(self, access: Access | None, method: str, path: str | None, error: str | None) -> str | None:
+        """Repeat what a backend says went wrong, unless it may name what is not allowed."""
+        return error if error is None or self._is_known_to(access, method, path) else _PARTLY
+
+    def _check_root(self, access: Access | None, path: str | None, matches: Sequence[Any]) -> None:
+        if access is not None and path is None and not matches and not access("/"):
+            failure = self.guard.refusal(access, "/")
+            raise ToolFailure(failure.code, f"{failure.text}. {PATHLESS_DENIED_HINT}")
+
+
+def _path_of(found: FileInfo | dict[str, Any]) -> str:
+    return found["path"].rstrip("/")
+
+
+def _untold(code: ErrorCode, path: str) -> ToolFailure:
+    how_often = "was not found" if code == "no_match" else "occurs more than once"
+    return ToolFailure(code, f"old_string {how_often} in {path}, whose text the rules keep from being shown")

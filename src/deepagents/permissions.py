@@ -1,0 +1,292 @@
+"""Rules about paths: what may be read or written where, and what waits for a person.
+
+Rules stand in an order and the first that matches decides; what no rule matches is allowed. A pattern matches
+the whole path, hidden names included; `/secrets/**` is all below `/secrets`, and `/secrets/` is that and
+`/secrets` itself.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+
+from deepagents._globs import Glob
+from deepagents._paths import is_within, overlap, parent
+from deepagents.errors import ConfigError
+
+FilesystemOperation: TypeAlias = Literal["read", "write"]
+Mode: TypeAlias = Literal["allow", "deny", "interrupt"]
+
+_BLIND_TO_CASE: Final = sys.platform in ("darwin", "win32")
+_SEPARATOR = re.compile(r"[/\\]")
+_ANY_NAME: Final = "\ue000\ue001"
+
+
+@dataclass(frozen=True)
+class FilesystemPermission:
+    """One rule: what `mode` says of these operations on the paths that match one of these patterns.
+
+    `read` is for `ls`, `read_file`, `glob` and `grep`; `write` for `write_file`, `edit_file` and `delete`.
+    `interrupt` makes a call wait until a person approves it.
+
+    Raises:
+        ConfigError: for an unknown operation or mode, and for a pattern that does not start with `/`, has a
+            `..` component or is no pattern at all.
+        NotImplementedError: for a pattern with a `~` component.
+    """
+
+    operations: Sequence[FilesystemOperation]
+    paths: Sequence[str]
+    mode: Mode = "allow"
+
+    def __post_init__(self) -> None:
+        _check_names("operations", self.operations, get_args(FilesystemOperation))
+        _check_names("mode", [self.mode], get_args(Mode))
+        _check_list("paths", self.paths)
+        for path in self.paths:
+            _check_pattern(path)
+
+
+class Match(NamedTuple):
+    """What a rule says, and the pattern of it that matched."""
+
+    mode: Mode
+    pattern: str
+
+
+class Rules:
+    """Rules in their order, compiled once.
+
+    Where names on disk differ by more than case and Unicode form only (`fold`), so do the patterns.
+    """
+
+    def __init__(self, given: Sequence[FilesystemPermission] = (), *, fold: bool = _BLIND_TO_CASE) -> None:
+        for each in cast("Sequence[object]", given):
+            if not isinstance(each, FilesystemPermission):
+                raise ConfigError(f"permissions holds {each!r}; give FilesystemPermission(...) objects")
+        self.given = tuple(given)
+        self._fold = fold
+        self._compiled: dict[str, tuple[tuple[Mode, tuple[_Pattern, ...]], ...]] = {
+            operation: tuple(
+                (rule.mode, tuple(_compiled(path, fold) for path in rule.paths))
+                for rule in self.given
+                if operation in rule.operations
+            )
+            for operation in get_args(FilesystemOperation)
+        }
+        self._matches_any = {operation: _any_of(rules) for operation, rules in self._compiled.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self.given)
+
+    def has(self, mode: Mode, operation: FilesystemOperation | None = None) -> bool:
+        """Tell whether any rule is of this mode."""
+        return any(
+            rule.mode == mode and (operation is None or operation in rule.operations) for rule in self.given
+        )
+
+    def match(self, operation: FilesystemOperation, path: str) -> Match | None:
+        """Find the first rule that says something about a path."""
+        name = self._name(path)
+        if name and not self._matches_any[operation](name):
+            return None
+        for mode, patterns in self._compiled[operation]:
+            for pattern in patterns:
+                if pattern.matches(name):
+                    return Match(mode, pattern.text)
+        return None
+
+    def decide(self, operation: FilesystemOperation, path: str) -> Mode:
+        """Say what holds for a path."""
+        found = self.match(operation, path)
+        return "allow" if found is None else found.mode
+
+    def waits(self, operation: FilesystemOperation, directory: str) -> bool:
+        """Tell whether a path itself, or any name right below it, waits for a person."""
+        below = f"{directory.rstrip('/')}/{_ANY_NAME}"
+        return "interrupt" in (self.decide(operation, directory), self.decide(operation, below))
+
+    def is_free_below(self, operation: FilesystemOperation, directory: str) -> bool:
+        """Tell whether everything below a directory is surely allowed."""
+        return self._first_below(operation, directory, ("deny", "interrupt")) is None
+
+    def doubtful_names(
+        self, operation: FilesystemOperation, directory: str
+    ) -> Callable[[str], object] | None:
+        """Return what tells, fast, for a name right in a directory whether it need be asked about."""
+        if self._fold:
+            return None
+        name = self._name(directory)
+        globs = [
+            pattern.glob
+            for mode, patterns in self._compiled[operation]
+            for pattern in patterns
+            if mode != "allow" and pattern.glob.may_match_below(name)
+        ]
+        tests = [glob.names_in(name) for glob in globs]
+        return tests[0] if len(tests) == 1 else lambda each: any(test(each) for test in tests)
+
+    def waiting_below(self, operation: FilesystemOperation, directory: str) -> str | None:
+        """Name the pattern, if any, for which something below a directory may wait for a person."""
+        return self._first_below(operation, directory, ("interrupt",))
+
+    def deletion_blockers(self, path: str) -> list[str]:
+        """Name the patterns that forbid to delete the directory at a path with all that is in it.
+
+        No rule that allows can lift one that denies, whichever stands first.
+        """
+        name = self._name(path)
+        found = [
+            pattern.text
+            for mode, patterns in self._compiled["write"]
+            for pattern in patterns
+            if mode == "deny" and pattern.overlaps_deletion(name)
+        ]
+        return list(dict.fromkeys(found))
+
+    def restrictions(self) -> Iterator[tuple[str, str]]:
+        """Yield each pattern that denies or waits, with a path at or below which all its matches lie."""
+        for rule in self.given:
+            if rule.mode != "allow":
+                for path in rule.paths:
+                    yield from ((path, anchor) for anchor, _ in _compiled(path, fold=False).anchored)
+
+    def _first_below(
+        self, operation: FilesystemOperation, directory: str, modes: Sequence[Mode]
+    ) -> str | None:
+        name = self._name(directory)
+        for mode, patterns in self._compiled[operation]:
+            if mode not in modes and any(pattern.glob.matches_all_below(name) for pattern in patterns):
+                return None
+            for pattern in patterns if mode in modes else ():
+                if pattern.glob.may_match_below(name):
+                    return pattern.text
+        return None
+
+    def _name(self, path: str) -> str:
+        name = path.strip("/")
+        return _folded(name) if self._fold and not (name.isascii() and name.islower()) else name
+
+
+class Access:
+    """What one call may do; it also keeps in mind what it held back for a person to approve.
+
+    Everything at and below the `approved` places counts as approved.
+    """
+
+    def __init__(self, rules: Rules, operation: FilesystemOperation, approved: Sequence[str] = ()) -> None:
+        self.rules = rules
+        self.operation: FilesystemOperation = operation
+        self.approved = tuple(approved)
+        self.held_back = dict[str, None]()
+
+    def __call__(self, path: str) -> bool:
+        """Tell for one path."""
+        found = self.rules.match(self.operation, path)
+        if found is None or found.mode == "allow":
+            return True
+        if found.mode == "interrupt" and self.is_approved(path):
+            return True
+        if found.mode == "interrupt":
+            self.held_back[found.pattern] = None
+        return False
+
+    def all_below(self, directory: str) -> bool:
+        """Tell whether every path below a directory is surely allowed."""
+        return self.rules.is_free_below(self.operation, directory)
+
+    def is_approved(self, path: str) -> bool:
+        """Tell whether a person approved of this place."""
+        return any(is_within(path, each) for each in self.approved)
+
+
+class DeleteAccess(Access):
+    """What one deletion may do; of a directory, it is everything or nothing."""
+
+    def all_below(self, directory: str) -> bool:
+        """Tell whether a directory may be deleted with all that is in it."""
+        if self.rules.deletion_blockers(directory):
+            return False
+        return self.is_approved(directory) or self.rules.waiting_below("write", directory) is None
+
+
+class _Pattern(NamedTuple):
+    text: str
+    glob: Glob
+    has_root: bool
+    anchored: Sequence[tuple[str, Sequence[str]]]
+
+    def matches(self, name: str) -> bool:
+        return self.glob(name) if name else self.has_root
+
+    def overlaps_deletion(self, name: str) -> bool:
+        """Tell whether deleting the directory of this name could take away what is matched."""
+        return self.matches(name) or any(
+            self._overlaps(anchor, rest, f"/{name}") for anchor, rest in self.anchored
+        )
+
+    def _overlaps(self, anchor: str, rest: Sequence[str], target: str) -> bool:
+        if not rest:
+            return overlap(anchor, target)
+        if anchor == "/" or is_within(anchor, target):
+            return True
+        if not is_within(target, anchor):
+            return False
+        return len(rest) > 1 or rest[0] == "**" or any(self.glob(each[1:]) for each in _ancestors(target))
+
+
+def _any_of(rules: Sequence[tuple[Mode, Sequence[_Pattern]]]) -> Callable[[str], object]:
+    """Return what tells fast, and at once, whether any pattern matches a name."""
+    expressions = [f"(?:{pattern.glob.expression})" for _, patterns in rules for pattern in patterns]
+    return re.compile("|".join(expressions), re.DOTALL).fullmatch
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    while (path := parent(path)) != "/":
+        yield path
+
+
+@lru_cache(maxsize=1024)
+def _compiled(text: str, fold: bool) -> _Pattern:
+    bare = text
+    while bare.endswith(("/", "/.")):
+        bare = bare.rstrip(".").removesuffix("/")
+    pattern = text if bare == text else f"{bare}{{,/**}}"
+    glob = Glob(_folded(pattern) if fold else pattern, dots=True)
+    has_root = all(each in ("", ".", "**") for each in bare.split("/"))
+    return _Pattern(text, glob, has_root, glob.anchored)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def _check_pattern(path: str) -> None:
+    if not path.startswith("/"):
+        raise ConfigError(f"a permission path must start with '/', got {path!r}")
+    components = _SEPARATOR.split(path)
+    if ".." in components:
+        raise ConfigError(f"a permission path must not contain '..', got {path!r}; name the place from '/'")
+    if "~" in components:
+        raise NotImplementedError(f"a permission path cannot hold '~', got {path!r}; write the path out")
+    try:
+        _compiled(path, fold=False)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _check_names(what: str, given: Sequence[str], known: tuple[str, ...]) -> None:
+    _check_list(what, given)
+    unknown = [each for each in given if each not in known]
+    if unknown:
+        raise ConfigError(f"FilesystemPermission {what} holds {unknown!r}; known are {list(known)!r}")
+
+
+def _check_list(what: str, given: object) -> None:
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise ConfigError(f"FilesystemPermission {what} must be a list that names something, got {given!r}")

@@ -1,0 +1,534 @@
+"""Rules bind every file tool: in state and on disk, through links, in subagents, while a person thinks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
+from deepagents.backends import FilesystemBackend, LocalShellBackend
+from deepagents.backends.protocol import BackendProtocol, GrepResult, LsResult, ReadResult
+from deepagents.errors import ConfigError, StackError, UnenforceableRule
+from deepagents.testing import ScriptedModel, call, calls
+from tests.conftest import Colour
+
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+FILES = {
+    "/open/a.txt": "word in the open",
+    "/secrets/key.txt": "word: hunter2",
+    "/secrets/.env": "word: hunter2",
+    "/secrets/.d/deep.txt": "word: hunter2",
+}
+
+
+def rule(*paths: str, mode: Any = "deny", operations: Any = ("read", "write")) -> FilesystemPermission:
+    return FilesystemPermission(operations=list(operations), paths=list(paths), mode=mode)
+
+
+SECRET = rule("/secrets/**")
+ASK = rule("/secrets/**", mode="interrupt")
+
+
+@pytest.fixture(params=["state", "disk"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """What an agent and its input need so that the files are there."""
+    if request.param == "state":
+        return {"given": {"files": {path: {"content": text} for path, text in FILES.items()}}}
+    return {"given": {}, "backend": disk(tmp_path)}
+
+
+def disk(root: Path) -> FilesystemBackend:
+    for path, text in FILES.items():
+        (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (root / path[1:]).write_text(text)
+    return FilesystemBackend(root_dir=root)
+
+
+def answers(result: Any) -> list[Any]:
+    return [message for message in result["messages"] if message.type == "tool"]
+
+
+def tried(colour: Colour, place: dict[str, Any], *tried: tuple[str, dict[str, Any]], rules: Any) -> list[Any]:
+    """Let a model make these calls in one turn, and return what it was told."""
+    options = {key: value for key, value in place.items() if key != "given"}
+    with ScriptedModel(calls(*tried), "Done.") as model:
+        agent = create_deep_agent(model, permissions=rules, **options)
+        return answers(colour.invoke(agent, {"messages": "Go", **place["given"]}))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read_file", {"file_path": "/secrets/key.txt"}),
+        ("read_file", {"file_path": "/secrets/.env"}),
+        ("read_file", {"file_path": "/secrets//.d\\deep.txt"}),
+        ("write_file", {"file_path": "/secrets/key.txt", "content": "x"}),
+        ("write_file", {"file_path": "/secrets/.new/x", "content": "x"}),
+        ("edit_file", {"file_path": "/secrets/key.txt", "old_string": "word", "new_string": "x"}),
+        ("delete", {"file_path": "/secrets/key.txt"}),
+        ("delete", {"file_path": "/secrets"}),
+        ("ls", {"path": "/secrets/.d"}),
+        ("glob", {"pattern": "*", "path": "/secrets/.d"}),
+        ("grep", {"pattern": "word", "path": "/secrets/key.txt"}),
+    ],
+)
+def test_what_is_denied_is_refused_with_a_code(
+    colour: Colour, place: dict[str, Any], tool: str, arguments: dict[str, Any]
+) -> None:
+    (answer,) = tried(colour, place, (tool, arguments), rules=[SECRET])
+
+    assert answer.status == "error"
+    assert answer.additional_kwargs["error_code"] == "permission_denied"
+    operation = "write" if tool in ("write_file", "edit_file", "delete") else "read"
+    assert f"permission denied for {operation} on /secrets" in answer.text
+    assert "hunter2" not in answer.text
+
+
+def test_listings_and_searches_pass_over_what_is_denied(colour: Colour, place: dict[str, Any]) -> None:
+    found = tried(
+        colour,
+        place,
+        ("ls", {"path": "/secrets"}),
+        ("glob", {"pattern": "**/*"}),
+        ("glob", {"pattern": "/secrets/.*"}),
+        ("grep", {"pattern": "word", "output_mode": "content"}),
+        ("grep", {"pattern": "word", "path": "/secrets"}),
+        ("grep", {"pattern": "word", "output_mode": "count", "max_count": 1}),
+        rules=[SECRET],
+    )
+
+    said = "\n".join(answer.text for answer in found)
+    assert "/open/a.txt" in said
+    assert not re.search(r"/secrets/\S|hunter2|stopped early", said)
+
+
+def test_a_first_rule_that_allows_makes_an_exception(colour: Colour, place: dict[str, Any]) -> None:
+    rules = [rule("/open{,/**}", mode="allow"), rule("/**")]
+    read, listed, found, gone = tried(
+        colour,
+        place,
+        ("read_file", {"file_path": "/open/a.txt"}),
+        ("ls", {"path": "/"}),
+        ("glob", {"pattern": "*.txt"}),
+        ("delete", {"file_path": "/open/a.txt"}),
+        rules=rules,
+    )
+
+    assert "word in the open" in read.text
+    assert listed.additional_kwargs["error_code"] == "permission_denied"
+    assert found.text == "/open/a.txt"
+    assert gone.text == "Deleted /open/a.txt"
+
+
+def test_a_search_without_a_path_that_may_show_nothing_says_so(colour: Colour, place: dict[str, Any]) -> None:
+    found = tried(
+        colour, place, ("glob", {"pattern": "*"}), ("grep", {"pattern": "word"}), rules=[rule("/**")]
+    )
+
+    assert all(
+        "permission denied for read on /" in each.text and "Give a path" in each.text for each in found
+    )
+
+
+def test_an_edit_tells_nothing_about_text_that_may_not_be_read(colour: Colour, place: dict[str, Any]) -> None:
+    edit = {"file_path": "/secrets/key.txt", "old_string": "word: hunter3", "new_string": "x"}
+    (answer,) = tried(colour, place, ("edit_file", edit), rules=[rule("/secrets/**", operations=["read"])])
+
+    assert answer.additional_kwargs["error_code"] == "no_match"
+    assert "hunter2" not in answer.text
+
+
+def test_a_directory_goes_only_when_all_in_it_may_go(colour: Colour, place: dict[str, Any]) -> None:
+    rules = [rule("/open/**", mode="allow"), rule("/open/keep/**", "/open/keep/**", operations=["write"])]
+    kept, gone = tried(
+        colour, place, ("delete", {"file_path": "/open"}), ("delete", {"file_path": "/secrets"}), rules=rules
+    )
+
+    assert "matches deny rule(s): /open/keep/**" in kept.text
+    assert gone.text == "Deleted /secrets"
+
+
+def test_the_harness_keeps_its_own_directories(colour: Colour, place: dict[str, Any]) -> None:
+    kept = tried(colour, place, *(("delete", {"file_path": each}) for each in ARTIFACTS), rules=[])
+
+    assert [each.additional_kwargs["error_code"] for each in kept] == ["permission_denied"] * len(kept)
+
+
+ARTIFACTS = ("/large_tool_results", "/conversation_history/")
+
+
+def test_links_do_not_lead_round_a_rule(colour: Colour, tmp_path: Path) -> None:
+    backend = disk(tmp_path)
+    (tmp_path / "to-file").symlink_to("secrets/key.txt")
+    (tmp_path / "to-directory").symlink_to("secrets")
+    (tmp_path / "open/over").symlink_to("../to-directory")
+    found = tried(
+        colour,
+        {"given": {}, "backend": backend},
+        ("read_file", {"file_path": "/to-file"}),
+        ("write_file", {"file_path": "/to-directory/new/x.txt", "content": "x"}),
+        ("edit_file", {"file_path": "/open/over/key.txt", "old_string": "word", "new_string": "x"}),
+        ("delete", {"file_path": "/to-directory/key.txt"}),
+        ("delete", {"file_path": "/to-directory/.d"}),
+        ("grep", {"pattern": "word", "path": "/to-file"}),
+        ("ls", {"path": "/to-directory"}),
+        ("glob", {"pattern": "*", "path": "/to-directory"}),
+        ("grep", {"pattern": "word", "path": "/open/over"}),
+        ("ls", {"path": "/"}),
+        ("glob", {"pattern": "**/*"}),
+        rules=[SECRET],
+    )
+
+    assert [each.additional_kwargs.get("error_code") for each in found[:6]] == ["permission_denied"] * 6
+    said = "\n".join(answer.text for answer in found)
+    assert "hunter2" not in said
+    assert not re.search(
+        r"(over|to-directory)/\S|^/to-file", "\n".join(each.text for each in found[6:]), re.M
+    )
+    assert sorted(each.name for each in (tmp_path / "secrets").iterdir()) == [".d", ".env", "key.txt"]
+    assert (tmp_path / "secrets/key.txt").read_text() == FILES["/secrets/key.txt"]
+
+
+def test_deleting_a_link_takes_the_link_alone(colour: Colour, tmp_path: Path) -> None:
+    backend = disk(tmp_path)
+    (tmp_path / "link").symlink_to("secrets")
+    place = {"given": {}, "backend": backend}
+    (gone,) = tried(colour, place, ("delete", {"file_path": "/link"}), rules=[SECRET])
+
+    assert gone.text == "Deleted /link"
+    assert (tmp_path / "secrets/key.txt").exists()
+
+
+class Plain(BackendProtocol):
+    """A backend that knows nothing of rules, with a link and a cap of its own."""
+
+    def ls(self, path: str) -> LsResult:
+        return LsResult(entries=[{"path": each} for each in ("/a", "/link", "/secrets/key.txt")])
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        return ReadResult(file_data={"content": "hunter2"})
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        found: Any = [{"path": f"/secrets/{n}", "line": 1, "text": "word"} for n in range(5)]
+        found.append({"path": "/z", "line": 1, "text": "word"})
+        return GrepResult(matches=found[:max_count], truncated=max_count is not None, error="in /secrets/9")
+
+    def real_path(self, path: str) -> str:
+        return "/secrets/key.txt" if path == "/link" else path
+
+
+def test_a_backend_that_knows_no_rules_is_kept_to_them(colour: Colour) -> None:
+    listed, refused, found = tried(
+        colour,
+        {"given": {}, "backend": Plain()},
+        ("ls", {"path": "/"}),
+        ("read_file", {"file_path": "/link"}),
+        ("grep", {"pattern": "word", "max_count": 1}),
+        rules=[SECRET],
+    )
+
+    assert listed.text == "/a"
+    assert "permission denied for read on /link" in refused.text
+    assert "/z" in found.text
+    assert "/secrets" not in found.text
+
+
+def decide(*kinds: str, **more: Any) -> Command[Any]:
+    return Command(resume={"decisions": [{"type": kind, **more} for kind in kinds]})
+
+
+def asking(model: ScriptedModel, place: dict[str, Any], **options: Any) -> Any:
+    chosen = {key: value for key, value in place.items() if key != "given"}
+    rules: Any = {"permissions": [ASK], **options}
+    return create_deep_agent(model, checkpointer=InMemorySaver(), **chosen, **rules)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "shown"),
+    [
+        ("read_file", {"file_path": "/secrets/.env"}, "hunter2"),
+        ("write_file", {"file_path": "/secrets/key.txt", "content": "x"}, "Updated"),
+        ("edit_file", {"file_path": "/secrets/key.txt", "old_string": "word", "new_string": "x"}, "replaced"),
+        ("delete", {"file_path": "/secrets"}, "Deleted"),
+        ("ls", {"path": "/secrets"}, "/secrets/.env"),
+        ("glob", {"pattern": "*.txt", "path": "/secrets"}, "/secrets/key.txt"),
+        ("grep", {"pattern": "word", "path": "/secrets"}, "/secrets/.env"),
+    ],
+)
+def test_a_call_waits_for_a_person_and_then_does_its_work(
+    colour: Colour, place: dict[str, Any], tool: str, arguments: dict[str, Any], shown: str
+) -> None:
+    with ScriptedModel(call(tool, **arguments), "Done.") as model:
+        agent = asking(model, place)
+        waiting = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+        asked = waiting["__interrupt__"][0].value
+        done = colour.invoke(agent, decide("approve"), THREAD)
+
+    assert asked["action_requests"][0]["name"] == tool
+    assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject", "respond"]
+    assert not answers(waiting)
+    assert shown in answers(done)[0].text
+
+
+def test_looking_around_from_above_asks_nobody_and_says_what_it_left_out(
+    colour: Colour, place: dict[str, Any]
+) -> None:
+    around = (
+        ("ls", {"path": "/"}),
+        ("glob", {"pattern": "**/*"}),
+        ("grep", {"pattern": "word", "output_mode": "content"}),
+        ("read_file", {"file_path": "/open/a.txt"}),
+    )
+    with ScriptedModel(calls(*around), "Done.") as model:
+        result = colour.invoke(asking(model, place), {"messages": "Go", **place["given"]}, THREAD)
+
+    listed, found, lines, read = answers(result)
+    assert "/open/" in listed.text
+    assert "left out" not in read.text
+    for each in (found, lines):
+        assert "/open/a.txt" in each.text
+        assert "left out, because it needs approval: /secrets/**; name the directory" in each.text
+        assert "hunter2" not in each.text
+        assert "/secrets/key" not in each.text
+
+
+def test_a_rejected_call_does_nothing_and_an_edited_one_is_held_to_what_is_denied(
+    colour: Colour, place: dict[str, Any]
+) -> None:
+    def write(path: str) -> dict[str, Any]:
+        return {"name": "write_file", "args": {"file_path": path, "content": "x"}}
+
+    asks = call("write_file", file_path="/secrets/new.txt", content="x")
+    for decision, said in (
+        ({"type": "reject"}, "rejected"),
+        ({"type": "edit", "edited_action": write("/vault/x")}, "permission denied for write on /vault/x"),
+        ({"type": "edit", "edited_action": write("/secrets/other.txt")}, "Updated file /secrets/other.txt"),
+    ):
+        with ScriptedModel(asks, "Done.") as model:
+            agent = asking(model, place, permissions=[rule("/vault/**"), ASK])
+            colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+            done = colour.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
+        assert said in answers(done)[0].text
+
+
+def test_what_is_denied_is_refused_without_asking(colour: Colour, place: dict[str, Any]) -> None:
+    with ScriptedModel(call("read_file", file_path="/secrets/key.txt"), "Done.") as model:
+        agent = asking(model, place, permissions=[SECRET, ASK])
+        result = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+
+    assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
+
+
+def test_a_link_asks_about_where_it_leads_and_is_approved_for_that_alone(
+    colour: Colour, tmp_path: Path
+) -> None:
+    place = {"given": {}, "backend": disk(tmp_path)}
+    link, other = tmp_path / "link", rule("/vault/**", mode="interrupt")
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/gold").write_text("gold")
+    for turned_to, shown in ((None, "hunter2"), ("vault/gold", "permission denied"), ("open/a.txt", "open")):
+        link.unlink(missing_ok=True)
+        link.symlink_to("secrets/key.txt")
+        with ScriptedModel(call("read_file", file_path="/link"), "Done.") as model:
+            agent = asking(model, place, permissions=[ASK, other])
+            assert colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+            if turned_to:
+                link.unlink()
+                link.symlink_to(turned_to)
+            done = colour.invoke(agent, decide("approve"), THREAD)
+        assert shown in answers(done)[0].text
+        assert "gold" not in answers(done)[0].text
+
+
+def test_a_link_turned_while_a_person_thinks_does_not_run_what_was_rejected(
+    colour: Colour, tmp_path: Path
+) -> None:
+    place = {"given": {}, "backend": disk(tmp_path)}
+    (tmp_path / "link").symlink_to("secrets/key.txt")
+    with ScriptedModel(call("write_file", file_path="/link", content="x"), "Done.") as model:
+        agent = asking(model, place)
+        assert colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to("open/a.txt")
+        done = colour.invoke(agent, decide("reject"), THREAD)
+
+    assert "rejected" in answers(done)[0].text
+    assert (tmp_path / "open/a.txt").read_text() == FILES["/open/a.txt"]
+
+
+def test_a_callers_condition_and_the_rules_are_both_heard(colour: Colour, place: dict[str, Any]) -> None:
+    own: Any = {
+        "allowed_decisions": ["approve"],
+        "when": lambda request: request.tool_call["args"]["file_path"] == "/open/a.txt",
+    }
+    both = calls(*(("read_file", {"file_path": each}) for each in ("/open/a.txt", "/secrets/.env", "/z")))
+    with ScriptedModel(both) as model:
+        agent = asking(model, place, interrupt_on={"read_file": own})
+        asked = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][0].value
+
+    assert [each["args"]["file_path"] for each in asked["action_requests"]] == [
+        "/open/a.txt",
+        "/secrets/.env",
+    ]
+
+
+def test_false_for_a_tool_asks_nobody(colour: Colour, place: dict[str, Any]) -> None:
+    with ScriptedModel(call("read_file", file_path="/secrets/.env"), "Done.") as model:
+        agent = asking(model, place, interrupt_on={"read_file": False})
+        result = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+
+    assert "hunter2" in answers(result)[0].text
+
+
+def worker(model: ScriptedModel, **more: Any) -> Any:
+    return {"name": "helper", "description": "helps", "model": model, **more}
+
+
+TASK = call("task", description="Read", subagent_type="helper")
+READ = call("read_file", file_path="/secrets/key.txt")
+
+
+INHERITED: Any = [({}, False), ({"permissions": None}, True), ({"permissions": [rule("/other/**")]}, True)]
+
+
+def test_subagents_inherit_rules_and_their_own_replace_them(colour: Colour, place: dict[str, Any]) -> None:
+    options = {key: value for key, value in place.items() if key != "given"}
+    for more, allowed in INHERITED:
+        with ScriptedModel(READ, "Read it.") as helper, ScriptedModel(TASK, "Done.") as model:
+            agent = create_deep_agent(
+                model, permissions=[SECRET], subagents=[worker(helper, **more)], **options
+            )
+            colour.invoke(agent, {"messages": "Go", **place["given"]})
+        assert ("hunter2" in helper.asked[-1].messages[-1].text) is allowed
+
+
+def test_the_general_purpose_agent_inherits_rules_and_asks(colour: Colour, place: dict[str, Any]) -> None:
+    task = call("task", description="Read", subagent_type="general-purpose")
+    with ScriptedModel(task, READ, "Read it.", "Done.") as model:
+        agent = asking(model, place)
+        waiting = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+        colour.invoke(agent, decide("approve"), THREAD)
+
+    assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "read_file"
+    assert "hunter2" in model.asked[2].messages[-1].text
+
+
+def test_a_declared_subagent_asks_for_rules_of_its_own(colour: Colour, place: dict[str, Any]) -> None:
+    with ScriptedModel(READ, "Read it.") as helper, ScriptedModel(TASK, "Done.") as model:
+        agent = asking(model, place, permissions=None, subagents=[worker(helper, permissions=[ASK])])
+        assert colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"]
+        colour.invoke(agent, decide("approve"), THREAD)
+
+    assert "hunter2" in helper.asked[-1].messages[-1].text
+
+
+def test_rules_that_commands_would_go_round_are_refused_while_building(tmp_path: Path) -> None:
+    shell = LocalShellBackend(root_dir=tmp_path)
+    for rules in ([SECRET], [ASK], [rule("/open/**", mode="allow"), rule("/secrets/key.txt")]):
+        with pytest.raises(UnenforceableRule, match="'/secrets/.*execute.*tools=") as refused:
+            create_deep_agent(ScriptedModel(), backend=shell, permissions=rules)
+        assert isinstance(refused.value, (ConfigError, NotImplementedError))
+    with pytest.raises(NotImplementedError, match="execute"):
+        create_deep_agent(
+            ScriptedModel(), backend=shell, subagents=[worker(ScriptedModel(), permissions=[SECRET])]
+        )
+    assert create_deep_agent(
+        ScriptedModel(), backend=shell, permissions=[rule("/**", mode="allow")], subagents=[]
+    )
+
+
+def test_rules_hold_on_a_shell_backend_whose_commands_are_left_out(colour: Colour, tmp_path: Path) -> None:
+    disk(tmp_path)
+    shell = LocalShellBackend(root_dir=tmp_path)
+    files = FilesystemMiddleware(backend=shell, tools=["read_file", "ls"])
+    with ScriptedModel(READ, "Done.") as model:
+        agent = create_deep_agent(model, backend=shell, permissions=[SECRET], middleware=[files])
+        result = colour.invoke(agent, {"messages": "Go"})
+
+    assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
+    assert files.permissions == ()
+
+
+@pytest.mark.filterwarnings("ignore:A backend factory:DeprecationWarning")
+def test_with_a_factory_commands_are_hidden_and_refused(colour: Colour, tmp_path: Path) -> None:
+    with ScriptedModel(call("execute", command="cat secrets/key.txt"), "Done.") as model:
+        agent = create_deep_agent(
+            model, backend=lambda _: LocalShellBackend(root_dir=tmp_path), permissions=[SECRET]
+        )
+        result = colour.invoke(agent, {"messages": "Go"})
+
+    assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
+    assert "execute" not in model.asked[0].tool_names
+
+
+def test_alone_a_rule_that_asks_refuses_until_somebody_is_set_up_to_be_asked(colour: Colour) -> None:
+    files: Any = {path: {"content": text} for path, text in FILES.items()}
+    for asks in (False, True):
+        with ScriptedModel(READ, "Done.") as model:
+            own = FilesystemMiddleware(permissions=[ASK])
+            stack: list[Any] = [own, own.approval({"write_file": True})] if asks else [own]
+            agent: Any = create_agent(model, middleware=stack, checkpointer=InMemorySaver())
+            result = colour.invoke(agent, {"messages": "Go", "files": files}, THREAD)
+            if asks:
+                assert result["__interrupt__"]
+                result = colour.invoke(agent, decide("approve"), THREAD)
+        assert ("hunter2" if asks else "Add FilesystemMiddleware.approval()") in answers(result)[0].text
+
+
+def test_a_persons_own_approval_never_drops_the_rules(tmp_path: Path) -> None:
+    own = cast("Any", HumanInTheLoopMiddleware(interrupt_on={"write_file": True}))
+    with pytest.raises(StackError, match=r"approval\(\)"):
+        create_deep_agent(ScriptedModel(), permissions=[ASK], middleware=[own])
+    with pytest.raises(StackError, match="'helper'"):
+        create_deep_agent(
+            ScriptedModel(), permissions=[ASK], subagents=[worker(ScriptedModel(), middleware=[own])]
+        )
+    files = FilesystemMiddleware(permissions=[ASK])
+    approval = files.approval({"write_file": True})
+    assert create_deep_agent(ScriptedModel(), middleware=[files, approval])
+    assert create_deep_agent(ScriptedModel(), permissions=[SECRET], middleware=[own])
+
+
+def test_rules_of_a_replacing_middleware_ask_too(colour: Colour) -> None:
+    with ScriptedModel(READ) as model:
+        files = FilesystemMiddleware(permissions=[ASK])
+        agent = create_deep_agent(model, middleware=[files], checkpointer=InMemorySaver())
+        assert colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+    assert not files.asks
+
+
+def test_two_lists_of_rules_must_agree() -> None:
+    files = FilesystemMiddleware(permissions=[SECRET])
+
+    assert create_deep_agent(ScriptedModel(), permissions=[rule("/secrets/**")], middleware=[files])
+    with pytest.raises(ConfigError, match="two lists of permissions"):
+        create_deep_agent(ScriptedModel(), permissions=[ASK], middleware=[files])
+
+
+def test_the_older_name_warns_and_both_names_are_refused() -> None:
+    with pytest.warns(DeprecationWarning, match="_permissions"):
+        assert FilesystemMiddleware(_permissions=[SECRET]).permissions == (SECRET,)
+    with pytest.raises(ValueError, match="give permissions alone"):
+        FilesystemMiddleware(_permissions=[SECRET], permissions=[SECRET])
+
+
+def test_an_evicted_result_is_not_advertised_where_it_may_not_be_read(colour: Colour) -> None:
+    def much() -> str:
+        """Say much."""
+        return "word " * 100_000
+
+    for rules, advice in (([], "Read it in parts"), ([rule("/large_tool_results/**")], "Ask for less")):
+        with ScriptedModel(call("much"), "Done.") as model:
+            result = colour.invoke(
+                create_deep_agent(model, tools=[much], permissions=rules), {"messages": "Go"}
+            )
+        assert advice in answers(result)[0].text
