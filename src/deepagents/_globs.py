@@ -18,6 +18,7 @@ import bracex
 from deepagents.errors import BackendError
 
 MAX_EXPANSIONS: Final = 1000
+_LONGEST: Final = 4096
 EVERY_FILE: Final = "{*,.*}"
 """Matches every file at any depth, hidden ones included."""
 _ANY_DIRECTORIES: Final = "**"
@@ -160,6 +161,8 @@ def _anchor(segments: Sequence[str], most: int) -> str:
 
 
 def _expand(pattern: str) -> Sequence[str]:
+    if len(pattern) > _LONGEST:
+        raise InvalidGlobPatternError(f"Invalid glob pattern: {pattern[:60]!r}... is over {_LONGEST} long")
     if ".." in _SLASHES.split(pattern):
         raise _traversal(pattern)
     try:
@@ -185,9 +188,9 @@ def _segments(pattern: str) -> list[str]:
     """Split a pattern without braces; nothing when it can match no file."""
     if "/" not in pattern:
         return [pattern] if pattern else []
-    parts = [part for part in pattern.split("/") if part not in ("", ".")]
-    for_directories = pattern.endswith(("/", "/."))
-    if not parts or (for_directories and parts[-1] != _ANY_DIRECTORIES):
+    names = [part for part in pattern.split("/") if part not in ("", ".")]
+    parts = [each for at, each in enumerate(names) if names[at : at + 2] != [_ANY_DIRECTORIES] * 2]
+    if not parts or (pattern.endswith(("/", "/.")) and parts[-1] != _ANY_DIRECTORIES):
         return []
     return parts
 
@@ -280,9 +283,7 @@ def _places(steps: Sequence[re.Pattern[str] | None], names: Sequence[str], dots:
 def _after(
     places: set[int], directory: str, steps: Sequence[re.Pattern[str] | None], dots: bool
 ) -> Iterator[int]:
-    for place in places:
-        if place == len(steps):
-            continue
+    for place in places - {len(steps)}:
         step = steps[place]
         if step is None and (dots or not directory.startswith(".")):
             yield place

@@ -188,8 +188,12 @@ def in_turn(name: str, attempts: Mapping[str, Any]) -> pytest.MarkDecorator:
 
 
 def on_path(path: str) -> Script:
-    """Try every file tool on one path: those that only look at once, the others one after the other."""
-    return [calls(*(tried(tool, path) for tool in LOOKS)), *(calls(tried(tool, path)) for tool in CHANGES)]
+    """Try every file tool on one path, no two changes of it in one turn."""
+    first, *others = CHANGES
+    return [
+        calls(*(tried(tool, path) for tool in (*LOOKS, first))),
+        *(calls(tried(tool, path)) for tool in others),
+    ]
 
 
 def at_once(path: str) -> Script:

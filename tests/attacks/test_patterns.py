@@ -42,9 +42,10 @@ BOMBS = {
     "a range": "{1..999999999}",
     "nested braces": "{a," * 2000 + "b" + "}" * 2000,
     "stars": "*a" * 60 + "b",
-    "stars at any depth": "**/" * 200 + "x",
+    "stars at any depth": "**/" * 1300 + "x",
+    "stars at far too many depths": "**/" * 5000 + "x",
     "stars between names": "**/a/" * 40 + "x",
-    "unclosed classes": "[" * 5000,
+    "unclosed classes": "[" * 50_000,
     "unclosed braces": "{" * 5000,
 }
 EXPRESSIONS = {

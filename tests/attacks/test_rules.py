@@ -14,6 +14,7 @@ from deepagents.permissions import FilesystemPermission
 from deepagents.testing import call, calls
 from tests.attacks.flipping import FLIP_LINK, meanwhile
 from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, Run, in_turn, on_path, tried
+from tests.attacks.test_kept_aside import shout
 from tests.attacks.test_races import as_long_as
 from tests.conftest import Colour
 
@@ -376,3 +377,17 @@ def test_results_kept_aside_are_not_forged_under_a_rule(tmp_path: Path, colour: 
     )
 
     assert run.problems() == []
+
+
+def test_a_rule_on_what_is_kept_aside_does_not_keep_the_harness_from_it(
+    tmp_path: Path, colour: Colour
+) -> None:
+    made = ground(
+        "disk", tmp_path / "real", [FilesystemPermission(["write"], ["/large_tool_results/**"], "deny")]
+    )
+    made.options["tools"] = [shout]
+    made.harmless |= {"shout"}
+    run = made.run(colour, call("shout", text="xyz"))
+
+    assert run.problems() == []
+    assert len(list((made.root / "large_tool_results").iterdir())) == 1
