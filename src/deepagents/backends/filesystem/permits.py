@@ -66,6 +66,8 @@ class Inside:
 
     def __call__(self, path: str) -> bool:
         """Tell for one path."""
+        if len(self.tops) == 1:
+            return self.allowed(f"{self.tops[0]}/{path}")
         return all(self.allowed(f"{top}/{path}") for top in self.tops)
 
     def doubtful_in(self, directory: str) -> Callable[[str], object] | None:
