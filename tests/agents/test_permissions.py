@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -532,3 +533,14 @@ def test_an_evicted_result_is_not_advertised_where_it_may_not_be_read(colour: Co
                 create_deep_agent(model, tools=[much], permissions=rules), {"messages": "Go"}
             )
         assert advice in answers(result)[0].text
+
+
+def test_the_entries_are_found_under_their_older_name() -> None:
+    build = import_module("deepagents.middleware._fs_interrupt")._build_interrupt_on_from_permissions
+
+    assert build([SECRET]) == {}
+    assert set(build([rule("/a", mode="interrupt", operations=["write"])], None)) == {
+        "write_file",
+        "edit_file",
+        "delete",
+    }

@@ -48,6 +48,7 @@ FILES: dict[str, Any] = {
     "tools": None,
     "offload_binary_content": False,
     "permissions": None,
+    "_permissions": None,
 }
 OUR_OWN_FOR_FILES = {"read_format": "numbered", "backend_timeout": 60.0}
 SUBAGENTS: dict[str, Any] = {
