@@ -536,7 +536,8 @@ def test_an_evicted_result_is_not_advertised_where_it_may_not_be_read(colour: Co
 
 
 def test_the_entries_are_found_under_their_older_name() -> None:
-    build = import_module("deepagents.middleware._fs_interrupt")._build_interrupt_on_from_permissions
+    older = vars(import_module("deepagents.middleware._fs_interrupt"))
+    build = older["_build_interrupt_on_from_permissions"]
 
     assert build([SECRET]) == {}
     assert set(build([rule("/a", mode="interrupt", operations=["write"])], None)) == {
