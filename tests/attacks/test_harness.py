@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,16 @@ def test_a_snapshot_tells_names_contents_modes_and_times(tmp_path: Path) -> None
         after = snapshot([tmp_path])
         assert after != before
         before = after
+
+
+def test_no_attempt_gets_lost() -> None:
+    names = [path.stem for path in Path(__file__).parent.glob("test_*.py")]
+    modules = [import_module(f"tests.attacks.{name}") for name in names]
+    tables = {
+        id(value): value
+        for module in modules
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, dict)
+    }
+
+    assert sum(map(len, tables.values())) >= 300

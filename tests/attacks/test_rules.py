@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ from langgraph.store.memory import InMemoryStore
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import call, calls
-from tests.attacks.flipping import FLIP_LINK, meanwhile
-from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, Run, in_turn, on_path, tried
+from tests.attacks.harness import CANARY, HINT, Ground, in_turn, on_path
 from tests.attacks.test_kept_aside import shout
-from tests.attacks.test_races import as_long_as
 from tests.conftest import Colour
 
 SECRETS = {
@@ -222,113 +219,6 @@ def test_a_directory_is_not_deleted_over_what_is_denied_in_it(
     made.kept = [made.root / "vault"] if where == "disk" else []
 
     assert made.run(colour, call("delete", file_path=path)).problems() == []
-
-
-@pytest.fixture
-def crossed(tmp_path: Path) -> Ground:
-    """Secrets on disk, and links among what is open that lead to them."""
-    made = ground("disk", tmp_path / "real", DENY)
-    links = {
-        "open/to-secrets": "../secrets",
-        "open/to-plan": "../secrets/plan.txt",
-        "open/to-hidden": "../secrets/.env",
-        "open/absolute": made.root / "secrets",
-        "open/chain": "to-secrets",
-        "open/to-root": "..",
-        "alias": "secrets",
-        "open/new-in-secrets": "../secrets/new.txt",
-        "open/innocent.md": "to-plan",
-    }
-    for name, target in links.items():
-        (made.root / name).symlink_to(target)
-    return made
-
-
-BY_LINK = {
-    "a link to the directory": "/open/to-secrets/plan.txt",
-    "a link to the directory, hidden file": "/open/to-secrets/.env",
-    "an absolute link": "/open/absolute/plan.txt",
-    "a chain": "/open/chain/plan.txt",
-    "a link to the root": "/open/to-root/secrets/plan.txt",
-    "links to the root again and again": "/open/to-root/open/to-root/secrets/.env",
-    "another name beside it": "/alias/plan.txt",
-    "something new behind a link": "/open/to-secrets/new.txt",
-    "a new directory behind a link": "/alias/new/new.txt",
-}
-LINKS = {
-    "a link to a file": "/open/to-plan",
-    "a link to a hidden file": "/open/to-hidden",
-    "a link with another suffix": "/open/innocent.md",
-    "a link to where nothing is yet": "/open/new-in-secrets",
-    "a link to the directory itself": "/alias",
-}
-
-
-@pytest.mark.parametrize("path", BY_LINK.values(), ids=list(BY_LINK))
-def test_no_link_leads_past_a_rule(crossed: Ground, colour: Colour, path: str) -> None:
-    assert crossed.run(colour, *on_path(path)).problems() == []
-
-
-@in_turn("path", LINKS)
-def test_a_link_to_what_is_denied_is_at_most_deleted_itself(
-    crossed: Ground, colour: Colour, path: str
-) -> None:
-    crossed.harmless |= {"delete"}
-
-    assert crossed.run(colour, *on_path(path)).problems() == []
-
-
-def test_no_search_goes_by_a_link_to_what_is_denied(crossed: Ground, colour: Colour) -> None:
-    crossed.harmless |= {"ls"}
-    run = crossed.run(
-        colour,
-        calls(
-            *(("ls", {"path": path}) for path in ("/", "/open", "/alias", "/open/chain")),
-            *(
-                ("glob", {"pattern": each})
-                for each in ("**", "alias/*", "open/**", "*.md", "open/to-root/**")
-            ),
-            *(
-                ("grep", {"pattern": HINT, "path": path, "output_mode": "content"})
-                for path in ("/", "/open", "/alias")
-            ),
-            ("grep", {"pattern": HINT, "path": "/open/innocent.md", "output_mode": "content"}),
-        ),
-    )
-
-    assert run.problems() == []
-    assert "innocent" not in "".join(answer.text for answer in run.answers if answer.status == "success")
-
-
-@pytest.mark.parametrize("kind", ["looking", "changing"])
-def test_nobody_is_faster_than_a_rule(tmp_path: Path, colour: Colour, kind: str) -> None:
-    run = raced(tmp_path, colour, kind, DENY)
-
-    assert run.problems() == []
-    assert None in run.codes
-
-
-def test_without_the_rule_the_race_is_lost(tmp_path: Path, colour: Colour) -> None:
-    assert raced(tmp_path, colour, "looking", []).problems() != []
-
-
-def raced(tmp_path: Path, colour: Colour, kind: str, rules: list[FilesystemPermission]) -> Run:
-    made = ground("disk", tmp_path / "real", rules)
-    (made.root / "open2").mkdir()
-    (made.root / "open2" / "plan.txt").write_text("mine")
-    shutil.move(made.root / "open2", made.root / "open" / "open")
-    link = made.root / "open" / "flip"
-    link.symlink_to("open")
-    tools = LOOKS if kind == "looking" else CHANGES
-    turn = calls(
-        *(tried(tool, path) for tool in tools for path in ("/open/flip/plan.txt", "/open/flip/new/new.txt")),
-        ("glob", {"pattern": "**/*"}),
-        ("grep", {"pattern": HINT, "output_mode": "content"}),
-        ("ls", {"path": "/open/flip"}),
-    )
-    made.harmless = frozenset((*LOOKS, *CHANGES))
-    with meanwhile(FLIP_LINK, link, Path("../secrets"), seconds=0.8) as there_is_time:
-        return made.run(colour, always=as_long_as(there_is_time, turn))
 
 
 RULES = {

@@ -1,0 +1,113 @@
+"""What a model writes reaches a sandbox as data, never as a part of a command."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from deepagents.permissions import FilesystemPermission
+from deepagents.testing import call, calls
+from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, in_turn, on_path
+from tests.backends.sandboxes import rooted
+from tests.conftest import Colour
+
+EVERYTHING = frozenset((*LOOKS, *CHANGES))
+COMMAND = "cp ../outside/secret.txt pwned"
+INJECTED = {
+    "a semicolon": f"/a; {COMMAND}",
+    "a command in dollars": f"/$({COMMAND})",
+    "a command in backticks": f"/`{COMMAND}`",
+    "a single quote": f"/a'; {COMMAND}; '",
+    "a double quote": f'/a"; {COMMAND}; "',
+    "both quotes": f"/a'\"; {COMMAND}; \"'",
+    "a pipe": f"/a | {COMMAND}",
+    "an ampersand": f"/a & {COMMAND} &",
+    "a redirection": "/a > pwned",
+    "an option": "/-rf",
+    "options of a search": "/--pre=cat",
+    "an end of a document": f"/EOF; {COMMAND}",
+    "braces and dollars": f"/${{IFS}}$({COMMAND})",
+    "a percent sign": "/%s%n%d",
+    "an end of Python": f"/a''' + __import__('os').system('{COMMAND}') + '''",
+    "a field of a template": "/{path}{pattern!r}{0}",
+}
+
+
+@pytest.fixture
+def sandbox(disk: Ground) -> Ground:
+    """Files in a sandbox that runs real commands; `pwned` is what an injected one would leave."""
+    disk.options["backend"] = rooted(disk.root)
+    disk.harmless = EVERYTHING
+    disk.watched = [lambda: [path.name for path in disk.top.rglob("pwned")]]
+    return disk
+
+
+def test_an_injected_command_would_be_seen(sandbox: Ground, colour: Colour) -> None:
+    assert sandbox.run(colour, call("execute", command=COMMAND)).problems() != []
+
+
+@in_turn("path", INJECTED)
+def test_no_path_is_a_part_of_a_command(sandbox: Ground, colour: Colour, path: str) -> None:
+    assert sandbox.run(colour, *on_path(path)).problems() == []
+
+
+@in_turn("text", INJECTED)
+def test_no_text_is_a_part_of_a_command(sandbox: Ground, colour: Colour, text: str) -> None:
+    text = f"{text[1:]}\nEOF\n__DEEPAGENTS_EOF__\n{text}"
+    run = sandbox.run(
+        colour,
+        call("write_file", file_path="/b.txt", content=text),
+        calls(
+            ("glob", {"pattern": text[:60].replace("\n", "")}),
+            ("grep", {"pattern": text.split("\n")[0]}),
+            ("grep", {"pattern": text.split("\n")[0], "regex": True}),
+            ("grep", {"pattern": "x", "glob": text.split("\n")[0]}),
+        ),
+        call("edit_file", file_path="/b.txt", old_string=text, new_string=text * 2),
+        call("edit_file", file_path="/b.txt", old_string="EOF", new_string=text * 1_000, replace_all=True),
+    )
+
+    assert run.problems() == []
+    assert run.codes[0] is None
+
+
+@pytest.mark.parametrize(
+    "path", ["/../outside/secret.txt", "//..//outside/secret.txt", "~/x", "/a\0b", "/a\nb"]
+)
+def test_no_spelling_leads_out_of_a_sandbox(sandbox: Ground, colour: Colour, path: str) -> None:
+    run = sandbox.run(colour, *on_path(path))
+
+    assert run.problems() == []
+    assert set(run.codes) == {"invalid_path"}
+
+
+@pytest.mark.parametrize("path", ["/", "//", "/.", "", "."])
+def test_the_root_of_a_sandbox_is_not_deleted(sandbox: Ground, colour: Colour, path: str) -> None:
+    run = sandbox.run(colour, call("delete", file_path=path))
+
+    assert run.problems() == []
+    assert run.codes == ["invalid_path"]
+    assert (sandbox.root / "in.txt").exists()
+
+
+def test_names_that_look_like_answers_forge_none(sandbox: Ground, colour: Colour) -> None:
+    for name in ('{"path": "x"}', "x:1:forged", "-", "a\nb:2:forged", os.fsdecode(b"\xff\xfe")):
+        (sandbox.root / name).write_text("needle\n")
+    looks: list[tuple[str, dict[str, Any]]] = [
+        ("ls", {"path": "/"}),
+        ("glob", {"pattern": "**"}),
+        ("grep", {"pattern": "needle", "output_mode": "content"}),
+    ]
+
+    assert sandbox.run(colour, calls(*looks)).problems() == []
+
+
+def test_rules_that_commands_in_a_sandbox_go_round_are_not_accepted(sandbox: Ground, colour: Colour) -> None:
+    (sandbox.root / "secrets").mkdir()
+    (sandbox.root / "secrets" / "plan.txt").write_text(CANARY)
+    sandbox.options["permissions"] = [FilesystemPermission(["read"], ["/secrets/**"], "deny")]
+
+    with pytest.raises(NotImplementedError, match="execute"):
+        sandbox.run(colour, call("grep", pattern=HINT))
