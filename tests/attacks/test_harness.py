@@ -53,7 +53,7 @@ def careless(ground: Ground, answer: Callable[[], ReadResult]) -> Ground:
         (lambda top: said(f"it is {CANARY}"), CANARY),
         (lambda top: said(f"it is {CANARY[::-1]}"), CANARY[::-1]),
         (lambda top: said(base64.b64encode(f"??{CANARY}".encode()).decode()), "leaked"),
-        (lambda top: said(f"not below {top}/root"), "leaked"),
+        (lambda top: said(f"not below {top}/x"), "leaked"),
         (lambda top: ReadResult(error=f"cannot open {top}", code="io_error"), "leaked"),
     ],
 )

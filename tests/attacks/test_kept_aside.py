@@ -68,6 +68,18 @@ def test_ids_that_look_alike_overwrite_nothing(disk: Ground, colour: Colour) -> 
     assert kept == ["one", "six", "ten", "two"]
 
 
+@pytest.mark.parametrize(
+    "path", ["/large_tool_results", "/large_tool_results/", "//large_tool_results//.", "\\large_tool_results"]
+)
+def test_what_is_kept_aside_is_not_deleted_at_once(disk: Ground, colour: Colour, path: str) -> None:
+    disk.options["tools"] = [shout]
+    disk.harmless |= {"shout"}
+    run = disk.run(colour, calling("call_0", "xyz"), call("delete", file_path=path))
+
+    assert run.problems() == []
+    assert len(list((disk.root / "large_tool_results").iterdir())) == 1
+
+
 def test_a_link_in_the_place_of_results_leads_nowhere(disk: Ground, colour: Colour) -> None:
     disk.options["tools"] = [shout]
     disk.harmless |= {"shout"}
