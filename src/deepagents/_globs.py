@@ -25,6 +25,7 @@ _ANY_DIRECTORIES: Final = "**"
 _NOT_HIDDEN = r"(?!\.)[^/]+"
 _NOTHING = r"(?!)"
 _SLASHES = re.compile(r"[/\\]")
+_SPECIAL = re.compile(r"[*?\[{}\\]")
 _WILDCARD = re.compile(r"[*?\[{\\]")
 _BRACKET = re.compile(r"\[(?P<negated>[!^]?)(?P<body>\]?(?:\\.|[^\]\\])*)\]", re.DOTALL)
 _RANGE = re.compile(r"(?P<low>\\.|.)(?:-(?P<high>\\.|.))?", re.DOTALL)
@@ -48,10 +49,13 @@ class Glob:
         self._alternatives = [found for each in _expand(pattern) if (found := _segments(each))]
         self.expression = "|".join(_regex(each, dots) for each in self._alternatives) or _NOTHING
         self._match = re.compile(self.expression, re.DOTALL).fullmatch
+        self._ending = None if dots else _ending(pattern)
         self._names: dict[frozenset[re.Pattern[str] | None], Callable[[str], object]] = {}
 
     def __call__(self, path: str) -> bool:
         """Tell whether the file at `path` matches."""
+        if self._ending is not None:
+            return path.endswith(self._ending) and path[path.rfind("/") + 1] != "."
         return self._match(path.rpartition("/")[2] if self._by_name else path) is not None
 
     matches = __call__
@@ -158,6 +162,13 @@ def anchor(pattern: str) -> str:
 def _anchor(segments: Sequence[str], most: int) -> str:
     plain = takewhile(lambda each: not _WILDCARD.search(each), segments[:most])
     return "/" + "/".join(each for each in plain if each not in ("", "."))
+
+
+def _ending(pattern: str) -> str | None:
+    """Return the plain text that ends all names which a pattern such as `*.py` matches."""
+    ending = pattern.removeprefix("*")
+    plain = ending and pattern.startswith("*") and "/" not in ending and not _SPECIAL.search(ending)
+    return ending if plain else None
 
 
 def _expand(pattern: str) -> Sequence[str]:

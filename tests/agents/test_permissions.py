@@ -382,12 +382,13 @@ def test_a_callers_condition_and_the_rules_are_both_heard(colour: Colour, place:
     ]
 
 
-def test_false_for_a_tool_asks_nobody(colour: Colour, place: dict[str, Any]) -> None:
-    with ScriptedModel(call("read_file", file_path="/secrets/.env"), "Done.") as model:
+def test_false_for_a_tool_lifts_no_rule(colour: Colour, place: dict[str, Any]) -> None:
+    both = calls(*(("read_file", {"file_path": each}) for each in ("/open/a.txt", "/secrets/.env")))
+    with ScriptedModel(both) as model:
         agent = asking(model, place, interrupt_on={"read_file": False})
-        result = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+        asked = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][0].value
 
-    assert "hunter2" in answers(result)[0].text
+    assert [each["args"]["file_path"] for each in asked["action_requests"]] == ["/secrets/.env"]
 
 
 def worker(model: ScriptedModel, **more: Any) -> Any:

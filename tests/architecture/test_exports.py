@@ -11,11 +11,12 @@ import pytest
 EXACT = {
     "deepagents": """
         CompiledSubAgent DeepAgentState FilesystemMiddleware FilesystemPermission FsToolName
-        GeneralPurposeSubagentProfile HarnessProfile SubAgent SubAgentMiddleware __version__ create_deep_agent register_harness_profile
+        GeneralPurposeSubagentProfile HarnessProfile SubAgent SubAgentMiddleware __version__
+        create_deep_agent register_harness_profile
     """,
     "deepagents.backends": """
-        BackendProtocol CompositeBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend NamespaceFactory
-        StateBackend StoreBackend
+        BackendProtocol CompositeBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend
+        NamespaceFactory StateBackend StoreBackend
     """,
 }
 

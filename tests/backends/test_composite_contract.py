@@ -64,11 +64,6 @@ class SpreadContract(BackendContract):
         assert nowhere.entries == [] or nowhere.code == "file_not_found"
 
 
-class TestOnDisk(SpreadContract):
-    def make_backend(self) -> BackendProtocol:
-        return self.spread(self.disk("default"))
-
-
 class TestDiskWithStore(SpreadContract):
     def make_backend(self) -> BackendProtocol:
         store = InMemoryStore()
@@ -112,15 +107,6 @@ class TestStateWithDisk(SpreadContract):
             return {}
 
         await _graph(node).ainvoke({"messages": []})
-
-
-class TestDiskWithState(TestStateWithDisk):
-    def make_backend(self) -> BackendProtocol:
-        default = self.disk("default")
-        routes = {f"/{name}": StateBackend() for name in SPREAD[:1]} | {
-            f"/{name}": self.disk(name) for name in SPREAD[1:]
-        }
-        return CompositeBackend(default, routes)
 
 
 def _graph(node: Callable[..., Any]) -> Any:

@@ -50,11 +50,6 @@ class TestFilesystemWithoutRipgrep(SearchingContract, NamingContract, AllowingCo
         return FilesystemBackend(self.root)
 
 
-class TestLocalShellWithoutRipgrep(TestFilesystemWithoutRipgrep):
-    def make_backend(self) -> BackendProtocol:
-        return LocalShellBackend(self.root)
-
-
 def test_ripgrep_is_there_where_it_is_not_taken_away() -> None:
     assert find_ripgrep()
 

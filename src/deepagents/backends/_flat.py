@@ -40,6 +40,7 @@ P = ParamSpec("P")
 Result_co = TypeVar("Result_co", covariant=True)
 Files = Mapping[str, Any]
 _MOST_NAMED: Final = 10
+_MOST_DESCRIBED: Final = 1000
 
 
 class ResultType(Protocol[Result_co]):
@@ -166,7 +167,7 @@ def describe(path: str, data: FileData) -> FileInfo:
 
 
 def matching(files: Files, pattern: str, path: str, allowed: Allowed | None = None) -> GlobResult:
-    """Find files below a directory by pattern, the newest first.
+    """Find files below a directory by pattern, the newest first; up to 1,000 come with their size.
 
     Raises:
         BackendError: `invalid_pattern`.
@@ -176,7 +177,8 @@ def matching(files: Files, pattern: str, path: str, allowed: Allowed | None = No
     start = len(base)
     unread: list[str] = []
     keys = sorted([key for key in _known(files, base, allowed) if matches(key[start:])])
-    found = _described(keys, files, unread)
+    described = _described if len(keys) <= _MOST_DESCRIBED else _dated
+    found = described(keys, files, unread)
     found.sort(key=itemgetter("modified_at"), reverse=True)
     return GlobResult(matches=found, **_problem(unread))
 
@@ -188,6 +190,19 @@ def _described(keys: Iterable[str], files: Files, unread: list[str]) -> list[Fil
             found.append(describe(key, files[key]))
         except TypeError as error:
             unread.append(f"- {key}: {error}")
+    return found
+
+
+def _dated(keys: Iterable[str], files: Files, unread: list[str]) -> list[FileInfo]:
+    """Describe many files without their sizes, which cost a look at each one's content."""
+    found: list[FileInfo] = []
+    for key in keys:
+        data = files[key]
+        when = data.get("modified_at")
+        if isinstance(data.get("content"), str) and isinstance(when, str):
+            found.append({"path": key, "is_dir": False, "modified_at": when})
+        else:
+            found += _described((key,), files, unread)
     return found
 
 

@@ -30,14 +30,14 @@ _TOOLS: Final = (*_NAMING, *sorted(_SEARCHES), "delete")
 def approvals(rules: Rules, interrupt_on: InterruptOn | None = None) -> dict[str, bool | InterruptOnConfig]:
     """Join what the rules make wait with what a caller does.
 
-    A caller's entry for a tool goes before the rules, except that its `when` and theirs are both heard.
+    A caller's entry says how to ask, and for which further calls; none lifts what a rule makes wait.
     """
     merged = dict(interrupt_on or {})
     for tool in _TOOLS:
         if not rules.has("interrupt", _operation(tool)):
             continue
         given = merged.get(tool)
-        if given is None:
+        if given is None or given is False:
             every: Any = ["approve", "edit", "reject", "respond"]
             merged[tool] = InterruptOnConfig(allowed_decisions=every, when=_waits_by(rules))
         elif isinstance(given, dict) and (own := given.get("when")) is not None:
