@@ -15,7 +15,7 @@ from deepagents import create_deep_agent
 from deepagents.errors import StackError
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import ScriptedModel, call, calls
-from tests.attacks.harness import CANARY, HINT, Ground, snapshot
+from tests.attacks.harness import CANARY, HINT, Ground, in_turn, snapshot
 from tests.attacks.test_rules import ground
 from tests.conftest import Colour
 
@@ -162,7 +162,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("path", ELSEWHERE.values(), ids=list(ELSEWHERE))
+@in_turn("path", ELSEWHERE)
 @pytest.mark.parametrize("name", ["read_file", "write_file"])
 def test_an_approval_edited_to_what_is_denied_is_refused(
     tmp_path: Path, colour: Colour, path: str, name: str

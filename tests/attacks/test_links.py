@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import call
-from tests.attacks.harness import HINT, SEARCHES, Ground, on_path
+from tests.attacks.harness import HINT, SEARCHES, Ground, in_turn, on_path
 from tests.conftest import Colour
 
 THROUGH = {
@@ -42,12 +42,12 @@ AT_THE_END = {
 }
 
 
-@pytest.mark.parametrize("path", THROUGH.values(), ids=list(THROUGH))
+@in_turn("path", THROUGH)
 def test_no_link_on_the_way_leads_out(linked: Ground, colour: Colour, path: str) -> None:
     assert linked.run(colour, *on_path(path)).problems() == []
 
 
-@pytest.mark.parametrize("path", AT_THE_END.values(), ids=list(AT_THE_END))
+@in_turn("path", AT_THE_END)
 def test_no_link_at_the_end_leads_out_and_a_delete_takes_the_link(
     linked: Ground, colour: Colour, path: str
 ) -> None:

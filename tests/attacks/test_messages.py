@@ -9,11 +9,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.testing import call, calls
-from tests.attacks.harness import CHANGES, LOOKS, Ground, on_path
+from tests.attacks.harness import CHANGES, LOOKS, Ground, in_turn, on_path
 from tests.attacks.test_directly import as_nobody, open_to_all
 from tests.conftest import Colour
 
@@ -82,7 +80,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__.replace("_", " "))
+@in_turn("fault", {fault.__name__.replace("_", " "): fault for fault in FAULTS})
 def test_no_fault_tells_where_files_really_are(
     disk: Ground, colour: Colour, fault: Callable[[Path], None]
 ) -> None:

@@ -56,7 +56,7 @@ LINKS = {
 }
 
 
-@pytest.mark.parametrize("path", BY_LINK.values(), ids=list(BY_LINK))
+@in_turn("path", BY_LINK)
 def test_no_link_leads_past_a_rule(crossed: Ground, colour: Colour, path: str) -> None:
     assert crossed.run(colour, *on_path(path)).problems() == []
 
