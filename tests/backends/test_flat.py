@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from deepagents._paths import is_within
-from deepagents.backends._flat import Search, answering, found_at, listing, matching, page, search
+from deepagents.backends._answering import answering
+from deepagents.backends._flat import Search, found_at, listing, matching, page, search
 from deepagents.backends._search import Query
 from deepagents.backends.results import LsResult
 from deepagents.errors import BackendError, ErrorCode

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import wraps
 from operator import itemgetter
-from typing import Any, Final, ParamSpec, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Final, TypedDict, cast
 
-from deepagents._flow import Flow
 from deepagents._globs import Glob, checked_glob
 from deepagents._paths import is_within, name
 from deepagents._text import window
@@ -36,51 +34,9 @@ from deepagents.backends.results import (
 )
 from deepagents.errors import BackendError, ErrorCode
 
-P = ParamSpec("P")
-Result_co = TypeVar("Result_co", covariant=True)
 Files = Mapping[str, Any]
 _MOST_NAMED: Final = 10
 _MOST_DESCRIBED: Final = 1000
-
-
-class ResultType(Protocol[Result_co]):
-    """A type of result that can be an error."""
-
-    def __call__(self, *, error: str, code: ErrorCode) -> Result_co: ...
-
-
-def answering(result: ResultType[Result_co]) -> Callable[[Callable[P, Result_co]], Callable[P, Result_co]]:
-    """Make a method return the `BackendError`s that it raises as results."""
-
-    def decorate(method: Callable[P, Result_co]) -> Callable[P, Result_co]:
-        @wraps(method)
-        def answer(*args: P.args, **kwargs: P.kwargs) -> Result_co:
-            try:
-                return method(*args, **kwargs)
-            except BackendError as error:
-                return result(error=error.text, code=error.code)
-
-        return answer
-
-    return decorate
-
-
-def answering_flow(
-    result: ResultType[Result_co],
-) -> Callable[[Callable[P, Flow[Result_co]]], Callable[P, Flow[Result_co]]]:
-    """Make a flow return the `BackendError`s that it raises as results."""
-
-    def decorate(flow: Callable[P, Flow[Result_co]]) -> Callable[P, Flow[Result_co]]:
-        @wraps(flow)
-        def answer(*args: P.args, **kwargs: P.kwargs) -> Flow[Result_co]:
-            try:
-                return (yield from flow(*args, **kwargs))
-            except BackendError as error:
-                return result(error=error.text, code=error.code)
-
-        return answer
-
-    return decorate
 
 
 def check_allowed(path: str, allowed: Allowed | None) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from deepagents._flow import Flow
 from deepagents._globs import checked_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends import _flat, _rewrite
-from deepagents.backends._flat import answering_flow
+from deepagents.backends._answering import answering_flow
 from deepagents.backends._search import Query
 from deepagents.backends._shelf import Shelf
 from deepagents.backends.filedata import file_version
@@ -26,154 +29,160 @@ from deepagents.backends.results import (
 from deepagents.errors import BackendError
 
 
-@answering_flow(LsResult)
-def ls(shelf: Shelf, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
-    """List one directory, in one round trip."""
-    directory = normalise(path)
-    return _flat.listing((yield from shelf.files()), directory, allowed)
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The operations on the files of one shelf."""
 
+    shelf: Shelf
 
-@answering_flow(ReadResult)
-def read(
-    shelf: Shelf, file_path: str, offset: int, limit: int, allowed: Allowed | None = None
-) -> Flow[ReadResult]:
-    """Read some lines, in one round trip."""
-    path = normalise(file_path)
-    _flat.check_allowed(path, allowed)
-    return _flat.page(path, (yield from _found(shelf, path)), offset, limit)
+    @answering_flow(LsResult)
+    def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
+        """List one directory, in one round trip."""
+        directory = normalise(path)
+        return _flat.listing((yield from self.shelf.files()), directory, allowed)
 
+    @answering_flow(ReadResult)
+    def read(
+        self, file_path: str, offset: int, limit: int, allowed: Allowed | None = None
+    ) -> Flow[ReadResult]:
+        """Read some lines, in one round trip."""
+        path = normalise(file_path)
+        _flat.check_allowed(path, allowed)
+        return _flat.page(path, (yield from self._found(path)), offset, limit)
 
-@answering_flow(GrepResult)
-def grep(
-    shelf: Shelf,
-    pattern: str,
-    path: str | None,
-    glob: str | None,
-    max_count: int | None = None,
-    regex: bool = False,
-    context_lines: int = 0,
-    allowed: Allowed | None = None,
-) -> Flow[GrepResult]:
-    """Find lines, in one round trip."""
-    query = Query.of(pattern, expression=regex, context=context_lines)
-    wanted = _flat.Search(query, None if glob is None else checked_glob(glob), max_count)
-    root = normalise(path or "/")
-    return _flat.search((yield from shelf.files()), root, wanted, allowed)
+    @answering_flow(GrepResult)
+    def grep(
+        self,
+        pattern: str,
+        path: str | None,
+        glob: str | None,
+        *,
+        max_count: int | None = None,
+        regex: bool = False,
+        context_lines: int = 0,
+        allowed: Allowed | None = None,
+    ) -> Flow[GrepResult]:
+        """Find lines, in one round trip."""
+        query = Query.of(pattern, expression=regex, context=context_lines)
+        wanted = _flat.Search(query, None if glob is None else checked_glob(glob), max_count)
+        root = normalise(path or "/")
+        return _flat.search((yield from self.shelf.files()), root, wanted, allowed)
 
+    @answering_flow(GlobResult)
+    def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
+        """Find files, in one round trip."""
+        root = normalise(path or "/")
+        checked_glob(pattern)
+        return _flat.matching((yield from self.shelf.files()), pattern, root, allowed)
 
-@answering_flow(GlobResult)
-def glob(shelf: Shelf, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
-    """Find files, in one round trip."""
-    root = normalise(path or "/")
-    checked_glob(pattern)
-    return _flat.matching((yield from shelf.files()), pattern, root, allowed)
+    @answering_flow(WriteResult)
+    def write(
+        self,
+        file_path: str,
+        content: str,
+        expected_version: str | None = None,
+        allowed: Allowed | None = None,
+    ) -> Flow[WriteResult]:
+        """Create a file or replace it whole, in two round trips."""
+        path = _rewrite.file_path(file_path)
+        _flat.check_allowed(path, allowed)
 
+        def work() -> Flow[WriteResult]:
+            current = yield from self.shelf.get(path)
+            _rewrite.check_version(path, current, expected_version)
+            data = _rewrite.written(path, current, content)
+            yield from self.shelf.put(path, data)
+            return WriteResult(path=path, version=file_version(data))
 
-@answering_flow(WriteResult)
-def write(
-    shelf: Shelf,
-    file_path: str,
-    content: str,
-    expected_version: str | None = None,
-    allowed: Allowed | None = None,
-) -> Flow[WriteResult]:
-    """Create a file or replace it whole, in two round trips."""
-    path = _rewrite.file_path(file_path)
-    _flat.check_allowed(path, allowed)
+        return (yield from self.shelf.alone([path], work))
 
-    def work() -> Flow[WriteResult]:
-        current = yield from shelf.get(path)
-        _rewrite.check_version(path, current, expected_version)
-        data = _rewrite.written(path, current, content)
-        yield from shelf.put(path, data)
-        return WriteResult(path=path, version=file_version(data))
+    @answering_flow(EditResult)
+    def edit(
+        self,
+        file_path: str,
+        old: str,
+        new: str,
+        replace_all: bool,
+        expected_version: str | None = None,
+        allowed: Allowed | None = None,
+    ) -> Flow[EditResult]:
+        """Replace exact text, in two round trips."""
+        path = _rewrite.file_path(file_path)
+        _flat.check_allowed(path, allowed)
 
-    return (yield from shelf.alone([path], work))
+        def work() -> Flow[EditResult]:
+            current = yield from self._found(path)
+            _rewrite.check_text(path, current)
+            _rewrite.check_version(path, current, expected_version)
+            data, count = _rewrite.edited(path, current, old, new, replace_all)
+            yield from self.shelf.put(path, data)
+            return EditResult(path=path, occurrences=count, version=file_version(data))
 
+        return (yield from self.shelf.alone([path], work))
 
-@answering_flow(EditResult)
-def edit(
-    shelf: Shelf,
-    file_path: str,
-    old: str,
-    new: str,
-    replace_all: bool,
-    expected_version: str | None = None,
-    allowed: Allowed | None = None,
-) -> Flow[EditResult]:
-    """Replace exact text, in two round trips."""
-    path = _rewrite.file_path(file_path)
-    _flat.check_allowed(path, allowed)
+    @answering_flow(DeleteResult)
+    def delete(self, file_path: str, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+        """Remove a file, in two round trips, or all files below a directory, in three."""
+        path = _rewrite.deleted_path(file_path)
+        _flat.check_allowed(path, allowed)
 
-    def work() -> Flow[EditResult]:
-        current = yield from _found(shelf, path)
-        _rewrite.check_text(path, current)
-        _rewrite.check_version(path, current, expected_version)
-        data, count = _rewrite.edited(path, current, old, new, replace_all)
-        yield from shelf.put(path, data)
-        return EditResult(path=path, occurrences=count, version=file_version(data))
+        def file() -> Flow[bool]:
+            there = yield from self.shelf.get(path)
+            if there is not None:
+                yield from self.shelf.put_all({path: None})
+            return there is not None
 
-    return (yield from shelf.alone([path], work))
-
-
-@answering_flow(DeleteResult)
-def delete(shelf: Shelf, file_path: str, allowed: Allowed | None = None) -> Flow[DeleteResult]:
-    """Remove a file, in two round trips, or all files below a directory, in three."""
-    path = _rewrite.deleted_path(file_path)
-    _flat.check_allowed(path, allowed)
-
-    def file() -> Flow[bool]:
-        there = yield from shelf.get(path)
-        if there is not None:
-            yield from shelf.put_all({path: None})
-        return there is not None
-
-    if (yield from shelf.alone([path], file)):
+        if (yield from self.shelf.alone([path], file)):
+            return DeleteResult(path=path)
+        below = [key for key in (yield from self.shelf.files()) if is_within(key, path)]
+        if not below:
+            raise BackendError("file_not_found", f"File '{path}' not found")
+        _flat.check_all_allowed(below, path, allowed)
+        yield from self.shelf.alone(below, lambda: self.shelf.put_all(dict.fromkeys(below)))
         return DeleteResult(path=path)
-    below = [key for key in (yield from shelf.files()) if is_within(key, path)]
-    if not below:
-        raise BackendError("file_not_found", f"File '{path}' not found")
-    _flat.check_all_allowed(below, path, allowed)
-    yield from shelf.alone(below, lambda: shelf.put_all(dict.fromkeys(below)))
-    return DeleteResult(path=path)
 
+    def upload_files(
+        self, files: Sequence[tuple[str, bytes]], allowed: Allowed | None = None
+    ) -> Flow[list[FileUploadResponse]]:
+        """Write many files as bytes, in two round trips; the answers keep the order."""
+        answers: list[FileUploadResponse] = []
+        taken: dict[str, bytes] = {}
+        for given, content in files:
+            path = _usable(given, allowed)
+            answers.append(FileUploadResponse(given, path.code if isinstance(path, BackendError) else None))
+            if isinstance(path, str):
+                taken[path] = content
 
-def upload(
-    shelf: Shelf, files: list[tuple[str, bytes]], allowed: Allowed | None = None
-) -> Flow[list[FileUploadResponse]]:
-    """Write many files as bytes, in two round trips; the answers keep the order."""
-    answers: list[FileUploadResponse] = []
-    taken: dict[str, bytes] = {}
-    for given, content in files:
-        path = _usable(given, allowed)
-        answers.append(FileUploadResponse(given, path.code if isinstance(path, BackendError) else None))
-        if isinstance(path, str):
-            taken[path] = content
+        def work() -> Flow[None]:
+            current = yield from self.shelf.get_all(taken)
+            made = {path: _rewrite.uploaded(path, current.get(path), taken[path]) for path in taken}
+            yield from self.shelf.put_all(dict[str, FileData | None](made))
 
-    def work() -> Flow[None]:
-        current = yield from shelf.get_all(taken)
-        made = {path: _rewrite.uploaded(path, current.get(path), taken[path]) for path in taken}
-        yield from shelf.put_all(dict[str, FileData | None](made))
+        try:
+            yield from self.shelf.alone(taken, work)
+        except BackendError as error:
+            return [each if each.error else FileUploadResponse(each.path, error.text) for each in answers]
+        return answers
 
-    try:
-        yield from shelf.alone(taken, work)
-    except BackendError as error:
-        return [each if each.error else FileUploadResponse(each.path, error.text) for each in answers]
-    return answers
+    def download_files(
+        self, paths: Sequence[str], allowed: Allowed | None = None
+    ) -> Flow[list[FileDownloadResponse]]:
+        """Read many files as bytes, in one round trip where all are there; the answers keep the order."""
+        usable = {given: _usable(given, allowed) for given in paths}
+        wanted = [path for path in usable.values() if isinstance(path, str)]
+        try:
+            found = yield from self.shelf.get_all(wanted)
+            others = {} if len(found) == len(set(wanted)) else (yield from self.shelf.files())
+        except BackendError as error:
+            return [FileDownloadResponse(given, error=error.text) for given in paths]
+        return [_downloaded(given, usable[given], found, others) for given in paths]
 
-
-def download(
-    shelf: Shelf, paths: list[str], allowed: Allowed | None = None
-) -> Flow[list[FileDownloadResponse]]:
-    """Read many files as bytes, in one round trip where all are there; the answers keep the order."""
-    usable = {given: _usable(given, allowed) for given in paths}
-    wanted = [path for path in usable.values() if isinstance(path, str)]
-    try:
-        found = yield from shelf.get_all(wanted)
-        others = {} if len(found) == len(set(wanted)) else (yield from shelf.files())
-    except BackendError as error:
-        return [FileDownloadResponse(given, error=error.text) for given in paths]
-    return [_downloaded(given, usable[given], found, others) for given in paths]
+    def _found(self, path: str) -> Flow[FileData]:
+        """Return a file; only where there is none, find out whether it is a directory."""
+        data = yield from self.shelf.get(path)
+        if data is None:
+            raise _flat.not_found((yield from self.shelf.files()), path)
+        return data
 
 
 def _downloaded(
@@ -193,11 +202,3 @@ def _usable(given: str, allowed: Allowed | None) -> str | BackendError:
     except BackendError as error:
         return error
     return path
-
-
-def _found(shelf: Shelf, path: str) -> Flow[FileData]:
-    """Return a file; only where there is none, find out whether it is a directory."""
-    data = yield from shelf.get(path)
-    if data is None:
-        raise _flat.not_found((yield from shelf.files()), path)
-    return data

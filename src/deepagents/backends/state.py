@@ -9,7 +9,7 @@ from deepagents._deprecation import warn_legacy
 from deepagents._globs import checked_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends import _flat, _rewrite
-from deepagents.backends._flat import answering
+from deepagents.backends._answering import answering
 from deepagents.backends._search import Query
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import file_version, now

@@ -9,7 +9,7 @@ from langgraph.store.base import BaseStore, Item
 
 from deepagents._deprecation import warn_legacy
 from deepagents._flow import arun, run
-from deepagents.backends import _stored
+from deepagents.backends._flowing import TransferBackend
 from deepagents.backends._namespaces import (
     BackendContext,
     Namespace,
@@ -20,19 +20,8 @@ from deepagents.backends._namespaces import (
     validate_namespace,
 )
 from deepagents.backends._shelf import Shelf
+from deepagents.backends._stored import Stored
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.protocol import Allowed, BackendProtocol
-from deepagents.backends.results import (
-    DeleteResult,
-    EditResult,
-    FileDownloadResponse,
-    FileUploadResponse,
-    GlobResult,
-    GrepResult,
-    LsResult,
-    ReadResult,
-    WriteResult,
-)
 
 __all__ = ["BackendContext", "NamespaceFactory", "StoreBackend"]
 
@@ -43,7 +32,7 @@ _NO_STORE = (
 _validate_namespace = validate_namespace
 
 
-class StoreBackend(BackendProtocol):
+class StoreBackend(TransferBackend):
     """Files in one namespace of a store; what lies in namespaces below it is never seen.
 
     Raises:
@@ -84,125 +73,9 @@ class StoreBackend(BackendProtocol):
         """Say what this backend can do at `path`."""
         return Capabilities(delete=True, versions=True)
 
-    def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
-        """List one directory."""
-        return run(_stored.ls(self._shelf(), path, allowed))
-
-    async def als(self, path: str, **options: Any) -> LsResult:
-        """List one directory."""
-        return await arun(_stored.ls(self._shelf(), path, **options))
-
-    def read(
-        self, file_path: str, offset: int = 0, limit: int = 2000, *, allowed: Allowed | None = None
-    ) -> ReadResult:
-        """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        return run(_stored.read(self._shelf(), file_path, offset, limit, allowed))
-
-    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
-        """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        return await arun(_stored.read(self._shelf(), file_path, offset, limit, **options))
-
-    def grep(
-        self,
-        pattern: str,
-        path: str | None = None,
-        glob: str | None = None,
-        *,
-        max_count: int | None = None,
-        regex: bool = False,
-        context_lines: int = 0,
-        allowed: Allowed | None = None,
-    ) -> GrepResult:
-        """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together."""
-        shelf = self._shelf()
-        return run(_stored.grep(shelf, pattern, path, glob, max_count, regex, context_lines, allowed))
-
-    async def agrep(
-        self,
-        pattern: str,
-        path: str | None = None,
-        glob: str | None = None,
-        *,
-        max_count: int | None = None,
-        **options: Any,
-    ) -> GrepResult:
-        """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together."""
-        return await arun(_stored.grep(self._shelf(), pattern, path, glob, max_count, **options))
-
-    def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
-        """Find the files whose path matches `pattern`, the newest first."""
-        return run(_stored.glob(self._shelf(), pattern, path, allowed))
-
-    async def aglob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
-        """Find the files whose path matches `pattern`, the newest first."""
-        return await arun(_stored.glob(self._shelf(), pattern, path, **options))
-
-    def write(
-        self,
-        file_path: str,
-        content: str,
-        *,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> WriteResult:
-        """Create a file or replace it whole, unless it changed since `expected_version`."""
-        return run(_stored.write(self._shelf(), file_path, content, expected_version, allowed))
-
-    async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
-        """Create a file or replace it whole, unless it changed since `expected_version`."""
-        return await arun(_stored.write(self._shelf(), file_path, content, **options))
-
-    def edit(
-        self,
-        file_path: str,
-        old_string: str,
-        new_string: str,
-        replace_all: bool = False,
-        *,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> EditResult:
-        """Replace exact text, unless the file changed since `expected_version`."""
-        change = (old_string, new_string, replace_all)
-        return run(_stored.edit(self._shelf(), file_path, *change, expected_version, allowed))
-
-    async def aedit(
-        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False, **options: Any
-    ) -> EditResult:
-        """Replace exact text, unless the file changed since `expected_version`."""
-        change = (old_string, new_string, replace_all)
-        return await arun(_stored.edit(self._shelf(), file_path, *change, **options))
-
-    def delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
-        """Remove a file, or all files below a directory."""
-        return run(_stored.delete(self._shelf(), file_path, allowed))
-
-    async def adelete(self, file_path: str, **options: Any) -> DeleteResult:
-        """Remove a file, or all files below a directory."""
-        return await arun(_stored.delete(self._shelf(), file_path, **options))
-
-    def upload_files(
-        self, files: list[tuple[str, bytes]], *, allowed: Allowed | None = None
-    ) -> list[FileUploadResponse]:
-        """Write many files as bytes; the answers keep the order."""
-        return run(_stored.upload(self._shelf(), files, allowed))
-
-    async def aupload_files(self, files: list[tuple[str, bytes]], **options: Any) -> list[FileUploadResponse]:
-        """Write many files as bytes; the answers keep the order."""
-        return await arun(_stored.upload(self._shelf(), files, **options))
-
-    def download_files(
-        self, paths: list[str], *, allowed: Allowed | None = None
-    ) -> list[FileDownloadResponse]:
-        """Read many files as bytes; the answers keep the order."""
-        return run(_stored.download(self._shelf(), paths, allowed))
-
-    async def adownload_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
-        """Read many files as bytes; the answers keep the order."""
-        return await arun(_stored.download(self._shelf(), paths, **options))
-
-    def _shelf(self) -> Shelf:
-        return Shelf(self._get_store(), as_stored(self._get_namespace()))
+    @property
+    def _flows(self) -> Stored:
+        return Stored(Shelf(self._get_store(), as_stored(self._get_namespace())))
 
     def _get_store(self) -> BaseStore:
         for store in (self._store, getattr(self._runtime, "store", None), _store_of_run()):

@@ -7,14 +7,13 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
 from deepagents._flow import Call, Flow
 from deepagents._globs import checked_glob
 from deepagents._paths import parent
+from deepagents.backends._answering import answering_flow
 from deepagents.backends._directory import temporary_name
-from deepagents.backends._flat import ResultType
 from deepagents.backends._search import Query
 from deepagents.backends.kinds import file_kind
 from deepagents.backends.protocol import (
@@ -54,47 +53,24 @@ GLOB_SECONDS: Final = 5.0
 _MOST_FILES = 10_000
 _MOST_LINE_BYTES = 4 << 20
 
-P = ParamSpec("P")
-R = TypeVar("R")
-Owner = TypeVar("Owner")
-
-
-def answering(
-    result: ResultType[R],
-) -> Callable[[Callable[Concatenate[Owner, P], Flow[R]]], Callable[Concatenate[Owner, P], Flow[R]]]:
-    """Make a flow return the `BackendError`s that it raises as results."""
-
-    def decorate(
-        flow: Callable[Concatenate[Owner, P], Flow[R]],
-    ) -> Callable[Concatenate[Owner, P], Flow[R]]:
-        @wraps(flow)
-        def answer(owner: Owner, *args: P.args, **kwargs: P.kwargs) -> Flow[R]:
-            try:
-                return (yield from flow(owner, *args, **kwargs))
-            except BackendError as error:
-                return result(error=error.text, code=error.code)
-
-        return answer
-
-    return decorate
-
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What can be done with the files below `root` of a sandbox."""
+    """What can be done with the files below `root` of a sandbox; `prepare` may refuse a write."""
 
     sandbox: SandboxBackendProtocol
     root: str = "/"
     excluded: tuple[str, ...] = ()
+    prepare: Callable[[str], Call[WriteResult | None]] | None = None
 
-    @answering(LsResult)
+    @answering_flow(LsResult)
     def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
         """List one directory."""
         shown = normal(path)
         answer = yield from self._ask("ls", path=shown)
         return answers.listing(answer, shown, knows(allowed))
 
-    @answering(ReadResult)
+    @answering_flow(ReadResult)
     def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> Flow[ReadResult]:
         """Read a window of a file."""
         shown = normal(path)
@@ -109,11 +85,19 @@ class Operations:
         refuse_unless(allowed is None or allowed(end["real"]), "read", shown)
         return answers.page(answer)
 
-    @answering(WriteResult)
     def write(
-        self, path: str, content: str, expected_version: str | None, allowed: Allowed | None = None
+        self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
     ) -> Flow[WriteResult]:
-        """Create or replace a file."""
+        """Create or replace a file, once it is prepared for."""
+        refused = (yield from self.prepare(path)) if self.prepare else None
+        if refused is not None:
+            return refused
+        return (yield from self._write(path, content, expected_version, allowed))
+
+    @answering_flow(WriteResult)
+    def _write(
+        self, path: str, content: str, expected_version: str | None, allowed: Allowed | None
+    ) -> Flow[WriteResult]:
         shown, what = file_at(path, "writing")
         check_text(content)
         expected = yield from self._place(shown, what, "writing", allowed)
@@ -124,7 +108,7 @@ class Operations:
         end = answers.check(answer, what, "writing").end
         return WriteResult(path=shown, version=end["version"])
 
-    @answering(EditResult)
+    @answering_flow(EditResult)
     def edit(
         self,
         path: str,
@@ -150,7 +134,7 @@ class Operations:
         end = answers.explain_edit(answer, what, old, new, replace_all).end
         return EditResult(path=shown, occurrences=end["count"], version=end["version"])
 
-    @answering(DeleteResult)
+    @answering_flow(DeleteResult)
     def delete(self, path: str, allowed: Allowed | None = None) -> Flow[DeleteResult]:
         """Remove a path and all below it."""
         shown = normal(path)
@@ -170,7 +154,7 @@ class Operations:
         answers.check(answer, what, "deleting")
         return DeleteResult(path=shown)
 
-    @answering(GlobResult)
+    @answering_flow(GlobResult)
     def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
         """Find files by pattern."""
         begin = "/" if path is None and pattern.startswith("/") else start(path)
@@ -180,7 +164,7 @@ class Operations:
         )  # fmt: skip
         return answers.found_files(answer, begin or "/", knows(allowed))
 
-    @answering(GrepResult)
+    @answering_flow(GrepResult)
     def grep(
         self,
         pattern: str,

@@ -1,0 +1,53 @@
+"""What a backend raises, as results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, Protocol, TypeVar
+
+from deepagents._flow import Flow
+from deepagents.errors import BackendError, ErrorCode
+
+P = ParamSpec("P")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class ResultType(Protocol[Result_co]):
+    """A type of result that can be an error."""
+
+    def __call__(self, *, error: str, code: ErrorCode) -> Result_co: ...
+
+
+def answering(result: ResultType[Result_co]) -> Callable[[Callable[P, Result_co]], Callable[P, Result_co]]:
+    """Make a method return the `BackendError`s that it raises as results."""
+
+    def decorate(method: Callable[P, Result_co]) -> Callable[P, Result_co]:
+        @wraps(method)
+        def answer(*args: P.args, **kwargs: P.kwargs) -> Result_co:
+            try:
+                return method(*args, **kwargs)
+            except BackendError as error:
+                return result(error=error.text, code=error.code)
+
+        return answer
+
+    return decorate
+
+
+def answering_flow(
+    result: ResultType[Result_co],
+) -> Callable[[Callable[P, Flow[Result_co]]], Callable[P, Flow[Result_co]]]:
+    """Make a flow return the `BackendError`s that it raises as results."""
+
+    def decorate(flow: Callable[P, Flow[Result_co]]) -> Callable[P, Flow[Result_co]]:
+        @wraps(flow)
+        def answer(*args: P.args, **kwargs: P.kwargs) -> Flow[Result_co]:
+            try:
+                return (yield from flow(*args, **kwargs))
+            except BackendError as error:
+                return result(error=error.text, code=error.code)
+
+        return answer
+
+    return decorate
