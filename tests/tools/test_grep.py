@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-from typing import Literal
-
 import pytest
 
 from deepagents.testing import call
-from tests.conftest import Colour
 from tests.tools.bench import Bench, code_of
 
 
@@ -56,17 +51,6 @@ def test_an_expression_when_asked(bench: Bench) -> None:
 
 def test_a_broken_expression_is_an_error(bench: Bench) -> None:
     assert code_of(bench.use("grep", pattern="(", regex=True)) == "invalid_pattern"
-
-
-@pytest.mark.parametrize("where", ["state", "disk"])
-def test_an_expression_that_would_take_for_ever_is_stopped(
-    where: Literal["state", "disk"], tmp_path: Path
-) -> None:
-    bench = Bench(where, tmp_path, Colour("sync", asyncio.Runner()))
-    bench.place("/evil.txt", "a" * 5000 + "!\n")
-    stopped = bench.use("grep", pattern="(a|aa)+$", regex=True, path="/evil.txt")
-
-    assert code_of(stopped) == "timeout"
 
 
 def test_a_cap_says_that_there_is_more(bench: Bench) -> None:
