@@ -1,0 +1,19 @@
+"""One glob dialect, for `glob`, the filter of `grep`, and permissions.
+
+A pattern without `/` matches the name of a file at any depth. With `/` it matches the whole path below the
+search root, where `**` stands for any number of directories. `*`, `?` and `**` do not match a leading dot; a
+pattern segment that starts with a dot does. `{a,b}`, `[abc]`, `[!abc]`, escapes work as usual; case counts.
+"""
+
+from deepagents._globs.pattern import EVERY_FILE, Glob, checked_glob, compile_glob
+from deepagents._globs.segments import MAX_EXPANSIONS, InvalidGlobPatternError, anchor
+
+__all__ = [
+    "EVERY_FILE",
+    "MAX_EXPANSIONS",
+    "Glob",
+    "InvalidGlobPatternError",
+    "anchor",
+    "checked_glob",
+    "compile_glob",
+]

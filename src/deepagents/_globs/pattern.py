@@ -1,0 +1,148 @@
+"""A compiled pattern: what it matches, and where it could."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from typing import Final
+
+from deepagents._globs.expressions import NOTHING, any_name, path_expression
+from deepagents._globs.segments import (
+    ANY_DIRECTORIES,
+    InvalidGlobPatternError,
+    alternatives,
+    anchor,
+    plain_path,
+)
+from deepagents._globs.steps import Step, places_after, step
+from deepagents.errors import BackendError
+
+EVERY_FILE: Final = "{*,.*}"
+"""Matches every file at any depth, hidden ones included."""
+_SPECIAL = re.compile(r"[*?\[{}\\]")
+
+
+class Glob:
+    """A compiled pattern. Paths are relative to the search root, without a leading slash.
+
+    With `dots`, wildcards match a leading dot too. `expression` is the same as a regular expression, for `.`
+    that is any character.
+    """
+
+    def __init__(self, pattern: str, *, dots: bool = False) -> None:
+        self.pattern = pattern
+        self._dots = dots
+        self._by_name = "/" not in pattern
+        self._alternatives = alternatives(pattern)
+        self.expression = "|".join(path_expression(each, dots) for each in self._alternatives) or NOTHING
+        self._match = re.compile(self.expression, re.DOTALL).fullmatch
+        self._ending = None if dots else _ending(pattern)
+        self._names: dict[frozenset[Step], Callable[[str], object]] = {}
+
+    def __call__(self, path: str) -> bool:
+        """Tell whether the file at `path` matches."""
+        if self._ending is not None:
+            return path.endswith(self._ending) and path[path.rfind("/") + 1] != "."
+        return self._match(path.rpartition("/")[2] if self._by_name else path) is not None
+
+    matches = __call__
+
+    def compiled(self) -> dict[str, str | bool | int | None]:
+        """Describe this pattern for a matcher elsewhere that knows nothing but regular expressions.
+
+        `expression` must match, with `.` for any character, the whole name (`by_name`) or the whole path.
+        All matches lie `below` a directory and at most `depth` names deep. Its groups `(?>` only save time.
+        """
+        is_deep = any(ANY_DIRECTORIES in each for each in self._alternatives)
+        return {
+            "expression": self.expression,
+            "by_name": self._by_name,
+            "below": "/" if self._by_name else anchor(self.pattern),
+            "depth": None if self._by_name or is_deep else max(map(len, self._alternatives), default=0),
+        }
+
+    def names_in(self, directory: str) -> Callable[[str], object]:
+        """Return what tells by its name alone, and fast, whether a file right in `directory` matches."""
+        if self._by_name:
+            return self._match
+        names = directory.split("/") if directory else []
+        last = frozenset(steps[-1] for steps in self._steps if len(steps) - 1 in self._places(steps, names))
+        if last not in self._names:
+            wanted = (
+                "|".join(any_name(self._dots) if each is None else each.pattern for each in last) or NOTHING
+            )
+            self._names[last] = re.compile(wanted, re.DOTALL).fullmatch
+        return self._names[last]
+
+    def may_match_below(self, directory: str) -> bool:
+        """Tell whether a file anywhere below `directory` could match, so that a walk may skip it if not."""
+        if self._by_name or not directory:
+            return bool(self._alternatives)
+        names = directory.split("/")
+        return any(place < len(steps) for steps in self._steps for place in self._places(steps, names))
+
+    def matches_all_below(self, directory: str) -> bool:
+        """Tell whether every file below `directory` that wildcards can match is surely matched."""
+        if self._by_name:
+            return False
+        names = directory.split("/") if directory else []
+        return any(
+            all(step is None for step in steps[place:]) and place < len(steps)
+            for steps in self._steps
+            for place in self._places(steps, names)
+        )
+
+    @property
+    def anchored(self) -> list[tuple[str, list[str]]]:
+        """Split each alternative into the path at or below which it matches, and the segments after that."""
+        anchors = [(plain_path(segments, len(segments)), segments) for segments in self._alternatives]
+        return [(path, segments[path.rstrip("/").count("/") :]) for path, segments in anchors]
+
+    def _places(self, steps: Sequence[Step], names: Sequence[str]) -> set[int]:
+        return places_after(steps, names, self._dots)
+
+    def below(self, directory: str) -> list[str]:
+        """Return patterns that match, from `directory` on, what this one matches in there."""
+        if self._by_name or not directory:
+            return [self.pattern] if self._alternatives else []
+        names = directory.split("/")
+        found = dict[str, None]()
+        for segments, steps in zip(self._alternatives, self._steps, strict=True):
+            places = self._places(steps, names)
+            skips = {place + 1 for place in places if place < len(steps) and steps[place] is None}
+            found |= {"/" + "/".join(segments[place:]): None for place in places - skips - {len(steps)}}
+        return sorted(found)
+
+    @cached_property
+    def _steps(self) -> list[list[Step]]:
+        return [[step(each, self._dots) for each in segments] for segments in self._alternatives]
+
+
+@lru_cache(maxsize=256)
+def compile_glob(pattern: str) -> Glob:
+    """Compile a pattern.
+
+    Raises:
+        InvalidGlobPatternError: when the pattern has a `..` segment or expands beyond reason.
+    """
+    return Glob(pattern)
+
+
+def checked_glob(pattern: str) -> Glob:
+    """Compile a pattern on behalf of a backend.
+
+    Raises:
+        BackendError: `invalid_pattern`.
+    """
+    try:
+        return compile_glob(pattern)
+    except InvalidGlobPatternError as error:
+        raise BackendError("invalid_pattern", str(error)) from error
+
+
+def _ending(pattern: str) -> str | None:
+    """Return the plain text that ends all names which a pattern such as `*.py` matches."""
+    ending = pattern.removeprefix("*")
+    plain = ending and pattern.startswith("*") and "/" not in ending and not _SPECIAL.search(ending)
+    return ending if plain else None
