@@ -227,10 +227,26 @@ class Plain(BackendProtocol):
         return "/secrets/key.txt" if path == "/link" else path
 
 
-def test_a_backend_that_knows_no_rules_is_kept_to_them(colour: Colour) -> None:
+class Careless(Plain):
+    """Takes any option, and heeds none."""
+
+    def ls(self, path: str, **options: Any) -> LsResult:
+        return super().ls(path)
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
+        return super().read(file_path)
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, **options: Any
+    ) -> GrepResult:
+        return super().grep(pattern, max_count=options.get("max_count"))
+
+
+@pytest.mark.parametrize("kind", [Plain, Careless])
+def test_a_backend_that_knows_no_rules_is_kept_to_them(colour: Colour, kind: type[Plain]) -> None:
     listed, refused, found = tried(
         colour,
-        {"given": {}, "backend": Plain()},
+        {"given": {}, "backend": kind()},
         ("ls", {"path": "/"}),
         ("read_file", {"file_path": "/link"}),
         ("grep", {"pattern": "word", "max_count": 1}),

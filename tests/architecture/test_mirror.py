@@ -18,6 +18,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/_tools.py": "agents/test_create_deep_agent.py",
     "deepagents/_version.py": "architecture/test_exports.py",
     "deepagents/backends/_answering.py": "backends/test_flat.py",
+    "deepagents/backends/_enforcing.py": "agents/test_permissions.py",
     "deepagents/backends/_flowing.py": "backends/test_store.py",
     "deepagents/backends/_guard.py": "agents/test_permissions.py",
     "deepagents/backends/_honoured.py": "compat/test_honoured.py",

@@ -323,6 +323,27 @@ def test_rules_bind_what_a_link_leads_to_and_all_that_a_deletion_takes(
     assert (tmp_path / "d/secret/a").exists()
 
 
+async def half_new_ls(self: Any, path: str) -> Any:
+    return self.ls(path)
+
+
+async def half_new_read(self: Any, file_path: str, offset: int = 0, limit: int = 2000) -> Any:
+    return self.read(file_path, offset, limit)
+
+
+HalfNew: Any = type("HalfNew", (FilesystemBackend,), {"als": half_new_ls, "aread": half_new_read})
+
+
+def test_rules_bind_a_backend_of_which_one_colour_knows_them(colour: Colour, tmp_path: Path) -> None:
+    for each in ("open", "secret"):
+        (tmp_path / each).write_text("x")
+    composite = CompositeBackend(FlatBackend(), {"/r": HalfNew(tmp_path)})
+    rules = Except(("/r/secret",))
+
+    assert paths(colour.call(composite, "ls", "/r", allowed=rules)) == ["/r/open"]
+    assert colour.call(composite, "read", "/r/secret", allowed=rules).code == "permission_denied"
+
+
 def test_rules_bind_transfers(colour: Colour) -> None:
     shelf = Shelf()
     composite = CompositeBackend(FlatBackend(), {"/s": shelf})

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from deepagents._flow import Flow, in_thread
-from deepagents._paths import name, parent
-from deepagents.backends._older_names import overrides
-from deepagents.backends._patience import Patience
-from deepagents.backends.protocol import Allowed, BackendProtocol
-from deepagents.errors import BackendError, ToolFailure, UnenforceableRule
+from deepagents.backends.protocol import BackendProtocol
+from deepagents.errors import ToolFailure, UnenforceableRule
 from deepagents.permissions import Access, DeleteAccess, FilesystemOperation, Rules
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,57 +62,6 @@ def left_out(held_back: Iterable[str], asked: bool) -> str | None:
     shown = ", ".join(patterns[:3]) + (f" and {len(patterns) - 3} more" if len(patterns) > 3 else "")
     onward = "name the directory or file itself to ask for it" if asked else "nobody is set up to give it"
     return f"(left out, because it needs approval: {shown}; {onward})"
-
-
-@dataclass(frozen=True, slots=True)
-class RealPaths:
-    """Where paths of a backend really lead, as far as it knows of links; each call in bounded time."""
-
-    backend: BackendProtocol
-    patience: Patience
-
-    def of(self, path: str) -> Flow[str]:
-        """Resolve every link on the way to a path.
-
-        Raises:
-            BackendError: when there is no telling.
-        """
-        return (yield from self._asked(lambda: self.backend.real_path(path), path))
-
-    def of_entry(self, path: str) -> Flow[str]:
-        """Name the entry that a deletion would remove: links above it are resolved, one at its end is not.
-
-        Raises:
-            BackendError: when there is no telling.
-        """
-        above = yield from self.of(parent(path))
-        return path if path == "/" else f"{above.rstrip('/')}/{name(path)}"
-
-    def allowed_among(self, paths: Sequence[str], allowed: Allowed) -> Flow[set[str]]:
-        """Return which paths are allowed, as they are called and as they are with links resolved.
-
-        Raises:
-            BackendError: when the backend does not answer in time.
-        """
-        free = {above: allowed.all_below(above) for above in {parent(each) for each in paths}}
-        called = {each for each in paths if free[parent(each)] or allowed(each)}
-        return (
-            yield from self._asked(lambda: {each for each in called if self._is_right(each, allowed)}, called)
-        )
-
-    def _is_right(self, path: str, allowed: Allowed) -> bool:
-        try:
-            return allowed(self.backend.real_path(path))
-        except BackendError:
-            return False
-
-    def _asked(self, work: Callable[[], T], otherwise: T) -> Flow[T]:
-        if not overrides(type(self.backend), "real_path"):
-            return otherwise
-        call = in_thread(work)
-        if not self.backend.capabilities().in_process:
-            call = self.patience.bound(call, "real_path")
-        return (yield from call)
 
 
 def exposed_rule(backend: BackendProtocol, rules: Rules) -> str | None:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from deepagents._flow import Flow
 from deepagents._paths import parent
-from deepagents.backends._guard import (
-    Guard,
-    RealPaths,
-    exposed_rule,
-    left_out,
-)
+from deepagents.backends._enforcing import RealPaths, asks, tells_all, told
+from deepagents.backends._guard import Guard, exposed_rule, left_out
 from deepagents.backends.calls import Files, Keep, SearchOptions
-from deepagents.backends.protocol import Allowed, accepts, capped
+from deepagents.backends.protocol import Allowed, capped
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
     ExecuteOffloadResult,
     FileInfo,
     GlobResult,
+    GrepMatch,
     GrepResult,
     LsResult,
     ReadResult,
@@ -30,8 +27,8 @@ from deepagents.backends.results import (
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.permissions import Access, DeleteAccess
 
+Found = TypeVar("Found", FileInfo, GrepMatch)
 PATHLESS_DENIED_HINT: Final = "Give a path that the rules allow."
-_PARTLY: Final = "Some of it could not be read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class GuardedFiles(Files):
         yield from self._admit(access, "ls", path)
         found = yield from Files.ls(self, path, allowed=access)
         entries = yield from self._kept(access, "ls", found.entries or [])
-        return replace(found, entries=entries, error=self._said(access, "ls", path, found.error))
+        return replace(found, entries=entries, error=told(self.backend, "ls", path, found.error, access))
 
     def read(self, path: str, offset: int, limit: int, *, allowed: Allowed | None = None) -> Flow[ReadResult]:
         """Read a window of a file that may be read."""
@@ -105,7 +102,9 @@ class GuardedFiles(Files):
         found = yield from Files.glob(self, pattern, path, seconds, allowed=access)
         matches = yield from self._kept(access, "glob", found.matches or [])
         self._check_root(access, path, matches)
-        return replace(found, matches=matches, error=self._said(access, "glob", path, found.error))
+        return replace(
+            found, matches=matches, error=told(self.backend, "glob", path or "/", found.error, access)
+        )
 
     def grep(
         self,
@@ -119,11 +118,12 @@ class GuardedFiles(Files):
         """Find lines in files that may be read; only those count for the cap."""
         access = self.guard.searching(path or "/")
         yield from self._admit(access, "grep", path)
-        asked = wanted if self._is_known_to(access, "grep", path) else replace(wanted, max_count=None)
+        complete = tells_all(self.backend, "grep", path or "/", access)
+        asked = wanted if complete else replace(wanted, max_count=None)
         found = yield from Files.grep(self, pattern, path, glob, asked, allowed=access)
         matches = yield from self._kept(access, "grep", found.matches or [])
         self._check_root(access, path, matches)
-        said = self._said(access, "grep", path, found.error)
+        said = told(self.backend, "grep", path or "/", found.error, access)
         return capped(replace(found, matches=matches, error=said), wanted.max_count)
 
     def download(self, path: str, *, allowed: Allowed | None = None) -> Flow[bytes]:
@@ -156,7 +156,7 @@ class GuardedFiles(Files):
             return
         if not access(path):
             raise self.guard.refusal(access, path)
-        if not accepts(type(self.backend), method, "allowed"):
+        if not asks(self.backend, method):
             yield from self._admit_real(access, path)
 
     def _admit_real(self, access: Access, path: str) -> Flow[None]:
@@ -216,35 +216,15 @@ class GuardedFiles(Files):
     def _real_paths(self) -> RealPaths:
         return RealPaths(self.backend, self.patience)
 
-    def _is_known_to(self, access: Access | None, method: str, path: str | None) -> bool:
-        """Tell whether the backend leaves out what is not allowed, or there is nothing to leave out."""
-        return (
-            access is None or accepts(type(self.backend), method, "allowed") or access.all_below(path or "/")
-        )
-
-    def _kept(self, access: Access | None, method: str, found: Sequence[Any]) -> Flow[list[Any]]:
-        if access is None:
-            return list(found)
-        kept = list(found)
-        if not accepts(type(self.backend), method, "allowed"):
-            paths = list(dict.fromkeys(_path_of(each) for each in found))
-            known = yield from self._real_paths().allowed_among(paths, access)
-            kept = [each for each in found if _path_of(each) in known]
-        self._held_back.update(access.held_back)
+    def _kept(self, access: Access | None, method: str, found: Sequence[Found]) -> Flow[list[Found]]:
+        kept = yield from self._real_paths().kept(method, found, access)
+        self._held_back.update(access.held_back if access else {})
         return kept
-
-    def _said(self, access: Access | None, method: str, path: str | None, error: str | None) -> str | None:
-        """Repeat what a backend says went wrong, unless it may name what is not allowed."""
-        return error if error is None or self._is_known_to(access, method, path) else _PARTLY
 
     def _check_root(self, access: Access | None, path: str | None, matches: Sequence[Any]) -> None:
         if access is not None and path is None and not matches and not access("/"):
             failure = self.guard.refusal(access, "/")
             raise ToolFailure(failure.code, f"{failure.text}. {PATHLESS_DENIED_HINT}")
-
-
-def _path_of(found: FileInfo | dict[str, Any]) -> str:
-    return found["path"].rstrip("/")
 
 
 def _untold(code: ErrorCode, path: str) -> ToolFailure:

@@ -245,6 +245,11 @@ def accepts(backend: type[BackendProtocol], method: str, option: str) -> bool:
     return all(_takes(_parameters(backend, name), option) for name in _own(backend, method))
 
 
+def names_option(backend: type[BackendProtocol], method: str, option: str) -> bool:
+    """Tell whether a method of this class, or its twin, has an option by name; `**options` do not count."""
+    return any(option in _parameters(backend, name) for name in _own(backend, method))
+
+
 def _own(backend: type[BackendProtocol], method: str) -> tuple[str, ...]:
     return tuple(name for name in (method, f"a{method}") if overrides(backend, name)) or (method,)
 

@@ -11,7 +11,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 
 from deepagents._flow import Flow
 from deepagents._paths import normalise
-from deepagents.backends._guard import RealPaths
+from deepagents.backends._enforcing import RealPaths
 from deepagents.backends.calls import Files
 from deepagents.errors import BackendError
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Rules

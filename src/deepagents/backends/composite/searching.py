@@ -10,7 +10,8 @@ from deepagents._flow import Flow
 from deepagents._globs import EVERY_FILE, Glob, checked_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends._door import ask
-from deepagents.backends.composite.guarding import OnRoute, asks_itself, known, options, told
+from deepagents.backends._enforcing import RealPaths, told
+from deepagents.backends.composite.guarding import OnRoute, options
 from deepagents.backends.composite.merging import Answer, Found, is_hidden, placed, with_context
 from deepagents.backends.composite.routes import Route, Table
 from deepagents.backends.protocol import Allowed, BackendProtocol, accepts
@@ -72,7 +73,7 @@ def glob_part(part: Part, open_route: Open, allowed: Allowed | None) -> Flow[Ans
     """Find the files of one route; what it raises is its error."""
     try:
         backend = open_route(part.route)
-        rule = OnRoute(allowed, part.route) if allowed else None
+        rule = OnRoute.of(allowed, part.route)
         found: GlobResult = yield from ask(
             backend, "glob", part.pattern, part.start, **options(backend, "glob", rule)
         )
@@ -90,7 +91,7 @@ def grep_part(
     """Find lines in the files of one route; what it raises is its error."""
     try:
         backend = open_route(part.route)
-        rule = OnRoute(allowed, part.route) if allowed else None
+        rule = OnRoute.of(allowed, part.route)
         # One line at least, or there is no telling whether what was dropped counts.
         cap = None if wanted.max_count is None else max(wanted.max_count, 1)
         answer = yield from _grep(part, backend, wanted, cap, rule)
@@ -126,9 +127,7 @@ def _kept(
     """Keep what counts and may be known, under its path in the tree."""
     if found is None:
         return None
-    if rule and not asks_itself(backend, method):
-        allowed = yield from known(backend, [each["path"] for each in found], rule)
-        found = [each for each in found if each["path"] in allowed]
+    found = yield from RealPaths(backend).kept(method, found, rule)
     if not part.route.prefix and not part.hiding:
         return found
     return [each for each in placed(part.route, found) if part.counts(each["path"])]

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 from deepagents._flow import Flow, as_call, together
 from deepagents._paths import normalise
 from deepagents.backends._door import ask
-from deepagents.backends.composite.guarding import OnRoute, asks_itself, check, options
+from deepagents.backends._enforcing import asks
+from deepagents.backends.composite.guarding import OnRoute, check, options
 from deepagents.backends.composite.routes import Route, Table
 from deepagents.backends.protocol import Allowed, BackendProtocol
 from deepagents.backends.results import FileDownloadResponse, FileUploadResponse
@@ -62,8 +63,8 @@ class Transfer(Generic[Response]):
         answers: dict[int, Response] = {}
         try:
             backend = self.open_route(route)
-            rule = OnRoute(self.allowed, route) if self.allowed else None
-            if rule and not asks_itself(backend, self.method):
+            rule = OnRoute.of(self.allowed, route)
+            if rule and not asks(backend, self.method):
                 items = yield from self._permitted(backend, route, items, rule, answers)
             if not items:
                 return answers

@@ -13,17 +13,10 @@ from langgraph.runtime import get_runtime
 from deepagents._flow import Call, Flow, as_call, together
 from deepagents._paths import normalise
 from deepagents.backends._door import ask
+from deepagents.backends._enforcing import RealPaths, asks, told, without_slash
 from deepagents.backends._legacy import is_factory, resolve
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.composite.guarding import (
-    OnRoute,
-    asks_itself,
-    check,
-    known,
-    options,
-    told,
-    without_slash,
-)
+from deepagents.backends.composite.guarding import OnRoute, check, options
 from deepagents.backends.composite.merging import globbed, grepped, listed, placed
 from deepagents.backends.composite.routes import Route, Table
 from deepagents.backends.composite.searching import Lines, glob_part, grep_part, parts
@@ -166,12 +159,11 @@ class Tree:
         route = self.table.serving(where)
         try:
             backend = self.open(route)
-            rule = OnRoute(allowed, route) if allowed else None
+            rule = OnRoute.of(allowed, route)
             found: LsResult = yield from ask(backend, "ls", route.key(where), **options(backend, "ls", rule))
             entries = found.entries
-            if rule and entries and not asks_itself(backend, "ls"):
-                may = yield from known(backend, [without_slash(each["path"]) for each in entries], rule)
-                entries = [each for each in entries if without_slash(each["path"]) in may]
+            if entries:
+                entries = yield from RealPaths(backend).kept("ls", entries, rule)
             error = told(backend, "ls", route.key(where), found.error, rule)
         except BackendError as error:
             return LsResult(error=route.reworded(error.text, where), code=error.code)
@@ -187,8 +179,8 @@ class Tree:
         try:
             path = normalise(path)
             route = self.table.serving(path)
-            backend, rule = self.open(route), OnRoute(allowed, route) if allowed else None
-            if rule and not asks_itself(backend, method):
+            backend, rule = self.open(route), OnRoute.of(allowed, route)
+            if rule and not asks(backend, method):
                 yield from check(backend, method, route.key(path), rule)
             found: Result = yield from ask(
                 backend, method, route.key(path), *args, **options(backend, method, rule), **extra

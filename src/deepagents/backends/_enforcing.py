@@ -1,0 +1,107 @@
+"""What the caller may know or change, asked on behalf of backends that do not ask for themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from deepagents._flow import Flow, in_thread
+from deepagents._paths import name, parent
+from deepagents.backends._older_names import overrides
+from deepagents.backends._patience import Patience
+from deepagents.backends.protocol import Allowed, BackendProtocol, accepts, names_option
+from deepagents.errors import BackendError
+
+T = TypeVar("T")
+Found = TypeVar("Found", bound=Mapping[str, Any])
+_PARTLY: Final = "Some of it could not be read."
+
+
+def asks(backend: BackendProtocol, method: str) -> bool:
+    """Tell whether a method of a backend asks for itself: its `**options` alone do not promise that."""
+    kind = type(backend)
+    return names_option(kind, method, "allowed") and accepts(kind, method, "allowed")
+
+
+def tells_all(backend: BackendProtocol, method: str, start: str, allowed: Allowed | None) -> bool:
+    """Tell whether all that a method says of a place may be known."""
+    return allowed is None or asks(backend, method) or allowed.all_below(start)
+
+
+def told(
+    backend: BackendProtocol, method: str, start: str, error: str | None, allowed: Allowed | None
+) -> str | None:
+    """Repeat what a search or listing says went wrong, unless it may name what is not allowed."""
+    return _PARTLY if error and not tells_all(backend, method, start, allowed) else error
+
+
+def without_slash(path: str) -> str:
+    """Return the path of an entry as rules know it."""
+    return path.rstrip("/") or "/"
+
+
+@dataclass(frozen=True, slots=True)
+class RealPaths:
+    """Where paths of a backend really lead, as far as it knows of links; each call in bounded time."""
+
+    backend: BackendProtocol
+    patience: Patience = field(default_factory=Patience)
+
+    def of(self, path: str) -> Flow[str]:
+        """Resolve every link on the way to a path.
+
+        Raises:
+            BackendError: when there is no telling.
+        """
+        return (yield from self._asked(lambda: self._resolved(path), path))
+
+    def of_entry(self, path: str) -> Flow[str]:
+        """Name the entry that a deletion would remove: links above it are resolved, one at its end is not.
+
+        Raises:
+            BackendError: when there is no telling.
+        """
+        above = yield from self.of(parent(path))
+        return path if path == "/" else f"{above.rstrip('/')}/{name(path)}"
+
+    def allowed_among(self, paths: Sequence[str], allowed: Allowed) -> Flow[set[str]]:
+        """Return which paths are allowed, as they are called and as they are with links resolved.
+
+        Raises:
+            BackendError: when the backend does not answer in time.
+        """
+        free = {above: allowed.all_below(above) for above in {parent(each) for each in paths}}
+        called = {each for each in paths if free[parent(each)] or allowed(each)}
+        return (
+            yield from self._asked(lambda: {each for each in called if self._is_right(each, allowed)}, called)
+        )
+
+    def kept(self, method: str, found: Sequence[Found], allowed: Allowed | None) -> Flow[list[Found]]:
+        """Return what may be known of what a search or listing found.
+
+        Raises:
+            BackendError: when the backend does not answer in time.
+        """
+        if allowed is None or asks(self.backend, method):
+            return list(found)
+        paths = list(dict.fromkeys(without_slash(each["path"]) for each in found))
+        known = yield from self.allowed_among(paths, allowed)
+        return [each for each in found if without_slash(each["path"]) in known]
+
+    def _resolved(self, path: str) -> str:
+        return without_slash(self.backend.real_path(path))
+
+    def _is_right(self, path: str, allowed: Allowed) -> bool:
+        try:
+            return allowed(self._resolved(path))
+        except BackendError:
+            return False
+
+    def _asked(self, work: Callable[[], T], otherwise: T) -> Flow[T]:
+        if not overrides(type(self.backend), "real_path"):
+            return otherwise
+        call = in_thread(work)
+        if not self.backend.capabilities().in_process:
+            call = self.patience.bound(call, "real_path")
+        return (yield from call)
