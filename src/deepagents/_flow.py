@@ -126,11 +126,21 @@ def in_thread(work: Callable[[], T]) -> Call[T]:
 
 def together(calls: Sequence[Call[T]]) -> Call[list[T]]:
     """Make one call of many: one after the other when blocking, all at the same time when awaited."""
+    return Call(lambda: [call.block() for call in calls], lambda: _gathered(calls))
 
-    async def wait() -> list[T]:
-        return await asyncio.gather(*(call.wait() for call in calls))
 
-    return Call(lambda: [call.block() for call in calls], wait)
+def at_once(calls: Sequence[Call[T]]) -> Call[list[T]]:
+    """Make one call of many that run at the same time: in threads of their own when blocking."""
+    if len(calls) == 1:
+        return together(calls)
+    return Call(
+        lambda: [running.result() for running in [aside(call.block) for call in calls]],
+        lambda: _gathered(calls),
+    )
+
+
+async def _gathered(calls: Sequence[Call[T]]) -> list[T]:
+    return await asyncio.gather(*(call.wait() for call in calls))
 
 
 def as_call(flow: Callable[[], Flow[T]]) -> Call[T]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deepagents.backends import CompositeBackend, FilesystemBackend
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.routes import route_for_path
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import FileDownloadResponse, GlobResult, GrepResult, LsResult
@@ -188,6 +191,93 @@ def test_a_route_that_fails_does_not_hide_the_others(colour: Colour, method: str
     assert found.code == code
     assert found.error.startswith("/bad: ")
     assert "real" not in found.error
+
+
+class Wedged(FlatBackend):
+    """Answers nobody until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+
+    def ls(self, path: str) -> Any:
+        self.let_go.wait(60)
+        return super().ls(path)
+
+    def glob(self, pattern: str, path: str | None = None) -> Any:
+        self.let_go.wait(60)
+        return super().glob(pattern, path)
+
+    def grep(self, pattern: str, path: str | None = None, glob: str | None = None, **_: Any) -> Any:
+        self.let_go.wait(60)
+        return super().grep(pattern, path, glob)
+
+
+@pytest.fixture
+def wedged() -> Iterator[Wedged]:
+    """A backend that is let go at the end."""
+    backend = Wedged()
+    yield backend
+    backend.let_go.set()
+    for thread in threading.enumerate():
+        if thread.name == "deepagents-aside":
+            thread.join(10)
+
+
+@pytest.mark.parametrize(("method", "times"), [("grep", 1), ("glob", 5)])
+def test_routes_that_never_answer_do_not_hide_the_others(
+    colour: Colour, wedged: Wedged, method: str, times: int
+) -> None:
+    good = FlatBackend({"/b": "*"})
+    routes = {"/good": good, "/late": wedged, "/never": wedged}
+    composite = CompositeBackend(FlatBackend({"/a": "*"}), routes, route_timeout=0.5)
+
+    for _ in range(times):
+        found = colour.call(composite, method, "*")
+
+        assert [each["path"] for each in found.matches] == ["/a", "/good/b"]
+        assert found.code == "timeout"
+        assert [line.partition(":")[0] for line in found.error.splitlines()] == ["/late", "/never"]
+
+
+def test_a_default_that_never_answers_leaves_the_routes_to_list(colour: Colour, wedged: Wedged) -> None:
+    composite = CompositeBackend(wedged, {"/good": FlatBackend()}, route_timeout=0.05)
+
+    found = colour.call(composite, "ls", "/")
+
+    assert (found.code, [each["path"] for each in found.entries]) == ("timeout", ["/good/"])
+
+
+def test_what_runs_in_this_process_and_a_route_alone_are_waited_for(colour: Colour) -> None:
+    class Slow(Wedged):
+        def capabilities(self, path: str = "/") -> Capabilities:
+            return Capabilities(in_process=True)
+
+        def glob(self, pattern: str, path: str | None = None) -> Any:
+            self.let_go.wait(0.05)
+            return FlatBackend({"/a": ""}).glob(pattern, path)
+
+    class Alone(Slow):
+        def capabilities(self, path: str = "/") -> Capabilities:
+            return Capabilities()
+
+    composite = CompositeBackend(FlatBackend(), {"/state": Slow(), "/alone": Alone()}, route_timeout=0.01)
+
+    assert paths(colour.call(composite, "glob", "*", "/alone")) == ["/alone/a"]
+    assert "/state/a" in [each["path"] for each in colour.call(composite, "glob", "*/a").matches]
+
+
+def test_blocking_searches_go_to_all_routes_at_the_same_time() -> None:
+    meeting = threading.Barrier(2, timeout=10)
+
+    class Meeting(FlatBackend):
+        def glob(self, pattern: str, path: str | None = None) -> Any:
+            meeting.wait()
+            return super().glob(pattern, path)
+
+    composite = CompositeBackend(FlatBackend(), {"/1": Meeting({"/a": ""}), "/2": Meeting({"/a": ""})})
+
+    assert paths(composite.glob("*/a")) == ["/1/a", "/2/a"]
 
 
 def test_when_all_fail_there_are_no_matches(colour: Colour) -> None:

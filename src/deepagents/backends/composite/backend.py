@@ -24,6 +24,9 @@ class CompositeBackend(TransferBackend):
     every route at or below their path, and patterns match whole paths of the tree. `artifacts_root` is where
     the harness puts files of its own; without it, where the default says.
 
+    `route_timeout` is how many seconds one route may take where several are searched or listed, so that it
+    does not hide the others; without it 8 for `glob`, 30 for `ls` and 40 for `grep`.
+
     Raises:
         ConfigError: for a route that is no directory below the root, or what is no backend.
     """
@@ -34,8 +37,9 @@ class CompositeBackend(TransferBackend):
         routes: Mapping[str, BACKEND_TYPES],
         *,
         artifacts_root: str | None = None,
+        route_timeout: float | None = None,
     ) -> None:
-        self._table = table(default, routes)
+        self._table = table(default, routes, route_timeout)
         self._tree = Tree(self._table)
         self._artifacts_root = artifacts_root
         self.default = default

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deepagents._paths import is_within, normalise
+from deepagents.backends._patience import Patience
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import BackendError, ConfigError
 
@@ -16,6 +17,7 @@ class Route:
 
     prefix: str
     backend: BACKEND_TYPES
+    patience: Patience = field(default_factory=Patience)
 
     @property
     def root(self) -> str:
@@ -56,7 +58,7 @@ class Table:
         return path == "/" or any(is_within(each.prefix, path) for each in self.routes)
 
 
-def table(default: BACKEND_TYPES, routes: Mapping[str, BACKEND_TYPES]) -> Table:
+def table(default: BACKEND_TYPES, routes: Mapping[str, BACKEND_TYPES], seconds: float | None = None) -> Table:
     """Make the table of routes by their keys, with or without a slash at the end.
 
     Raises:
@@ -68,8 +70,11 @@ def table(default: BACKEND_TYPES, routes: Mapping[str, BACKEND_TYPES]) -> Table:
         if prefix in named:
             raise ConfigError(f"routes {named[prefix]!r} and {key!r} are the same directory; keep one")
         named[prefix] = key
-    found = [Route(prefix, routes[key]) for prefix, key in named.items()]
-    return Table(Route("", default), tuple(sorted(found, key=lambda each: len(each.prefix), reverse=True)))
+    found = [Route(prefix, routes[key], Patience(seconds)) for prefix, key in named.items()]
+    return Table(
+        Route("", default, Patience(seconds)),
+        tuple(sorted(found, key=lambda each: len(each.prefix), reverse=True)),
+    )
 
 
 def _prefix(key: str) -> str:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypeVar
 
-from deepagents._flow import Flow
+from deepagents._flow import Flow, as_call, at_once
 from deepagents._globs import EVERY_FILE, Glob, checked_glob
 from deepagents._paths import is_within, normalise
+from deepagents.backends._answering import ResultType
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import RealPaths, told
 from deepagents.backends.composite.guarding import OnRoute, options
 from deepagents.backends.composite.merging import Answer, Found, is_hidden, placed, with_context
 from deepagents.backends.composite.routes import Route, Table
+from deepagents.backends.composite.waiting import in_time
 from deepagents.backends.protocol import Allowed, BackendProtocol, accepts
 from deepagents.backends.results import GlobResult, GrepResult
 from deepagents.errors import BackendError
 
+Result = TypeVar("Result", GlobResult, GrepResult)
 Open = Callable[[Route], BackendProtocol]
 
 
@@ -69,35 +73,47 @@ def parts(table: Table, start: str | None, pattern: str | None) -> Iterator[Part
             yield Part(route, "/", exact or EVERY_FILE, base, hiding, None if exact else glob)
 
 
-def glob_part(part: Part, open_route: Open, allowed: Allowed | None) -> Flow[Answer[GlobResult]]:
-    """Find the files of one route; what it raises is its error."""
-    try:
-        backend = open_route(part.route)
-        rule = OnRoute.of(allowed, part.route)
-        found: GlobResult = yield from ask(
-            backend, "glob", part.pattern, part.start, **options(backend, "glob", rule)
-        )
-        matches = yield from _kept(part, backend, "glob", found.matches, rule)
-    except BackendError as error:
-        return Answer(part.route, GlobResult(error=_worded(part, error.text), code=error.code))
+def search_all(
+    reached: Sequence[Part],
+    open_route: Open,
+    method: Literal["glob", "grep"],
+    failed: ResultType[Result],
+    search: Callable[[Part, BackendProtocol], Flow[Result]],
+) -> Flow[list[Answer[Result]]]:
+    """Search all routes at the same time; what one of them raises is its error."""
+
+    def answer(part: Part) -> Flow[Answer[Result]]:
+        try:
+            backend = open_route(part.route)
+            if len(reached) == 1:
+                found = yield from search(part, backend)
+            else:
+                found = yield from in_time(part.route, backend, method, lambda: search(part, backend))
+        except BackendError as error:
+            found = failed(error=_worded(part, error.text), code=error.code)
+        return Answer(part.route, found)
+
+    return (yield from at_once([as_call(partial(answer, part)) for part in reached]))
+
+
+def globbing(allowed: Allowed | None) -> Callable[[Part, BackendProtocol], Flow[GlobResult]]:
+    """Say how to find the files of one route."""
+    return lambda part, backend: _glob(part, backend, OnRoute.of(allowed, part.route))
+
+
+def grepping(wanted: Lines, allowed: Allowed | None) -> Callable[[Part, BackendProtocol], Flow[GrepResult]]:
+    """Say how to find lines in the files of one route."""
+    # One line at least, or there is no telling whether what was dropped counts.
+    cap = None if wanted.max_count is None else max(wanted.max_count, 1)
+    return lambda part, backend: _grep(part, backend, wanted, cap, OnRoute.of(allowed, part.route))
+
+
+def _glob(part: Part, backend: BackendProtocol, rule: OnRoute | None) -> Flow[GlobResult]:
+    extra = options(backend, "glob", rule)
+    found: GlobResult = yield from ask(backend, "glob", part.pattern, part.start, **extra)
+    matches = yield from _kept(part, backend, "glob", found.matches, rule)
     error = _told(part, backend, "glob", found.error, rule)
-    answer = GlobResult(error, matches, found.truncated, found.truncation_reason, code=found.code)
-    return Answer(part.route, answer)
-
-
-def grep_part(
-    part: Part, open_route: Open, wanted: Lines, allowed: Allowed | None
-) -> Flow[Answer[GrepResult]]:
-    """Find lines in the files of one route; what it raises is its error."""
-    try:
-        backend = open_route(part.route)
-        rule = OnRoute.of(allowed, part.route)
-        # One line at least, or there is no telling whether what was dropped counts.
-        cap = None if wanted.max_count is None else max(wanted.max_count, 1)
-        answer = yield from _grep(part, backend, wanted, cap, rule)
-    except BackendError as error:
-        answer = GrepResult(error=_worded(part, error.text), code=error.code)
-    return Answer(part.route, answer)
+    return GlobResult(error, matches, found.truncated, found.truncation_reason, code=found.code)
 
 
 def _grep(

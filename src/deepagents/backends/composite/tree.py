@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
-from deepagents._flow import Call, Flow, as_call, together
+from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import RealPaths, asks, told, without_slash
@@ -19,8 +19,9 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.guarding import OnRoute, check, options
 from deepagents.backends.composite.merging import globbed, grepped, listed, placed
 from deepagents.backends.composite.routes import Route, Table
-from deepagents.backends.composite.searching import Lines, glob_part, grep_part, parts
+from deepagents.backends.composite.searching import Lines, globbing, grepping, parts, search_all
 from deepagents.backends.composite.transferring import Transfer
+from deepagents.backends.composite.waiting import in_time
 from deepagents.backends.protocol import (
     Allowed,
     BackendProtocol,
@@ -82,17 +83,16 @@ class Tree:
             reached = list(parts(self.table, path, glob))
         except BackendError as error:
             return GrepResult(error=error.text, code=error.code)
-        found = yield from together([_call(grep_part, each, self.open, wanted, allowed) for each in reached])
-        return grepped(found, max_count)
+        search = grepping(wanted, allowed)
+        return grepped((yield from search_all(reached, self.open, "grep", GrepResult, search)), max_count)
 
     def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
         try:
             reached = list(parts(self.table, path, pattern))
         except BackendError as error:
             return GlobResult(error=error.text, code=error.code)
-        return globbed(
-            (yield from together([_call(glob_part, each, self.open, allowed) for each in reached]))
-        )
+        search = globbing(allowed)
+        return globbed((yield from search_all(reached, self.open, "glob", GlobResult, search)))
 
     def write(
         self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
@@ -158,18 +158,14 @@ class Tree:
     def _ls_served(self, where: str, allowed: Allowed | None) -> Flow[LsResult]:
         route = self.table.serving(where)
         try:
-            backend = self.open(route)
-            rule = OnRoute.of(allowed, route)
-            found: LsResult = yield from ask(backend, "ls", route.key(where), **options(backend, "ls", rule))
-            entries = found.entries
-            if entries:
-                entries = yield from RealPaths(backend).kept("ls", entries, rule)
-            error = told(backend, "ls", route.key(where), found.error, rule)
+            backend, rule = self.open(route), OnRoute.of(allowed, route)
+            if self.table.below(where):
+                found = yield from in_time(route, backend, "ls", lambda: _ls(route, backend, where, rule))
+            else:
+                found = yield from _ls(route, backend, where, rule)
         except BackendError as error:
             return LsResult(error=route.reworded(error.text, where), code=error.code)
-        if entries and route.prefix:
-            entries = placed(route, entries)
-        return LsResult(error and route.reworded(error, where), entries, code=found.code)
+        return found
 
     def _one(
         self, result: type[Result], method: str, path: str, *args: Any, allowed: Allowed | None, **extra: Any
@@ -214,12 +210,17 @@ class Tree:
         return self.open(route).capabilities(key)
 
 
+def _ls(route: Route, backend: BackendProtocol, where: str, rule: OnRoute | None) -> Flow[LsResult]:
+    found: LsResult = yield from ask(backend, "ls", route.key(where), **options(backend, "ls", rule))
+    entries = found.entries
+    if entries:
+        entries = placed(route, (yield from RealPaths(backend).kept("ls", entries, rule)))
+    error = told(backend, "ls", route.key(where), found.error, rule)
+    return LsResult(error and route.reworded(error, where), entries, code=found.code)
+
+
 def _runtime() -> Any:
     try:
         return get_runtime()
     except (RuntimeError, KeyError):
         return None
-
-
-def _call(flow: Callable[..., Flow[Any]], *args: Any) -> Call[Any]:
-    return as_call(lambda: flow(*args))

@@ -1,0 +1,38 @@
+"""Several routes at the same time, each for so long: one that never answers does not hide the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Literal, TypeVar
+
+from deepagents._flow import Flow, as_call
+from deepagents.backends.composite.routes import Route
+from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BackendProtocol
+
+T = TypeVar("T")
+_SECONDS: Final = {"ls": 30.0, "glob": 8.0, "grep": ASYNC_GREP_TIMEOUT + 5}
+"""How long to wait for one route among several: less than tools wait for all of them."""
+
+
+def in_time(
+    route: Route,
+    backend: BackendProtocol,
+    method: Literal["ls", "glob", "grep"],
+    flow: Callable[[], Flow[T]],
+) -> Flow[T]:
+    """Ask one of several routes; what runs in this process is waited for.
+
+    Raises:
+        BackendError: `timeout`, and whatever the flow raises.
+    """
+    call = as_call(flow)
+    if not _is_in_process(backend):
+        call = route.patience.bound(call, method, route.patience.seconds or _SECONDS[method])
+    return (yield from call)
+
+
+def _is_in_process(backend: BackendProtocol) -> bool:
+    with suppress(Exception):
+        return backend.capabilities().in_process
+    return False
