@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -92,3 +93,61 @@ def test_arguments_that_can_be_saved_stay_as_they_are(colour: Colour) -> None:
         result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
 
     assert result["messages"][1].tool_calls[0]["args"] == args
+
+
+def nested(levels: int) -> Any:
+    value: Any = "core"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def depth(value: Any) -> int:
+    levels = 0
+    while isinstance(value, list):
+        levels, value = levels + 1, value[0]
+    return levels
+
+
+@pytest.mark.parametrize("levels", [350, 480, 900, 20_000])
+def test_arguments_nested_without_end_do_not_end_the_run(colour: Colour, levels: int) -> None:
+    with ScriptedModel(call("ls", path="/", deep=nested(levels)), "Done.") as model:
+        agent = create_deep_agent(model, checkpointer=InMemorySaver())
+        result = colour.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+
+    kept = result["messages"][1].tool_calls[0]["args"]["deep"]
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
+    assert 90 < depth(kept) <= 100
+
+
+def test_what_is_nested_too_deep_stays_readable(colour: Colour) -> None:
+    with ScriptedModel(call("ls", path="/", deep=nested(110)), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+
+    kept = result["messages"][1].tool_calls[0]["args"]["deep"]
+    while isinstance(kept, list):
+        kept = kept[0]
+    assert kept.count("[") == kept.count("]") > 0
+    assert '"core"' in kept
+
+
+def test_a_second_answer_to_one_call_is_dropped(colour: Colour) -> None:
+    first, second = ToolMessage("x", tool_call_id="1"), ToolMessage("y", tool_call_id="1")
+    read = read_by_model(colour, HumanMessage("Go"), wants("1"), first, second, HumanMessage("So?"))
+
+    assert [message.type for message in read] == ["human", "ai", "tool", "human"]
+    assert read[2].text == "x"
+
+
+def test_an_answer_to_no_call_is_dropped(colour: Colour) -> None:
+    stray = ToolMessage("x", tool_call_id="7")
+    read = read_by_model(colour, stray, HumanMessage("Go"), AIMessage("Yes?"), stray, HumanMessage("So?"))
+
+    assert [message.type for message in read] == ["human", "ai", "human"]
+
+
+def test_calls_that_share_an_id_keep_an_answer_each(colour: Colour) -> None:
+    answers = ToolMessage("x", tool_call_id="1"), ToolMessage("y", tool_call_id="1")
+    read = read_by_model(colour, HumanMessage("Go"), wants("1", "1"), *answers, HumanMessage("So?"))
+
+    assert [message.text for message in read if message.type == "tool"] == ["x", "y"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage, ToolMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -13,100 +14,113 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from deepagents._flow import Flow
 from deepagents.middleware._base import FlowMiddleware, Request, Response, inner
 
+_LARGEST: Final = 2**64
+"""Checkpoints are MessagePack, which has no larger whole numbers (its specification, "int format family")."""
+
+_DEEPEST: Final = 100
+"""Levels of lists and dicts that arguments keep; what reads and saves them cannot follow without end."""
+
 _NO_RESULT = (
-    "Error: no result of this call was recorded; it may have been cancelled or interrupted, and may or "
-    "may not have taken "
-    "effect. Check before you repeat it."
+    "Error: no result of this call was recorded; it may have been cancelled or interrupted, and may or may "
+    "not have taken effect. Check before you repeat it."
 )
 _MALFORMED = "Error: the arguments of this call could not be parsed, so nothing was run."
-
-
-_LARGEST = 2**64
-"""Checkpoints are MessagePack, which has no larger whole numbers (its specification, "int format family")."""
+_TOO_DEEP = "(nested too deep to show)"
 
 
 class PatchToolCallsMiddleware(FlowMiddleware):
-    """Repair a history that a crash or a cancelled run left with unanswered tool calls.
+    """Repair a history that a crash or a cancelled run left with calls and results that do not match.
 
-    Numbers in a model's calls that are too large for a checkpoint become text, and the call a mistake that
-    the model can mend.
+    Numbers in a model's calls that are too large for a checkpoint become text, and so does what is nested
+    too deep; the call is then a mistake that the model can mend.
     """
 
     def before_agent(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
-        """Insert an error result behind each unanswered call, before the model reads the history."""
+        """Give each call one result right behind it, and drop results of no call, before the model reads."""
         messages: list[AnyMessage] = state["messages"]
         patched = _patched(messages)
-        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *patched]} if patched else None
+        if len(patched) == len(messages) and all(map(_is_same, patched, messages)):
+            return None
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *patched]}
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         response = yield from inner(handler, request)
         said: list[BaseMessage] = [_savable(message) for message in response.result]
-        return response if said == response.result else replace(response, result=said)
+        return response if all(map(_is_same, said, response.result)) else replace(response, result=said)
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
 
 
 def _savable(message: BaseMessage) -> BaseMessage:
     if not isinstance(message, AIMessage) or not message.tool_calls:
         return message
     parts = {"tool_calls": message.tool_calls, "content": message.content}
-    changed = {name: _without_huge_numbers(part) for name, part in parts.items()}
-    return message if changed == parts else message.model_copy(update=changed)
+    changed = {name: _shallow(part, _DEEPEST) for name, part in parts.items()}
+    same = all(changed[name] is part for name, part in parts.items())
+    return message if same else message.model_copy(update=changed)
 
 
-def _without_huge_numbers(value: Any) -> Any:
+def _shallow(value: Any, levels: int) -> Any:
+    """Return the same object, or one without what cannot be saved."""
     match value:
         case bool() | str():
             return value
         case int() if not -_LARGEST // 2 <= value < _LARGEST:
-            return str(value)
+            return _as_text(value)
+        case dict() | list() if levels == 0:
+            return _as_text(value)
         case dict():
-            items = cast("dict[Any, Any]", value).items()
-            return {key: _without_huge_numbers(each) for key, each in items}
+            given = cast("dict[Any, Any]", value)
+            made = dict(zip(given, _each(given.values(), levels), strict=True))
+            return value if all(map(_is_same, made.values(), given.values())) else made
         case list():
-            return [_without_huge_numbers(each) for each in cast("list[Any]", value)]
+            items = cast("list[Any]", value)
+            found = _each(items, levels)
+            return value if all(map(_is_same, found, items)) else found
         case _:
             return value
 
 
-def _patched(messages: list[AnyMessage]) -> list[AnyMessage] | None:
-    strays = _strays(messages)
+def _each(values: Iterable[Any], levels: int) -> list[Any]:
+    return [_shallow(each, levels - 1) for each in values]
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (RecursionError, TypeError, ValueError):
+        return _TOO_DEEP
+
+
+def _patched(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    answers = _answers(messages)
     whole: list[AnyMessage] = []
-    repaired = False
-    for at, message in enumerate(messages):
-        if at in strays.values():
-            repaired = True
-            continue
-        whole.append(message)
-        for call_id, name, text in _unanswered(messages, at):
-            stray = strays.get(call_id, 0)
-            made = ToolMessage(content=text, tool_call_id=call_id, name=name, status="error")
-            whole.append(messages[stray] if stray > at else made)
-            repaired = True
-    return whole if repaired else None
-
-
-def _strays(messages: list[AnyMessage]) -> dict[str, int]:
-    """Find by call id the answers that stand further on than right behind their call."""
-    wanted: set[str] = set()
-    found: dict[str, int] = {}
-    behind: set[str] = set()
     for at, message in enumerate(messages):
         if isinstance(message, ToolMessage):
-            if message.tool_call_id in wanted and message.tool_call_id not in behind:
-                found[message.tool_call_id] = at
-                wanted.discard(message.tool_call_id)
             continue
-        behind = {call_id for call_id, _, _ in _calls(message)}
-        wanted |= {call_id for call_id, _, _ in _unanswered(messages, at)}
+        whole += [message, *answers[at]]
+        answered = {answer.tool_call_id for answer in answers[at]}
+        whole += [
+            ToolMessage(content=text, tool_call_id=call_id, name=name, status="error")
+            for call_id, name, text in _calls(message)
+            if call_id not in answered
+        ]
+    return whole
+
+
+def _answers(messages: Sequence[AnyMessage]) -> Mapping[int, list[ToolMessage]]:
+    """Find by place of each message the results of its calls, wherever they stand behind it."""
+    waiting: dict[str, list[int]] = {}
+    found: defaultdict[int, list[ToolMessage]] = defaultdict(list)
+    for at, message in enumerate(messages):
+        if not isinstance(message, ToolMessage):
+            asked = Counter(call_id for call_id, _, _ in _calls(message))
+            waiting.update({call_id: [at] * count for call_id, count in asked.items()})
+        elif waiting.get(message.tool_call_id):
+            found[waiting[message.tool_call_id].pop()].append(message)
     return found
-
-
-def _unanswered(messages: list[AnyMessage], at: int) -> list[tuple[str, str, str]]:
-    calls = _calls(messages[at])
-    if not calls:
-        return []
-    behind = takewhile(lambda each: isinstance(each, ToolMessage), messages[at + 1 :])
-    answered = {each.tool_call_id for each in behind if isinstance(each, ToolMessage)}
-    return [call for call in calls if call[0] not in answered]
 
 
 def _calls(message: AnyMessage) -> list[tuple[str, str, str]]:
