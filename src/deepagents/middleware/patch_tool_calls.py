@@ -74,11 +74,11 @@ def _shallow(value: Any, levels: int) -> Any:
         case dict():
             given = cast("dict[Any, Any]", value)
             made = dict(zip(given, _each(given.values(), levels), strict=True))
-            return value if all(map(_is_same, made.values(), given.values())) else made
+            return given if all(map(_is_same, made.values(), given.values())) else made
         case list():
             items = cast("list[Any]", value)
             found = _each(items, levels)
-            return value if all(map(_is_same, found, items)) else found
+            return items if all(map(_is_same, found, items)) else found
         case _:
             return value
 
