@@ -82,6 +82,7 @@ def test_files_are_found_alike(files: dict[str, str], routes: list[str], pattern
 @example({"/m/a": "x", "/z": "x"}, ["/m"], None, None, 1)
 @example({"/a": "x\nx", "/b": "x"}, ["/a.py"], None, None, 3)
 @example({}, ["/a"], None, None, 0)
+@example({"/a.py": "x"}, ["/a"], None, None, 1)
 def test_lines_are_found_alike(
     files: dict[str, str], routes: list[str], glob: str | None, path: str | None, cap: int | None
 ) -> None:

@@ -103,8 +103,8 @@ def globbing(allowed: Allowed | None) -> Callable[[Part, BackendProtocol], Flow[
 
 def grepping(wanted: Lines, allowed: Allowed | None) -> Callable[[Part, BackendProtocol], Flow[GrepResult]]:
     """Say how to find lines in the files of one route."""
-    # One line at least, or there is no telling whether what was dropped counts.
-    cap = None if wanted.max_count is None else max(wanted.max_count, 1)
+    # One line more, or there is no telling whether what was dropped counts.
+    cap = None if wanted.max_count is None else wanted.max_count + 1
     return lambda part, backend: _grep(part, backend, wanted, cap, OnRoute.of(allowed, part.route))
 
 
