@@ -10,6 +10,7 @@ from deepagents._text import keep_line_endings, replace_exact
 from deepagents.backends._flat import text_of
 from deepagents.backends.filedata import (
     create_file_data,
+    encoded,
     file_data_to_bytes,
     file_data_to_string,
     file_version,
@@ -85,20 +86,6 @@ def written(path: str, current: FileData | None, content: str) -> FileData:
     if current is not None and before is not None and is_text(path, current):
         content = keep_line_endings(before, content)
     return uploaded(path, current, encoded(content))
-
-
-def encoded(text: str) -> bytes:
-    """Return text as UTF-8.
-
-    Raises:
-        BackendError: `invalid_encoding`, for half characters.
-    """
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise BackendError(
-            "invalid_encoding", f"The text cannot be written as UTF-8: {error.reason} at {error.start}."
-        ) from error
 
 
 def edited(path: str, current: FileData, old: str, new: str, replace_all: bool) -> tuple[FileData, int]:

@@ -217,3 +217,17 @@ def reduce_pair(left: dict[str, Any] | None, right: Mapping[str, Any]) -> dict[s
 
 _file_data_reducer = reduce_pair
 _file_data_delta_reducer = reduce_files
+
+
+def encoded(text: str) -> bytes:
+    """Return text as UTF-8.
+
+    Raises:
+        BackendError: `invalid_encoding`, for half characters.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise BackendError(
+            "invalid_encoding", f"The text cannot be written as UTF-8: {error.reason} at {error.start}."
+        ) from error

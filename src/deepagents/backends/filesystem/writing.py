@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from deepagents._text import format_size, keep_line_endings, replace_exact
 from deepagents.backends._directory import is_temporary
+from deepagents.backends.filedata import encoded
 from deepagents.backends.filesystem.atomic import FORGOTTEN_AFTER, replace, sweep, version_of
 from deepagents.backends.filesystem.faults import told
 from deepagents.backends.filesystem.locks import locked
@@ -33,7 +34,7 @@ class Writer:
 
     def write(self, target: Target, content: str, expected_version: str | None) -> str:
         """Put text in a place, with the line ends of what stood there, and return its version."""
-        data = _encoded(content)
+        data = encoded(content)
         try:
             with self._to_change(target, "writing", make_parents=expected_version is None) as (place, before):
                 _check_version(target, before, expected_version)
@@ -54,7 +55,7 @@ class Writer:
         self, target: Target, old: str, new: str, replace_all: bool, expected_version: str | None
     ) -> tuple[int, str]:
         """Replace exact text; return how often, and the new version."""
-        _encoded(old + new)
+        encoded(old + new)
         with self._to_change(target, "editing") as (place, before):
             if before is None:
                 raise FileNotFoundError
@@ -170,12 +171,3 @@ def _text_of(place: Place, target: Target) -> str:
     if file_kind(target.shown) != "text" or is_binary(data):
         raise BackendError("invalid_encoding", "Cannot edit binary files. Write the file whole instead.")
     return data.decode("utf-8", "surrogateescape")
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise BackendError(
-            "invalid_encoding", f"The text cannot be written as UTF-8: {error.reason} at {error.start}."
-        ) from error

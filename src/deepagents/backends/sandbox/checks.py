@@ -56,20 +56,6 @@ def refuse_unless(is_allowed: bool, operation: str, shown: str) -> None:
         raise BackendError("permission_denied", f"permission denied for {operation} on {shown}")
 
 
-def check_text(text: str) -> None:
-    """Refuse what cannot be written as UTF-8.
-
-    Raises:
-        BackendError: `invalid_encoding`.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise BackendError(
-            "invalid_encoding", f"The text cannot be written as UTF-8: {error.reason} at {error.start}."
-        ) from error
-
-
 def transfer_code(error: str) -> ErrorCode:
     """Find the code for a failed upload."""
     match error:

@@ -15,6 +15,7 @@ from deepagents._paths import parent
 from deepagents.backends._answering import answering_flow
 from deepagents.backends._directory import temporary_name
 from deepagents.backends._search import Query
+from deepagents.backends.filedata import encoded
 from deepagents.backends.kinds import file_kind
 from deepagents.backends.protocol import (
     ASYNC_GLOB_TIMEOUT,
@@ -35,7 +36,6 @@ from deepagents.backends.results import (
 )
 from deepagents.backends.sandbox import answers
 from deepagents.backends.sandbox.checks import (
-    check_text,
     file_at,
     knows,
     normal,
@@ -83,7 +83,9 @@ class Operations:
         )  # fmt: skip
         end = answers.check(answer, what, "reading").end
         refuse_unless(allowed is None or allowed(end["real"]), "read", shown)
-        return answers.page(answer)
+        if answer.whole or end["kind"] != "binary":
+            return answers.page(answer, shown)
+        return answers.binary(end, (yield from self._download(end["real"], what)))
 
     def write(
         self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
@@ -99,7 +101,7 @@ class Operations:
         self, path: str, content: str, expected_version: str | None, allowed: Allowed | None
     ) -> Flow[WriteResult]:
         shown, what = file_at(path, "writing")
-        check_text(content)
+        encoded(content)
         expected = yield from self._place(shown, what, "writing", allowed)
         answer = yield from self._change(
             "write", what, shown, {"content": content},
@@ -124,7 +126,7 @@ class Operations:
             raise BackendError(
                 "invalid_argument", "old_string cannot be empty. Give the exact text to replace."
             )
-        check_text(old + new)
+        encoded(old + new)
         expected = yield from self._place(shown, what, "editing", allowed)
         answer = yield from self._change(
             "edit", what, shown, {"old": old, "new": new},
@@ -220,21 +222,23 @@ class Operations:
         """Send short texts with the command, and upload long ones beside the file that they are for."""
         if sum(len(text.encode()) for text in texts.values()) <= EDIT_INLINE_MAX_BYTES:
             return (yield from self._ask(operation, path=shown, texts=texts, **params))
-        real = yield from self._stand(operation, what, shown)
+        real = yield from self._stand(operation, what, shown, params.get("expected_version"))
         staged = f"{parent(real).rstrip('/')}/{temporary_name()}"
-        yield from self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
         try:
+            yield from self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
             return (yield from self._ask(operation, path=shown, staged=staged, **params))
-        except BackendError:
-            with suppress(BackendError):
+        except Exception:
+            with suppress(Exception):
                 yield from self._ask("delete", path=staged)
             raise
 
-    def _stand(self, operation: Operation, what: str, shown: str) -> Flow[str]:
-        answer = yield from self._ask("where", path=shown, make_parents=operation == "write")
+    def _stand(self, operation: Operation, what: str, shown: str, expected_version: str | None) -> Flow[str]:
+        is_new = operation == "write" and expected_version is None
+        answer = yield from self._ask("where", path=shown, make_parents=is_new)
         end = answers.check(answer, what, "writing").end
-        if operation == "edit" and not end["exists"]:
-            raise BackendError("file_not_found", f"{what} not found")
+        if not (end["exists"] or is_new):
+            gone: dict[str, str] = {"code": "file_not_found" if operation == "edit" else "stale_version"}
+            answers.check(Answer({**gone, "happened": "was deleted"}), what, "writing")
         real: str = end["real"]
         return real
 
@@ -246,6 +250,15 @@ class Operations:
         error = done[0].error if done else "the sandbox did not answer"
         if error:
             raise BackendError(transfer_code(error), f"Failed to write {what[0].lower()}{what[1:]}: {error}")
+
+    def _download(self, path: str, what: str) -> Flow[bytes]:
+        done = yield from Call(
+            lambda: self.sandbox.download_files([path]), lambda: self.sandbox.adownload_files([path])
+        )
+        error = (done[0].error or "") if done else "the sandbox did not answer"
+        if error or done[0].content is None:
+            raise BackendError(transfer_code(error), f"Failed to read {what[0].lower()}{what[1:]}: {error}")
+        return done[0].content
 
     def _ask(self, operation: Operation, bound: float | None = None, **params: Any) -> Flow[Answer]:
         line = command(operation, {"root": self.root, **params})
