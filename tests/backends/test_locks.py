@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from deepagents._flow import Flow, run
+from deepagents._flow import Flow, aside, run
 from deepagents.backends._locks import KeyedLocks
 from deepagents.errors import BackendError
 
@@ -88,6 +88,46 @@ async def test_blocking_for_a_task_of_the_same_loop_is_refused() -> None:
     assert caught.value.code == "parallel_mutation"
     locks.release("b")
     locks.release("a")
+    assert len(locks) == 0
+
+
+async def test_a_task_that_gave_up_its_place_is_not_waited_for() -> None:
+    locks = KeyedLocks()
+    await asyncio.to_thread(locks.acquire("a").block)
+    waiting = asyncio.ensure_future(locks.acquire("a").wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    threading.Timer(0.05, lambda: locks.release("a")).start()
+    locks.acquire("a").block()
+    locks.release("a")
+
+    assert len(locks) == 0
+
+
+async def test_a_thread_that_the_loop_waits_for_does_not_wait_for_a_task_of_that_loop() -> None:
+    locks = KeyedLocks(still=0.02)
+    await locks.acquire("a").wait()
+
+    with pytest.raises(BackendError, match="Await the async method") as caught:
+        aside(lambda: locks.acquire("a").block()).result(10)
+    locks.release("a")
+
+    assert caught.value.code == "parallel_mutation"
+    assert len(locks) == 0
+
+
+async def test_a_thread_waits_on_for_a_task_whose_loop_turns() -> None:
+    locks = KeyedLocks(still=0.02)
+    await locks.acquire("a").wait()
+    waited = aside(lambda: locks.acquire("a").block())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(waited)), 0.1)
+    locks.release("a")
+    await asyncio.wrap_future(waited)
+    locks.release("a")
+
     assert len(locks) == 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -125,3 +126,41 @@ async def test_cancelling_the_wait_cancels_what_is_awaited() -> None:
         await waiting
 
     assert seen == ["cancelled"]
+
+
+async def test_cancelling_does_not_wait_without_end_for_what_will_not_stop() -> None:
+    started, stop = asyncio.Event(), asyncio.Event()
+
+    async def stubborn() -> str:
+        started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await stop.wait()
+        return "at last"
+
+    bound = Patience(SHORT * 50).bound(Call(lambda: "never", stubborn), "read")
+    waiting = asyncio.ensure_future(bound.wait())
+    await started.wait()
+    waiting.cancel()
+    ended, _ = await asyncio.wait({waiting}, timeout=30)
+    stop.set()
+
+    assert waiting in ended
+    assert waiting.cancelled()
+
+
+async def test_how_an_overdue_call_ends_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    go_on = asyncio.Event()
+
+    async def fail_late() -> str:
+        await go_on.wait()
+        raise ValueError("postgres://user:password@host")
+
+    with suppress(BackendError):
+        await Patience(SHORT).bound(Call(lambda: "never", fail_late), "read").wait()
+    go_on.set()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+
+    assert not caplog.records

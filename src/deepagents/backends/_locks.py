@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ from deepagents._flow import Call, Flow
 from deepagents.errors import BackendError
 
 T = TypeVar("T")
+_STILL = 2.0
+"""Seconds after which the event loop of a task that has a lock, and does not turn, is held to be blocked."""
 
 
 @dataclass(eq=False, slots=True)
@@ -35,7 +38,8 @@ class _Turn:
 class KeyedLocks:
     """A lock for each key, in the order of asking; keys that nobody holds take no room."""
 
-    def __init__(self) -> None:
+    def __init__(self, still: float = _STILL) -> None:
+        self._still = still
         self._queues: dict[Hashable, deque[_Turn]] = {}
         self._mutex = threading.Lock()
 
@@ -77,10 +81,28 @@ class KeyedLocks:
     def _block(self, key: Hashable) -> None:
         turn = self._enter(key, None)
         try:
-            turn.granted.result()
+            while not turn.granted.done():
+                self._stand(key, turn)
         except BaseException:
             self._leave(key, turn)
             raise
+
+    def _stand(self, key: Hashable, turn: _Turn) -> None:
+        """Wait a while for a turn; refuse to go on while the loop of the task that has it stands still."""
+        ahead, turning = self._holder(key), threading.Event()
+        if ahead.loop is None:
+            turning.set()
+        else:
+            with suppress(RuntimeError):
+                ahead.loop.call_soon_threadsafe(turning.set)
+        with suppress(TimeoutError):
+            turn.granted.result(self._still)
+        if not turning.is_set() and self._holder(key) is ahead:
+            raise _endless()
+
+    def _holder(self, key: Hashable) -> _Turn:
+        with self._mutex:
+            return self._queues[key][0]
 
     async def _wait(self, key: Hashable) -> None:
         turn = self._enter(key, asyncio.get_running_loop())
@@ -97,11 +119,7 @@ class KeyedLocks:
         with self._mutex:
             queue = self._queues.setdefault(key, deque())
             if here is not None and any(each.loop is here for each in queue):
-                raise BackendError(
-                    "parallel_mutation",
-                    "Another task of this event loop is changing the same file, so waiting for it here would "
-                    "never end. Await the async method instead.",
-                )
+                raise _endless()
             queue.append(turn)
             if len(queue) == 1:
                 turn.grant()
@@ -109,8 +127,21 @@ class KeyedLocks:
 
     def _leave(self, key: Hashable, turn: _Turn) -> None:
         """Give up a place in a queue, or a turn that came at that very moment."""
-        if not turn.granted.cancel():
+        if turn.granted.cancel():
+            with self._mutex:
+                queue = self._queues.get(key, deque())
+                if turn in queue:
+                    queue.remove(turn)
+        else:
             self.release(key)
+
+
+def _endless() -> BackendError:
+    return BackendError(
+        "parallel_mutation",
+        "A task of an event loop that waits here is changing the same file, so waiting for it would never "
+        "end. Await the async method instead.",
+    )
 
 
 @cache

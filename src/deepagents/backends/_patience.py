@@ -13,6 +13,7 @@ from deepagents.errors import BackendError
 
 T = TypeVar("T")
 _MOST_LEFT_BEHIND = 4
+_MOST_FOR_CANCELLING = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Patience:
             await asyncio.wait({running}, timeout=seconds)
         except asyncio.CancelledError:
             running.cancel()
-            await asyncio.wait({running})
+            running.add_done_callback(_looked_at)
+            await asyncio.wait({running}, timeout=min(seconds, _MOST_FOR_CANCELLING))
             raise
         if not running.done():
             raise self._overdue(running, what, seconds)
@@ -66,8 +68,15 @@ class Patience:
 
     def _overdue(self, running: Future[Any] | asyncio.Future[Any], what: str, seconds: float) -> BackendError:
         self._left_behind.append(running)
+        running.add_done_callback(_looked_at)
         return BackendError(
             "timeout",
             f"{what} timed out after {seconds:g}s. It may still take effect: look before you try it again, "
             "and ask for less.",
         )
+
+
+def _looked_at(running: Future[Any] | asyncio.Future[Any]) -> None:
+    """Take note of how a call ended that nobody waits for, so that asyncio does not log it."""
+    if not running.cancelled():
+        running.exception()
