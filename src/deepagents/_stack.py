@@ -19,7 +19,7 @@ from deepagents._state import private_keys
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.interrupts import approvals
+from deepagents.middleware.interrupts import Approval
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.middleware import named
@@ -96,17 +96,14 @@ def _under_rules(building: Building, files: Middleware) -> Middleware:
         if rules:
             raise StackError(f"{files!r} replaces FilesystemMiddleware, which would drop permissions=")
         return files
-    ruled = files.with_permissions(rules, asks=files.asks)
-    if ruled.asks or not Rules(ruled.permissions).has("interrupt"):
-        return ruled
-    if any(each.name == _APPROVAL for each in building.brought):
+    ruled = files.with_permissions(rules)
+    own = building.replacement(_APPROVAL)
+    if own and not isinstance(own, Approval) and Rules(ruled.permissions).has("interrupt"):
         raise StackError(
             f"{building.who} has permissions that ask a person and a {_APPROVAL} of its own, which would "
             "drop them; give the agent a FilesystemMiddleware with the permissions, and its approval()"
         )
-    approval = _approval(building)
-    asks = approval is not None and not building.plan.profile.excludes(approval)
-    return ruled.with_permissions(rules, asks=asks)
+    return ruled
 
 
 def _subagents(building: Building) -> Middleware | None:
@@ -137,11 +134,22 @@ def _patch_tool_calls(building: Building) -> Middleware:
     return PatchToolCallsMiddleware()
 
 
-def _approval(building: Building) -> Middleware | None:
-    plan, standing = building.plan, building.replacement("FilesystemMiddleware")
+def _rules(building: Building) -> Rules:
+    """Return the rules that bind the file tools, whoever gave them."""
+    standing = building.replacement("FilesystemMiddleware")
     own = standing.permissions if isinstance(standing, FilesystemMiddleware) else ()
-    interrupt_on = approvals(Rules(plan.permissions or own), plan.interrupt_on)
-    return HumanInTheLoopMiddleware(interrupt_on=interrupt_on) if interrupt_on else None
+    return Rules(building.plan.permissions or own)
+
+
+def _approval(building: Building) -> Middleware | None:
+    rules, interrupt_on = _rules(building), building.plan.interrupt_on
+    if rules.has("interrupt"):
+        return Approval(rules, interrupt_on)
+    return HumanInTheLoopMiddleware(interrupt_on=dict(interrupt_on)) if interrupt_on else None
+
+
+def _asking_for_rules(building: Building, approval: Middleware) -> Middleware:
+    return approval.under(_rules(building)) if isinstance(approval, Approval) else approval
 
 
 def _tool_exclusion(building: Building) -> Middleware | None:
@@ -179,6 +187,7 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "HumanInTheLoopMiddleware",
         _approval,
         "asks about the calls that the model made, before any of them runs",
+        take=_asking_for_rules,
     ),
     Slot("ToolExclusionMiddleware", _tool_exclusion, "hides tools whoever brought them"),
     Slot(

@@ -36,7 +36,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/middleware/_base.py": "middleware/test_filesystem.py",
     "deepagents/middleware/_turns.py": "middleware/test_unsupported_content.py",
     "deepagents/middleware/_fs_interrupt.py": "agents/test_permissions.py",
-    "deepagents/middleware/interrupts.py": "agents/test_permissions.py",
+    "deepagents/middleware/interrupts.py": "agents/test_asking.py",
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
     "deepagents/tools/_seen.py": "tools/test_edit_file.py",
     "deepagents/tools/_tool.py": "tools/test_ls.py",

@@ -14,19 +14,24 @@ from deepagents.permissions import Access, DeleteAccess, FilesystemOperation, Ru
 class Guard:
     """Rules, and what a person has been asked about.
 
-    `asked` says that calls which the rules make wait do wait; `named` is the path of this call when it was
-    asked about, and `led_to` is where that path led then.
+    `asks` says that somebody is set up to be asked, `asked` that it was so about this very call; `named` is
+    the path of this call when the model made it, and `led_to` is where that path led then.
     """
 
     rules: Rules = field(default_factory=Rules)
+    asks: bool = False
     asked: bool = False
     named: str | None = None
     led_to: str | None = None
 
     def naming(self, operation: FilesystemOperation, path: str) -> Access | None:
-        """Give the rights of a call about one file; none when there are no rules."""
+        """Give the rights of a call about one file that it is asked about; none when there are no rules."""
         waiting = [each for each in self._places(path) if self.rules.decide(operation, each) == "interrupt"]
         return Access(self.rules, operation, waiting) if self.rules else None
+
+    def unasked(self, operation: FilesystemOperation) -> Access | None:
+        """Give the rights to what nobody was asked about."""
+        return Access(self.rules, operation) if self.rules else None
 
     def searching(self, path: str) -> Access | None:
         """Give the rights of a call that looks around below a path."""
@@ -46,7 +51,7 @@ class Guard:
         """Say that something is not permitted, and how it could be."""
         said = f"permission denied for {access.operation} on {path}"
         waits = self.rules.decide(access.operation, path) == "interrupt"
-        if waits and not self.asked:
+        if waits and not self.asks:
             said += (
                 ": it waits for a person's approval, and nobody is set up to give it. Add "
                 "FilesystemMiddleware.approval() to the agent's middleware"

@@ -40,7 +40,7 @@ class GuardedFiles(Files):
 
     def left_out(self) -> str | None:
         """Say in one line what earlier answers left out because it waits for a person."""
-        return left_out(self._held_back, self.guard.asked)
+        return left_out(self._held_back, self.guard.asks)
 
     def ls(self, path: str, *, allowed: Allowed | None = None) -> Flow[LsResult]:
         """List a directory, without the entries that may not be known."""
@@ -210,7 +210,7 @@ class GuardedFiles(Files):
             return LsResult(error=failure.text, code=failure.code)
 
     def _is_readable(self, path: str) -> Flow[bool]:
-        access = self.guard.naming("read", path)
+        access = self.guard.unasked("read")
         return access is None or path in (yield from self._real_paths().allowed_among([path], access))
 
     def _real_paths(self) -> RealPaths:

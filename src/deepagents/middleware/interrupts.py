@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
 
-from langchain.agents.middleware import InterruptOnConfig
+from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
 from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage
 
 from deepagents._flow import Flow
 from deepagents._paths import normalise
@@ -19,12 +20,41 @@ from deepagents.permissions import FilesystemOperation, FilesystemPermission, Ru
 InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig]
 LINKS: Final = "file_links"
 """State key: for each call of the last turn, the path that it names and where that led."""
+ASKED: Final = "file_calls_asked"
+"""State key: the ids of the calls of the last turn that a person was asked about."""
 
 _NAMING: Final[Mapping[str, FilesystemOperation]] = MappingProxyType(
     {"read_file": "read", "write_file": "write", "edit_file": "write"}
 )
 _SEARCHES: Final = frozenset({"ls", "glob", "grep"})
 _TOOLS: Final = (*_NAMING, *sorted(_SEARCHES), "delete")
+
+
+class Approval(HumanInTheLoopMiddleware[Any, Any, Any]):
+    """LangChain's approval, which also asks where rules say so and notes in state what it asked about."""
+
+    def __init__(self, rules: Rules, interrupt_on: InterruptOn | None = None) -> None:
+        super().__init__(interrupt_on=approvals(rules, interrupt_on))
+        self.rules = rules
+        self._given = interrupt_on
+
+    @property
+    def name(self) -> str:
+        """The name of the place in the stack that it takes."""
+        return HumanInTheLoopMiddleware.__name__
+
+    def under(self, rules: Rules) -> Approval:
+        """Return the approval that asks for these rules, and for whatever else this one asks."""
+        return self if rules.given == self.rules.given else Approval(rules, self._given)
+
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Ask about the calls that the model made."""
+        asked = [call["id"] for call in _last_calls(state) if self._asks(call, state)]
+        return {**(super().after_model(state, runtime) or {}), ASKED: asked}
+
+    def _asks(self, call: Mapping[str, Any], state: Any) -> bool:
+        entry = self.interrupt_on.get(call["name"])
+        return entry is not None and (entry.get("when") is None or waits(self.rules, call, state))
 
 
 def approvals(rules: Rules, interrupt_on: InterruptOn | None = None) -> dict[str, bool | InterruptOnConfig]:
@@ -80,6 +110,12 @@ def link_of(state: Any, call_id: str | None) -> tuple[str | None, str | None]:
     return (found[0], found[1]) if found else (None, None)
 
 
+def was_asked(state: Any, call_id: str | None) -> bool | None:
+    """Tell whether a person was asked about a call; `None` when there is nobody to ask."""
+    asked = cast("Mapping[str, Any]", state).get(ASKED) if isinstance(state, Mapping) else None
+    return None if asked is None else call_id in asked
+
+
 def named_path(call: Mapping[str, Any]) -> str | None:
     """Return the path that a call of a file tool names, `None` when that is none."""
     arguments: Mapping[str, Any] = call["args"]
@@ -104,6 +140,11 @@ def links(files: Files, calls: Sequence[Mapping[str, Any]]) -> Flow[dict[str, li
         if real != path:
             found[call_id] = [path, real]
     return found
+
+
+def _last_calls(state: Mapping[str, Any]) -> Sequence[Any]:
+    said = (each for each in reversed(state["messages"]) if isinstance(each, AIMessage))
+    return last.tool_calls if (last := next(said, None)) else ()
 
 
 def _led_to(real_paths: RealPaths, tool: str, path: str) -> Flow[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, Literal, Self, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware
@@ -35,7 +36,7 @@ from deepagents.middleware.filesystem.moving import Moving
 from deepagents.middleware.filesystem.parallel import repeats_a_mutation
 from deepagents.middleware.filesystem.rules import bound_to, calls_in, one_of
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
-from deepagents.middleware.interrupts import LINKS, InterruptOn, approvals, link_of, links
+from deepagents.middleware.interrupts import ASKED, LINKS, Approval, InterruptOn, link_of, links, was_asked
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools import FILE_TOOLS, file_tools
 from deepagents.tools._seen import Seen
@@ -101,6 +102,7 @@ class FilesystemMiddleware(FlowMiddleware):
         super().__init__()
         _require_positive("max_execute_timeout", max_execute_timeout)
         _require_positive("grep_max_count", grep_max_count)
+        _require_positive("backend_timeout", backend_timeout)
         self.backend: BACKEND_TYPES = StateBackend() if backend is None else backend
         warn_form(self.backend)
         self.state_schema = FilesystemState if self._may_hold_state() else FilesElsewhereState
@@ -126,23 +128,15 @@ class FilesystemMiddleware(FlowMiddleware):
         """The rules that bind the file tools, in their order."""
         return self._guard.rules.given
 
-    @property
-    def asks(self) -> bool:
-        """Whether calls that the rules make wait do wait for a person; if not, they are refused."""
-        return self._guard.asked
-
     def approval(self, interrupt_on: InterruptOn | None = None) -> HumanInTheLoopMiddleware[Any, Any, Any]:
         """Make the middleware that asks a person where the rules say so; add it to the same agent.
 
         `interrupt_on` names further tools that wait. `create_deep_agent` does all this by itself.
         """
-        self._guard = replace(self._guard, asked=True)
-        return HumanInTheLoopMiddleware(interrupt_on=approvals(self._guard.rules, interrupt_on))
+        return Approval(self._guard.rules, interrupt_on)
 
-    def with_permissions(self, permissions: Sequence[FilesystemPermission], *, asks: bool = False) -> Self:
+    def with_permissions(self, permissions: Sequence[FilesystemPermission]) -> Self:
         """Return a copy under these rules, which may repeat its own but not differ from them.
-
-        `asks` says that the agent has approval middleware for them.
 
         Raises:
             ConfigError: when both have rules and they differ.
@@ -152,19 +146,19 @@ class FilesystemMiddleware(FlowMiddleware):
                 f"two lists of permissions: {list(self.permissions)!r} in FilesystemMiddleware and "
                 f"{list(permissions)!r} beside it; give them to one"
             )
-        if asks == self.asks and (not permissions or self.permissions):
+        if not permissions or self.permissions:
             return self
         clone = copy.copy(self)
-        clone.take_permissions(permissions or self.permissions, asks=asks or self.asks)
+        clone.take_permissions(permissions)
         return clone
 
-    def take_permissions(self, permissions: Sequence[FilesystemPermission], *, asks: bool = False) -> None:
+    def take_permissions(self, permissions: Sequence[FilesystemPermission]) -> None:
         """Put the file tools under these rules, in place of any other.
 
         Raises:
             UnenforceableRule: for a rule that commands would go round.
         """
-        self._guard = Guard(Rules(permissions), asks)
+        self._guard = Guard(Rules(permissions))
         self.tools = [bound_to(self._desk, tool) for tool in self.tools]
         self._check_rules()
 
@@ -188,7 +182,8 @@ class FilesystemMiddleware(FlowMiddleware):
         if not self._guard.rules:
             return files
         named, led_to = link_of(runtime.state, runtime.tool_call_id)
-        guard = replace(self._guard, named=named, led_to=led_to)
+        asked = was_asked(runtime.state, runtime.tool_call_id)
+        guard = Guard(self._guard.rules, asked is not None, bool(asked), named, led_to)
         return GuardedFiles(files.backend, files.patience, guard)
 
     def _may_read(self, path: str) -> bool:
@@ -214,8 +209,9 @@ class FilesystemMiddleware(FlowMiddleware):
         if not self._guard.rules.has("interrupt"):
             return None
         found = yield from links(files, calls_in(response))
-        standing = cast("Mapping[str, Any]", request.state).get(LINKS)
-        return {LINKS: found} if found or standing else None
+        state = cast("Mapping[str, Any]", request.state)
+        noted = {LINKS: found} if found or state.get(LINKS) else {}
+        return {**noted, ASKED: None} if state.get(ASKED) is not None else noted or None
 
     def _moving(self, files: Files) -> Moving:
         results, messages = self.tool_token_limit_before_evict, self.human_message_token_limit_before_evict
@@ -262,6 +258,6 @@ def _chosen(tools: Sequence[FsToolName] | Literal["all"] | None) -> frozenset[st
     return frozenset(tools)
 
 
-def _require_positive(name: str, value: int | None) -> None:
-    if value is not None and value <= 0:
+def _require_positive(name: str, value: float | None) -> None:
+    if value is not None and not 0 < value < inf:
         raise ConfigError(f"{name} must be positive, got {value}")

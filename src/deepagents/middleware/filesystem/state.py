@@ -17,6 +17,7 @@ Versions = Annotated[
 ]
 Kept = Annotated[dict[str, FileData], GrowingChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
 Links = Annotated[dict[str, list[str]], PrivateStateAttr]
+Asked = Annotated[list[str] | None, PrivateStateAttr]
 Payloads = Annotated[dict[str, str], run_memory(), PrivateStateAttr]
 
 
@@ -25,6 +26,7 @@ class FilesElsewhereState(AgentState[Any]):
 
     file_versions: NotRequired[Versions]
     file_links: NotRequired[Links]
+    file_calls_asked: NotRequired[Asked]
     _blob_payloads: NotRequired[Payloads]
 
 
@@ -34,4 +36,5 @@ class FilesystemState(AgentState[Any]):
     files: NotRequired[Kept]
     file_versions: NotRequired[Versions]
     file_links: NotRequired[Links]
+    file_calls_asked: NotRequired[Asked]
     _blob_payloads: NotRequired[Payloads]

@@ -29,6 +29,7 @@ NEVER_SHARED = frozenset(
         "rubric",
         "file_versions",
         "file_links",
+        "file_calls_asked",
         "jump_to",
     }
 )
