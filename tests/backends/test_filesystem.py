@@ -296,6 +296,7 @@ def test_pages_of_a_large_file_are_those_of_a_small_one(root: Path, end: str, la
         (total - 3, 100),
         (total - 1, 1),
         (0, total),
+        (0, 10**30),
     ]:
         page = backend.read("/big", offset, limit)
         expected = [*lines, last][: total if last else len(lines)][offset : offset + limit]
@@ -304,6 +305,7 @@ def test_pages_of_a_large_file_are_those_of_a_small_one(root: Path, end: str, la
         assert content(page) == "\n".join(expected) + ("" if at_end and last else "\n")
         assert (page.start_line, page.end_line) == (offset + 1, offset + len(expected))
         assert (page.total_lines, page.next_offset) == ((total, None) if at_end else (None, offset + limit))
+    assert backend.read("/big", 10**30, 10**30).code == "invalid_argument"
     beyond = backend.read("/big", total, 1)
     assert (beyond.code, f"({total} lines)" in str(beyond.error)) == ("invalid_argument", True)
     assert backend.read("/big", 0, 0).no_lines_requested

@@ -116,6 +116,9 @@ def test_a_factory_works_and_warns_once_at_the_callers_line(colour: Colour) -> N
     [
         ({"max_execute_timeout": 0}, "max_execute_timeout must be positive, got 0"),
         ({"grep_max_count": -1}, "grep_max_count must be positive, got -1"),
+        ({"backend_timeout": 0}, "backend_timeout must be positive, got 0"),
+        ({"backend_timeout": -1}, "backend_timeout must be positive, got -1"),
+        ({"backend_timeout": float("inf")}, "backend_timeout must be positive, got inf"),
         ({"tools": ["ls"]}, "read_file must be included in tools"),
         ({"tools": ["read_file", "fly"]}, "fly"),
         ({"backend": "/srv/files"}, "must be a BackendProtocol, got '/srv/files'; .*root_dir"),

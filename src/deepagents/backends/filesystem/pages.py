@@ -47,13 +47,14 @@ def read_page(fd: int, offset: int, limit: int, most: int, marks: LineMarks) -> 
     Raises:
         BackendError: `invalid_argument` past the end of the file, `too_large` for a page that is.
     """
-    if os.fstat(fd).st_size <= _READ_WHOLE:
+    size = os.fstat(fd).st_size
+    if size <= _READ_WHOLE:
         return window(_decoded(read_all(fd)), offset, limit)
     if limit <= 0:
         return Window("", no_lines_requested=True)
     stamp, trail = marks.trail_of(fd)
     try:
-        return _Pager(fd, most, trail).page(max(offset, 0), limit)
+        return _Pager(fd, most, trail).page(max(offset, 0), min(limit, size))
     finally:
         marks.keep(fd, stamp, trail)
 
