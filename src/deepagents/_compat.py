@@ -11,6 +11,7 @@ from deepagents._deprecation import warn_legacy
 
 _OLDER: Final = "deepagents.backends._honoured"
 _FILE_DATA: Final = "deepagents.backends.filedata"
+_SANDBOX: Final = "deepagents.backends.sandbox"
 _FILE_TOOLS: Final = "deepagents.middleware.filesystem"
 
 HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -37,6 +38,10 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "_DEFAULT_GLOB_TIMEOUT": "deepagents.backends.filesystem:DEFAULT_GLOB_TIMEOUT",
             "_map_exception_to_standard_error": f"{_OLDER}:standard_error",
             "_resolve_ripgrep_path": "deepagents.backends._search.ripgrep:find_ripgrep",
+        },
+        _SANDBOX: {
+            "_EDIT_INLINE_MAX_BYTES": f"{_SANDBOX}.operations:EDIT_INLINE_MAX_BYTES",
+            "_EXECUTE_CAPTURE_MAX_BYTES": f"{_SANDBOX}.offload:EXECUTE_CAPTURE_MAX_BYTES",
         },
         _FILE_TOOLS: {
             "EXECUTION_SYSTEM_PROMPT": f"{_FILE_TOOLS}:EXECUTE_TOOL_DESCRIPTION",

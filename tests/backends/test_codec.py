@@ -44,6 +44,11 @@ def test_a_program_needs_nothing_newer_than_python_3_6(operation: Operation) -> 
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_command_that_is_repeated_says_nothing_itself(operation: Operation) -> None:
+    assert MARK not in command(operation, {"path": MARK})
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_program_is_small_enough_for_any_command_line(operation: Operation) -> None:
     assert len(command(operation, {"text": "x" * 50_000})) < 100_000
 

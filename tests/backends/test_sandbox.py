@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import os
+import random
+import shlex
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -171,6 +176,207 @@ def test_a_failed_upload_is_a_failed_write(
 
     assert done.code == code
     assert "Failed to write file '/a'" in done.error
+
+
+class Wrapped(DirectorySandbox):
+    """Runs each command inside another one."""
+
+    within = "sh -c {}"
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return super().execute(self.within.format(shlex.quote(command)), timeout=timeout)
+
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return await super().aexecute(self.within.format(shlex.quote(command)), timeout=timeout)
+
+
+class Changing(DirectorySandbox):
+    """Hands over what a command printed changed."""
+
+    def changed(self, command: str, response: ExecuteResponse) -> ExecuteResponse:
+        return response
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return self.changed(command, super().execute(command, timeout=timeout))
+
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return self.changed(command, await super().aexecute(command, timeout=timeout))
+
+
+class Breaking(Changing):
+    """Loses its connection once, right after an upload."""
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        self.env["BROKEN"] = "yes"
+        return super().upload_files(files)
+
+    def changed(self, command: str, response: ExecuteResponse) -> ExecuteResponse:
+        if self.env.pop("BROKEN", None):
+            raise ConnectionError("lost")
+        return response
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return super().execute(self._nothing_if_broken(command), timeout=timeout)
+
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return await super().aexecute(self._nothing_if_broken(command), timeout=timeout)
+
+    def _nothing_if_broken(self, command: str) -> str:
+        return "true" if "BROKEN" in self.env else command
+
+
+def test_a_connection_that_breaks_leaves_nothing_of_a_staged_text(colour: Colour, tmp_path: Path) -> None:
+    box = Breaking(tmp_path, root=str(tmp_path))
+
+    with pytest.raises(ConnectionError):
+        colour.call(box, "write", "/a.txt", "x" * 60_000)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_change_sweeps_away_what_one_that_broke_off_left_an_hour_ago(
+    colour: Colour, sandbox: DirectorySandbox
+) -> None:
+    old, new = (sandbox.directory / f".deepagents-{digit * 16}.tmp" for digit in "01")
+    old.touch()
+    new.touch()
+    hour_ago = time.time() - 3700
+    os.utime(old, (hour_ago, hour_ago))
+
+    colour.call(sandbox, "write", "/a.txt", "x")
+
+    assert sorted(each.name for each in sandbox.directory.iterdir()) == [new.name, "a.txt"]
+
+
+@pytest.mark.parametrize("size", [1, 60_000])
+def test_a_stale_write_brings_no_directory_back(colour: Colour, sandbox: DirectorySandbox, size: int) -> None:
+    version = colour.call(sandbox, "write", "/gone/a.txt", "x").version
+    colour.call(sandbox, "delete", "/gone")
+
+    done = colour.call(sandbox, "write", "/gone/a.txt", "x" * size, expected_version=version)
+
+    assert done.code == "stale_version"
+    assert "was deleted since it was read" in done.error
+    assert list(sandbox.directory.iterdir()) == []
+
+
+def within(command: str) -> type[Wrapped]:
+    """Make a sandbox whose commands run in other namespaces, where the system lets them."""
+    probe = command.partition(" sh -c")[0].split()
+    try:
+        subprocess.run([*probe, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no namespaces here: {error}")
+    return type("Within", (Wrapped,), {"within": command})
+
+
+def test_a_file_of_somebody_unknown_in_a_user_namespace_can_be_changed(
+    colour: Colour, tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    box = within("unshare -Ur sh -c {}")(tmp_path, root=str(tmp_path))
+    file = tmp_path / "a.txt"
+    file.write_text("one\n")
+    file.chmod(0o666)
+    os.chown(file, 1000, 1000)
+
+    done = colour.call(box, "edit", "/a.txt", "one", "two")
+
+    assert (done.error, file.read_text(), file.stat().st_mode & 0o777) == (None, "two\n", 0o666)
+
+
+def test_a_file_that_is_mounted_by_itself_is_written_in_place(colour: Colour, tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside.txt", tmp_path / "root/inside.txt"
+    inside.parent.mkdir()
+    inside.touch()
+    outside.write_text("a longer text\n")
+    command = f"unshare -Urm sh -c 'mount --bind {outside} {inside} && exec \"$@\"' sh sh -c {{}}"
+    box = within(command)(tmp_path / "root", root=str(tmp_path / "root"))
+
+    done = colour.call(box, "write", "/inside.txt", "short\n")
+    edited = colour.call(box, "edit", "/inside.txt", "short", "next", expected_version=done.version)
+
+    assert (done.error, edited.error, outside.read_text()) == (None, None, "next\n")
+    assert list(inside.parent.iterdir()) == [inside]
+
+
+class Capped(Changing):
+    """Hands over no more than 60,000 characters of output."""
+
+    def changed(self, command: str, response: ExecuteResponse) -> ExecuteResponse:
+        output = response.output
+        return ExecuteResponse(output[:60_000], response.exit_code, len(output) > 60_000)
+
+
+def test_media_larger_than_what_a_command_may_print_come_by_download(colour: Colour, tmp_path: Path) -> None:
+    box = Capped(tmp_path, root=str(tmp_path))
+    data = random.Random(1).randbytes(200_000)
+    (tmp_path / "a.png").write_bytes(data)
+    (tmp_path / "link.png").symlink_to("a.png")
+
+    for path in ("/a.png", "/link.png"):
+        file = colour.call(box, "read", path).file_data
+        assert (base64.b64decode(file["content"]), file["encoding"]) == (data, "base64")
+
+
+def test_a_page_longer_than_what_a_command_may_print_ends_early_and_says_where_to_go_on(
+    colour: Colour, tmp_path: Path
+) -> None:
+    box = Capped(tmp_path, root=str(tmp_path))
+    text = "".join(f"{random.Random(line).randbytes(60).hex()}\n" for line in range(2000))
+    (tmp_path / "a.txt").write_text(text)
+    parts: list[str] = []
+    offset: int | None = 0
+
+    while offset is not None:
+        page = colour.call(box, "read", "/a.txt", offset, 2000)
+        assert (page.start_line, page.total_lines) == (offset + 1, 2000)
+        parts.append(page.file_data["content"])
+        offset = page.next_offset
+
+    assert "".join(parts) == text
+    assert len(parts) > 1
+
+
+def test_a_line_longer_than_what_a_command_may_print_is_cut(colour: Colour, tmp_path: Path) -> None:
+    box = Capped(tmp_path, root=str(tmp_path))
+    line = random.Random(1).randbytes(100_000).hex()
+    (tmp_path / "a.txt").write_text(f"{line}\nlast\n")
+
+    page = colour.call(box, "read", "/a.txt")
+    content = page.file_data["content"]
+
+    assert content.endswith(TRUNCATION_MSG)
+    assert line.startswith(content.removesuffix(TRUNCATION_MSG))
+    assert (page.end_line, page.next_offset) == (1, 1)
+    assert colour.call(box, "read", "/a.txt", page.next_offset).file_data["content"] == "last\n"
+
+
+class Echoing(Changing):
+    """Repeats each command, as a terminal does."""
+
+    def changed(self, command: str, response: ExecuteResponse) -> ExecuteResponse:
+        output = f"$ {command}\n{response.output}".replace("\n", "\r\n")
+        return ExecuteResponse(output, response.exit_code)
+
+
+def test_a_terminal_that_repeats_the_command_changes_no_answer(colour: Colour, tmp_path: Path) -> None:
+    box = Echoing(tmp_path, root=str(tmp_path))
+
+    assert colour.call(box, "write", "/a.txt", "needle").error is None
+    assert colour.call(box, "read", "/a.txt").file_data["content"] == "needle"
+    assert [each["path"] for each in colour.call(box, "grep", "needle").matches] == ["/a.txt"]
+    box.env["PATH"] = ""
+    assert colour.call(box, "ls", "/").code == "not_supported"
+
+
+def test_what_is_too_long_for_a_command_line_is_refused(colour: Colour, sandbox: DirectorySandbox) -> None:
+    found = colour.call(sandbox, "grep", random.Random(1).randbytes(100_000).hex())
+
+    assert found.code == "invalid_argument"
+    assert "Give a shorter pattern or path" in found.error
+    assert sandbox.commands == []
 
 
 def test_crlf_survives_writes_and_edits(colour: Colour, sandbox: DirectorySandbox) -> None:
@@ -422,6 +628,96 @@ def test_output_past_the_cap_is_cut_and_the_exit_code_kept(colour: Colour, sandb
     assert (found.offloaded, found.response.exit_code, found.response.truncated) == (True, 7, True)
     assert (sandbox.directory / "kept/1").read_text() == "é\n" * 1333
     assert (sandbox.directory / "kept/1").stat().st_size == 3999
+
+
+def test_the_end_of_output_past_the_cap_is_shown(colour: Colour, sandbox: DirectorySandbox) -> None:
+    sandbox.enable_capture_offload = True
+
+    found = colour.call(
+        sandbox, "execute_with_offload", "seq 1 9000; echo the end", "/kept/1", max_inline_bytes=10,
+        max_capture_bytes=4000,
+    )  # fmt: skip
+
+    assert found.response.output.split("\n")[-3:] == ["8999", "9000", "the end"]
+    assert "\n... [8986 lines truncated] ...\n" in found.response.output
+    assert found.response.truncated is True
+    assert (sandbox.directory / "kept/1").stat().st_size == 4000
+
+
+def test_a_line_ends_at_a_return_too(colour: Colour, sandbox: DirectorySandbox) -> None:
+    sandbox.enable_capture_offload = True
+    progress = "for i in $(seq 1 3000); do printf 'p%s\\r' $i; done; seq 1 16; printf '17\\r\\n18\\r'"
+
+    found = colour.call(sandbox, "execute_with_offload", progress, "/kept/1", **CAPTURED)
+
+    lines = found.response.output.split("\n")
+    assert lines[:2] == ["p1", "p2"]
+    assert lines[10:] == ["... [3003 lines truncated] ...", "14", "15", "16", "17", "18"]
+
+
+class Full(Wrapped):
+    """A sandbox in which no file grows over 4 kB."""
+
+    within = "ulimit -f 8; sh -c {}"
+    enable_capture_offload = True
+
+
+@pytest.mark.parametrize("inline", [1000, 20_000])
+def test_a_full_disk_costs_the_middle_of_a_long_output_and_no_second_run(
+    colour: Colour, tmp_path: Path, inline: int
+) -> None:
+    box = Full(tmp_path, root=str(tmp_path))
+    counted = "".join(f"{number}\n" for number in range(1, 3001))
+
+    found = colour.call(
+        box, "execute_with_offload", "echo ran >> ran; seq 1 3000; exit 3", "/kept/1", max_inline_bytes=inline
+    )
+    said = found.response.output
+
+    assert (tmp_path / "ran").read_text() == "ran\n"
+    assert (found.offloaded, found.response.exit_code) == (False, 3)
+    assert list((tmp_path / "kept").iterdir()) == []
+    if inline == 20_000:
+        assert (said, found.response.truncated) == (counted, False)
+    else:
+        before, _, after = said.partition("\n... [what stood here could not be kept: File too large] ...\n")
+        assert counted.startswith(before)
+        assert counted.endswith(after)
+        assert found.response.truncated is True
+
+
+UNTIL_KEPT = "for i in $(seq 1 2000); do grep -q {0} kept/1 2>/dev/null && break; done; kill -9 $PPID"
+
+
+@pytest.mark.parametrize("most", [3, 3000])
+def test_a_command_that_is_broken_off_loses_nothing_of_what_it_printed(
+    colour: Colour, sandbox: DirectorySandbox, most: int
+) -> None:
+    sandbox.enable_capture_offload = True
+
+    found = colour.call(
+        sandbox, "execute_with_offload", f"seq 1 {most}; {UNTIL_KEPT.format(most)}", "/kept/1", **CAPTURED
+    )  # fmt: skip
+
+    lines = found.response.output.split("\n")
+    assert (found.offloaded, found.response.exit_code) == (most == 3000, 137)
+    assert (sandbox.directory / "kept/1").exists() == found.offloaded
+    assert lines[:3] == ["1", "2", "3"]
+    assert lines[-2:] == [str(most), "Killed"]
+
+
+def test_short_output_over_what_a_command_may_print_arrives_as_far_as_it_can(
+    colour: Colour, tmp_path: Path
+) -> None:
+    box = Capped(tmp_path, root=str(tmp_path))
+    box.enable_capture_offload = True
+    text = random.Random(1).randbytes(50_000).hex()
+    (tmp_path / "a.txt").write_text(text)
+
+    found = colour.call(box, "execute_with_offload", "cat a.txt", "/kept/1", max_inline_bytes=200_000)
+
+    assert text.startswith(found.response.output)
+    assert (len(found.response.output) > 30_000, found.response.truncated) == (True, True)
 
 
 def test_few_long_lines_are_shown_from_their_start(colour: Colour, sandbox: DirectorySandbox) -> None:

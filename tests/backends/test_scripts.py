@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from deepagents._globs import compile_glob
 from deepagents._text import replace_exact
 from deepagents.backends.results import ExecuteResponse
-from deepagents.backends.sandbox.codec import Answer, Operation, command, decode, text_of
+from deepagents.backends.sandbox.codec import Answer, Operation, command, decode, joined, text_of
+from deepagents.backends.sandbox.scripts.common import to_lf, whole_characters
 from deepagents.backends.sandbox.scripts.edit import replaced
-from deepagents.backends.sandbox.scripts.read import lf_blocks, on_character, page, to_lf
+from deepagents.backends.sandbox.scripts.read import lf_blocks, page
 from deepagents.backends.sandbox.scripts.walk import matcher
 from deepagents.errors import BackendError
 from tests.backends.sandboxes import BIN
@@ -68,13 +69,13 @@ def test_read_tells_binary_blank_and_text(run: Any, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"one\r\ntwo\rthree")
     window = {"offset": 1, "limit": 1, "media": False, "most": 1000}
 
-    kinds = {name: run("read", path=f"/{name}", **window).end for name in ("binary", "blank", "text")}
+    found = {name: run("read", path=f"/{name}", **window) for name in ("binary", "blank", "text")}
 
-    assert {name: end["kind"] for name, end in kinds.items()} == {
+    assert {name: answer.end["kind"] for name, answer in found.items()} == {
         "binary": "binary", "blank": "blank", "text": "text",
     }  # fmt: skip
-    text = kinds["text"]
-    assert (text_of(text["data"]), text["start"], text["end"], text["next"], text["total"]) == (
+    text = found["text"].end
+    assert (joined(found["text"]), text["start"], text["end"], text["next"], text["total"]) == (
         b"two\n", 2, 2, 2, 3,
     )  # fmt: skip
 
@@ -222,7 +223,7 @@ def test_capture_keeps_long_output_and_does_not_wait_for_the_background(run: Any
     long = run("capture", command="printf 'é%.0s' 1 2 3 4; sleep 60 & exit 0", **{**asked, "most_kept": 7})
     killed = run("capture", command="kill -9 $$", **asked)
 
-    assert (text_of(short.end["data"]), short.end["exit"]) == (b"hi", 3)
+    assert (joined(short), short.end["exit"]) == (b"hi", 3)
     assert (long.end["seen"], long.end["kept"], text_of(long.end["head"]).decode()) == (8, 6, "éé")
     assert (tmp_path / "kept").exists() is False
     assert killed.end["exit"] == 137
@@ -259,7 +260,7 @@ def test_read_pages_as_a_list_of_lines_would(data: bytes, offset: int, limit: in
         return
     found = page(blocks(), offset, limit, 1000, None)
 
-    assert text_of(found["data"]) == b"".join(lines[offset : offset + limit])
+    assert found["data"] == b"".join(lines[offset : offset + limit])
     assert found["end"] == min(offset + limit, len(lines))
     assert found["next"] == (found["end"] if found["end"] < len(lines) else None)
 
@@ -269,9 +270,9 @@ def test_read_cuts_whole_lines_and_only_a_first_line_inside() -> None:
 
     whole, cut = page(iter([text]), 0, 9, 9, 4), page(iter([text]), 2, 9, 5, 4)
 
-    assert (text_of(whole["data"]), whole["next"], whole["clipped"]) == (b"one\ntwo\n", 2, False)
-    assert (text_of(cut["data"]).decode(), cut["end"], cut["next"], cut["clipped"]) == ("éé", 3, 3, True)
-    assert on_character("x🙂".encode()[:-1]) == b"x"
+    assert (whole["data"], whole["next"], whole["clipped"]) == (b"one\ntwo\n", 2, False)
+    assert (cut["data"].decode(), cut["end"], cut["next"], cut["clipped"]) == ("éé", 3, 3, True)
+    assert whole_characters("x🙂".encode()[:-1]) == b"x"
 
 
 def test_read_joins_a_line_end_that_two_blocks_share(tmp_path: Path) -> None:

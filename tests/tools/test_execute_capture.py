@@ -54,6 +54,17 @@ def test_long_output_stays_in_the_sandbox_and_can_be_read_on(sandbox: Keeping, c
     assert "line 1500" in page.text
 
 
+BYTES = "import os; os.write(1, (bytes(range(128, 256)) + bytes([10])) * 1000)"
+
+
+def test_output_that_is_no_text_is_not_said_to_be_read_in_parts(sandbox: Keeping, colour: Colour) -> None:
+    done = ran(sandbox, colour, call("execute", command=f"python3 -c '{BYTES}'"))[0]
+
+    assert "output_file" in done.artifact
+    assert "no text, so read_file cannot show it in parts" in done.text
+    assert "Read it in parts" not in done.text
+
+
 def test_short_output_comes_as_it_is_and_leaves_no_file(sandbox: Keeping, colour: Colour) -> None:
     done = ran(sandbox, colour, call("execute", command="printf hello"))[0]
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from deepagents._flow import Flow, arun, run
 from deepagents.backends.calls import Files
+from deepagents.backends.kinds import looks_binary
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.tools._seen import Seen
 
@@ -22,6 +23,10 @@ READ_ON: Final = (
     "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
 )
 CHARACTERS_PER_TOKEN: Final = 4
+
+_NOT_TEXT: Final = (
+    "It holds characters that are no text, so read_file cannot show it in parts; a command can."
+)
 
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 Content: TypeAlias = str | list[str | dict[Any, Any]]
@@ -70,6 +75,14 @@ class ToolSpec:
     description: str
     args: type[BaseModel]
     flow: Callable[..., Flow[Reply]]
+
+
+def read_on(text: str) -> str:
+    """Say how to read on in a file that holds such text."""
+    try:
+        return _NOT_TEXT if looks_binary(text.encode()) else READ_ON
+    except UnicodeEncodeError:
+        return _NOT_TEXT
 
 
 def make_tool(spec: ToolSpec, desk: Callable[[Runtime], Any], description: str | None = None) -> BaseTool:

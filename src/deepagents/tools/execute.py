@@ -11,8 +11,9 @@ from deepagents._flow import Flow
 from deepagents.backends.calls import Keep
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
-from deepagents.tools._tool import CHARACTERS_PER_TOKEN, READ_ON, Desk, Reply, ToolSpec, artifact_name
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN, Desk, Reply, ToolSpec, artifact_name, read_on
 
+_NO_CHARACTER = "\ufffd"
 _GRACE = 30
 """Seconds beyond the longest command in which a backend may still answer."""
 
@@ -51,7 +52,8 @@ def _keep(desk: Desk) -> Keep | None:
 
 def _kept_report(response: ExecuteResponse, path: str) -> str:
     how_much = "the beginning of it" if response.truncated else "all of it"
-    said = f"Tool result too large, so {how_much} was saved to the file {path}\n{READ_ON}"
+    how = read_on(response.output.replace(_NO_CHARACTER, "\0"))
+    said = f"Tool result too large, so {how_much} was saved to the file {path}\n{how}"
     return f"{said}\nIts beginning and end:\n\n{_report(response)}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,7 +19,8 @@ from deepagents.backends.results import (
     LsResult,
     ReadResult,
 )
-from deepagents.backends.sandbox.codec import Answer, text_of
+from deepagents.backends.sandbox.codec import Answer, joined, text_of
+from deepagents.backends.sandbox.scripts.common import whole_characters
 from deepagents.errors import BackendError, ErrorCode
 
 TRUNCATION_MSG = "\n[Output was truncated: this line is longer than what can be read at once.]"
@@ -90,14 +91,20 @@ def listing(answer: Answer, path: str, knows: Knows) -> LsResult:
     return LsResult(error=said or None, entries=entries, code="io_error" if said else None)
 
 
-def page(answer: Answer) -> ReadResult:
-    """Make the result of `read`."""
+def page(answer: Answer, path: str) -> ReadResult:
+    """Make the result of `read`; of a text that was cut on its way, the lines that arrived.
+
+    Raises:
+        BackendError: `too_large` when not one line did.
+    """
     end = answer.end
-    data = text_of(end["data"]) if "data" in end else b""
+    data = joined(answer)
+    if end["kind"] == "binary":
+        return binary(end, data)
+    if not answer.whole and end["kind"] == "text":
+        data, end = _arrived(data, end, path)
     text = data.decode("utf-8", "replace")
     file = FileData(content=text, encoding="utf-8", modified_at=_moment(end["modified"]))
-    if end["kind"] == "binary":
-        file["content"], file["encoding"] = base64.b64encode(data).decode("ascii"), "base64"
     if end["kind"] != "text":
         return ReadResult(file_data=file, no_lines_requested=end["kind"] == "none", version=end["version"])
     if end["clipped"]:
@@ -110,6 +117,30 @@ def page(answer: Answer) -> ReadResult:
         next_offset=end["next"],
         version=end["version"],
     )
+
+
+def binary(end: Mapping[str, Any], data: bytes) -> ReadResult:
+    """Make the result of reading what is no text."""
+    content = base64.b64encode(data).decode("ascii")
+    file = FileData(content=content, encoding="base64", modified_at=_moment(end["modified"]))
+    return ReadResult(file_data=file, version=end["version"])
+
+
+def _arrived(data: bytes, end: Mapping[str, Any], path: str) -> tuple[bytes, Mapping[str, Any]]:
+    """Keep the whole lines, or the beginning of the first, and say where to read on."""
+    lines = data.count(b"\n")
+    if lines:
+        last = end["start"] - 1 + lines
+        return data[: data.rfind(b"\n") + 1], {**end, "end": last, "next": last, "clipped": False}
+    if not data:
+        raise BackendError(
+            "too_large",
+            f"File '{path}': the sandbox's output was cut before any of line {end['start']} arrived. "
+            "Read a part of it with execute.",
+        )
+    more = end["end"] > end["start"] or end["next"] is not None
+    shown = whole_characters(data)
+    return shown, {**end, "end": end["start"], "next": end["start"] if more else None, "clipped": True}
 
 
 def explain_edit(answer: Answer, what: str, old: str, new: str, replace_all: bool) -> Answer:

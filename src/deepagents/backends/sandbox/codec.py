@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from itertools import takewhile
 from typing import Any, Final, Literal, cast
 
 from deepagents.backends.results import ExecuteResponse
@@ -20,7 +21,8 @@ Operation = Literal["ls", "read", "glob", "grep", "write", "edit", "delete", "wh
 MARK: Final = "@deepagents:"
 _SCRIPTS: Final = "deepagents.backends.sandbox.scripts"
 _BOOT: Final = "import sys,zlib,base64;exec(zlib.decompress(base64.b64decode(sys.argv[1])).decode())"
-_NO_PYTHON: Final = MARK + json.dumps({"code": "no_python"})
+_NO_PYTHON: Final = json.dumps({"code": "no_python"})
+_MOST: Final = 120_000
 _NEEDS_PYTHON: Final = (
     "The sandbox has no python3, which every file operation needs. Install Python 3.6 or newer in it, or use "
     "execute with plain commands."
@@ -38,13 +40,31 @@ class Answer:
 
 
 def command(operation: Operation, params: Mapping[str, Any]) -> str:
-    """Write the command line for an operation: POSIX shell, and nothing in it that a shell expands."""
-    script = _packed(program(operation))
+    """Write the command line for an operation: POSIX shell, and nothing in it that a shell expands.
+
+    The mark stands in it in two halves, so that a terminal that repeats the command says nothing.
+
+    Raises:
+        BackendError: when the parameters are too long for a command line.
+    """
     given = _packed(json.dumps(params))
-    return (
+    script = _script(operation)
+    line = (
         f"if command -v python3 >/dev/null 2>&1; then python3 -I -S -c '{_BOOT}' {script} {given}; "
-        f"else echo '{_NO_PYTHON}'; fi"
+        f"else echo '{MARK[:4]}''{MARK[4:]}{_NO_PYTHON}'; fi"
     )
+    if len(line) > _MOST:
+        raise BackendError(
+            "invalid_argument",
+            f"What {operation} was asked makes a command of {len(line):,} characters, over the limit of "
+            f"{_MOST:,}. Give a shorter pattern or path.",
+        )
+    return line
+
+
+@cache
+def _script(operation: Operation) -> str:
+    return _packed(program(operation))
 
 
 @cache
@@ -72,6 +92,12 @@ def decode(response: ExecuteResponse, root: str = "/") -> Answer:
             return Answer(about, items, whole)
     said = _shown(response, root)
     raise BackendError("io_error", f"The sandbox gave an unexpected server response: {said}")
+
+
+def joined(answer: Answer) -> bytes:
+    """Join the chunks of an answer, up to the first that did not arrive."""
+    chunks = takewhile(lambda each: each[0] == each[1][0], enumerate(answer.items))
+    return b"".join(text_of(data) for _, (_, data) in chunks)
 
 
 def text_of(data: str) -> bytes:
@@ -113,5 +139,5 @@ def _shown(response: ExecuteResponse, root: str) -> str:
     if root.strip("/"):
         said = said.replace(root.rstrip("/"), "")
     shown = repr(said if len(said) <= _SHOWN else f"...{said[-_SHOWN:]}") if said else "no answer"
-    lost = ", and the output was truncated" if response.truncated else ""
+    lost = ", and the output was truncated: ask for less" if response.truncated else ""
     return f"{shown} (exit code {response.exit_code}{lost})"

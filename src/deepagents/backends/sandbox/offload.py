@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from deepagents._flow import Call, Flow
 from deepagents._text import split_lines
 from deepagents.backends.protocol import SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
-from deepagents.backends.sandbox.codec import Answer, command, decode, text_of
+from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, joined, text_of
 from deepagents.errors import BackendError
 
 EXECUTE_CAPTURE_MAX_BYTES: Final = 10 << 20
@@ -19,6 +19,7 @@ EXECUTE_CAPTURE_MAX_BYTES: Final = 10 << 20
 _HEAD_LINES = 10
 _TAIL_LINES = 5
 _SHOWN_BYTES = 4000
+_LOOK_SECONDS = 30
 _log = logging.getLogger(__name__)
 
 
@@ -36,35 +37,53 @@ class Capture:
 
     def plain(self) -> Flow[ExecuteOffloadResult]:
         """Run the command and take its output as it comes."""
-        response = yield from self._execute(self.command)
+        response = yield from self._execute(self.command, self.timeout)
         return ExecuteOffloadResult(offloaded=False, response=response)
 
     def kept(self) -> Flow[ExecuteOffloadResult]:
         """Run the command, once, and keep a long output in the file."""
-        params = {
-            "root": self.root, "path": self.path, "command": self.command, "most_inline": self.most_inline,
-            "most_kept": self.most_kept, "most_shown": _SHOWN_BYTES,
-        }  # fmt: skip
-        response = yield from self._execute(command("capture", params))
+        try:
+            line = self._line(self.command)
+        except BackendError:
+            return (yield from self.plain())
+        response = yield from self._execute(line, self.timeout)
         try:
             answer = decode(response, self.root)
         except BackendError as error:
             if error.code == "not_supported":
                 return (yield from self.plain())
-            _log.warning("The output of a command could not be kept in a file: %s", error)
-            return ExecuteOffloadResult(offloaded=False, response=response)
-        match answer.end.get("code"):
-            case None:
-                return _result(answer, response.truncated)
-            case "not_kept":
-                lost = f"[The output could not be kept: {answer.end['text']}]"
-                return ExecuteOffloadResult(False, ExecuteResponse(lost, answer.end["exit"], truncated=True))
-            case _:
-                return (yield from self.plain())
+            return (yield from self._left(response))
+        if "code" in answer.end:
+            return (yield from self.plain())
+        return _result(answer, response.truncated, answer.end["exit"])
 
-    def _execute(self, line: str) -> Flow[ExecuteResponse]:
-        accepted = self.timeout is not None and execute_accepts_timeout(type(self.sandbox))
-        options: Mapping[str, Any] = {"timeout": self.timeout} if accepted else {}
+    def _line(self, text: str | None) -> str:
+        params = {
+            "root": self.root, "path": self.path, "command": text, "most_inline": self.most_inline,
+            "most_kept": self.most_kept, "most_shown": _SHOWN_BYTES,
+        }  # fmt: skip
+        return command("capture", params)
+
+    def _left(self, response: ExecuteResponse) -> Flow[ExecuteOffloadResult]:
+        """Find what a command that was broken off had printed until then."""
+        said = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
+        told = ExecuteOffloadResult(False, replace(response, output=said))
+        try:
+            answer = decode((yield from self._execute(self._line(None), _LOOK_SECONDS)), self.root)
+        except BackendError as error:
+            _log.warning("The output of a command could not be kept in a file: %s", error)
+            return told
+        if "code" in answer.end:
+            return told
+        cut = response.truncated or answer.end["kept"] >= self.most_kept
+        found = _result(answer, cut, response.exit_code)
+        before = found.response.output
+        between = "\n" if said and before and not before.endswith(("\n", "\r")) else ""
+        return replace(found, response=replace(found.response, output=f"{before}{between}{said}"))
+
+    def _execute(self, line: str, timeout: int | None) -> Flow[ExecuteResponse]:
+        accepted = timeout is not None and execute_accepts_timeout(type(self.sandbox))
+        options: Mapping[str, Any] = {"timeout": timeout} if accepted else {}
         return (
             yield from Call(
                 lambda: self.sandbox.execute(line, **options), lambda: self.sandbox.aexecute(line, **options)
@@ -72,14 +91,24 @@ class Capture:
         )
 
 
-def _result(answer: Answer, truncated: bool) -> ExecuteOffloadResult:
+def _result(answer: Answer, truncated: bool, exit_code: int | None) -> ExecuteOffloadResult:
     end = answer.end
-    truncated = truncated or end["seen"] > end["kept"]
-    if "data" in end:
-        whole = _text(end["data"])
-        return ExecuteOffloadResult(False, ExecuteResponse(whole, end["exit"], truncated))
-    preview, is_marked = _preview(end)
-    return ExecuteOffloadResult(True, ExecuteResponse(preview, end["exit"], truncated), is_marked)
+    truncated = truncated or end["seen"] > end["kept"] or not answer.whole
+    if "head" not in end:
+        whole = joined(answer).decode("utf-8", "replace")
+        return ExecuteOffloadResult(False, ExecuteResponse(whole, exit_code, truncated))
+    if end["problem"]:
+        preview, is_marked = _lost(end), False
+    else:
+        preview, is_marked = _preview(end)
+    response = ExecuteResponse(preview, exit_code, truncated or bool(end["problem"]))
+    return ExecuteOffloadResult(not end["problem"], response, is_marked)
+
+
+def _lost(end: Mapping[str, Any]) -> str:
+    """Show what there is of an output that the file could not take."""
+    between = "" if end["joined"] else f"\n... [what stood here could not be kept: {end['problem']}] ...\n"
+    return f"{_text(end['head'])}{between}{_text(end['tail'])}"
 
 
 def _preview(end: Mapping[str, Any]) -> tuple[str, bool]:
@@ -87,9 +116,8 @@ def _preview(end: Mapping[str, Any]) -> tuple[str, bool]:
     head, tail = _text(end["head"]), _text(end["tail"])
     if end["lines"] <= _HEAD_LINES + _TAIL_LINES:
         return f"{head}\n... [the rest was cut]", False
-    is_joined = end["tail_at"] == len(text_of(end["head"]))
-    first = split_lines(head + tail if is_joined else head)[:_HEAD_LINES]
-    last = split_lines(head + tail if is_joined else tail)[-_TAIL_LINES:]
+    first = split_lines(head + tail if end["joined"] else head)[:_HEAD_LINES]
+    last = split_lines(head + tail if end["joined"] else tail)[-_TAIL_LINES:]
     marker = f"... [{end['lines'] - len(first) - len(last)} lines truncated] ..."
     return "\n".join([*first, marker, *last]), True
 

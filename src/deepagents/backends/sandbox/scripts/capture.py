@@ -6,11 +6,19 @@ import subprocess
 import time
 from contextlib import suppress
 
-from deepagents.backends.sandbox.scripts.common import Places, Refused, packed, reason_of
+from deepagents.backends.sandbox.scripts.common import (
+    Places,
+    chunks,
+    is_binary,
+    packed,
+    reason_of,
+    to_lf,
+    whole_characters,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO, Any
+    from typing import Any
 
 BLOCK = 1 << 16
 LOOK_EVERY = 0.05
@@ -18,63 +26,137 @@ MOST_BLOCKS_IN_A_PIPE = 32
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 
 
-def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Give the exit code and the output: all of it, or its beginning and end when it was kept in the file."""
-    target = Places(params["root"]).find(params["path"])
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    with open(target, "w+b") as kept:
-        seen, exit_code = run(params["command"], kept, params["most_kept"])
+class Kept:
+    """The output of a command: its beginning in a file, and its first and last bytes in memory."""
+
+    def __init__(self, fd: int, params: "dict[str, Any]") -> None:
+        self.fd = fd
+        self.room: int = params["most_kept"]
+        self.inline: int = params["most_inline"]
+        self.shown: int = params["most_shown"]
+        self.seen = self.size = self.lines = 0
+        self.head = self.tail = self.edge = b""
+        self.problem: str | None = None
+
+    def put(self, data: bytes) -> None:
+        """Take the next bytes; a file that takes no more hinders nothing."""
+        if len(self.head) <= max(self.inline, self.shown):
+            self.head += data
+        self.tail = (self.tail + data)[-self.shown :]
+        self._count(data)
+        self.seen += len(data)
         try:
-            found = report(kept, seen, params)
+            self._write(data[: max(self.room - self.size, 0)])
         except OSError as error:
-            raise Refused("not_kept", exit=exit_code, text=reason_of(error)) from error
-    if "data" in found:
-        os.unlink(target)
-    return [], dict(found, exit=exit_code, seen=seen)
+            self.problem = reason_of(error)
+
+    def _count(self, data: bytes) -> None:
+        joined = self.edge + data
+        self.edge = b"\r" if joined.endswith(b"\r") else b""
+        self.lines += to_lf(joined[: len(joined) - len(self.edge)]).count(b"\n")
+
+    def _write(self, data: bytes) -> None:
+        while data and not self.problem:
+            written = os.write(self.fd, data)
+            self.size += written
+            data = data[written:]
+
+    def close(self) -> None:
+        """End the file with a whole character; failures are one more problem."""
+        try:
+            if self.seen > self.size:
+                os.lseek(self.fd, max(self.size - 4, 0), os.SEEK_SET)
+                end = os.read(self.fd, 4)
+                self.size -= len(end) - len(whole_characters(end))
+                os.ftruncate(self.fd, self.size)
+            os.close(self.fd)
+        except OSError as error:
+            self.problem = self.problem or reason_of(error)
+
+    def report(self) -> "tuple[list[Any], dict[str, Any]]":
+        """Give all of the output if it is short, else its first and last bytes."""
+        if self.seen <= self.inline:
+            return chunks(self.head), {"seen": self.seen, "kept": self.seen}
+        head = self.head[: max(self.shown, self.inline - self.shown) if self.problem else self.shown]
+        head = whole_characters(head)
+        tail_at = max(len(head), self.seen - self.shown)
+        tail = self.tail[len(self.tail) - (self.seen - tail_at) :]
+        joined = tail_at == len(head)
+        ends_open = self.edge or not self.tail.endswith(b"\n")
+        return [], {
+            "seen": self.seen, "kept": self.size, "problem": self.problem, "joined": joined,
+            "head": packed(head), "tail": packed(tail if joined else from_a_character(tail)),
+            "lines": self.lines + bool(ends_open), "binary": is_binary(self.head),
+        }  # fmt: skip
 
 
-def report(kept: "IO[bytes]", seen: int, params: "dict[str, Any]") -> "dict[str, Any]":
-    """Give all of the output if it is short, else its first and last bytes."""
-    size = on_character(kept, min(seen, params["most_kept"]), seen)
-    if seen <= params["most_inline"]:
-        return {"kept": size, "data": packed(part(kept, 0, size))}
-    shown = params["most_shown"]
-    head = part(kept, 0, min(shown, size))
-    tail_at = max(len(head), size - shown)
-    tail = part(kept, tail_at, size - tail_at)
-    return {
-        "kept": size, "head": packed(head), "tail": packed(tail), "tail_at": tail_at,
-        "lines": count_lines(kept),
-    }  # fmt: skip
+def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+    """Give the exit code and the output: all of it, or its beginning and end when it was kept in the file.
+
+    Without a command, tell what an earlier one left in the file.
+    """
+    target = Places(params["root"]).find(params["path"])
+    if params["command"] is None:
+        kept, exit_code = left_in(target, params), None
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        kept = Kept(os.open(target, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666), params)
+        exit_code = run(params["command"], kept)
+        kept.close()
+    items, end = kept.report()
+    if kept.problem or kept.seen <= kept.inline:
+        with suppress(OSError):
+            os.unlink(target)
+    return items, dict(end, exit=exit_code)
 
 
-def run(command: str, kept: "IO[bytes]", most: int) -> "tuple[int, int]":
-    """Run to the end of the command itself; what it leaves in the background is not waited for."""
+def left_in(target: bytes, params: "dict[str, Any]") -> Kept:
+    """Look through a file as if its content were printed now."""
+    kept = Kept(-1, dict(params, most_kept=0))
+    with open(target, "rb") as file:
+        for block in iter(lambda: file.read(BLOCK), b""):
+            kept.put(block)
+    kept.size = kept.seen
+    return kept
+
+
+def run(command: str, kept: Kept) -> int:
+    """Run to the end of the command itself; once it was started, nothing here fails.
+
+    What it leaves in the background is not waited for.
+    """
     read_end, write_end = os.pipe()
-    process = subprocess.Popen(
-        [shell(), "-c", command], stdin=subprocess.DEVNULL, stdout=write_end, stderr=write_end
-    )
-    os.close(write_end)
+    try:
+        process = subprocess.Popen(
+            [shell(), "-c", command], stdin=subprocess.DEVNULL, stdout=write_end, stderr=write_end
+        )
+    finally:
+        os.close(write_end)
+    try:
+        listen(process, read_end, kept)
+    except OSError as error:
+        kept.problem = reason_of(error)
+    os.close(read_end)
+    code = process.wait()
+    return 128 - code if code < 0 else code
+
+
+def listen(process: "subprocess.Popen[bytes]", read_end: int, kept: Kept) -> None:
+    """Take what is printed until the command ends, and what is in the pipe then."""
     os.set_blocking(read_end, False)
-    seen, listening = 0, True
+    listening = True
     while process.poll() is None:
         if listening:
-            count = take(read_end, kept, most - seen, LOOK_EVERY)
-            listening, seen = count >= 0, seen + max(count, 0)
+            listening = take(read_end, kept, LOOK_EVERY) >= 0
         else:
             time.sleep(0.001)
     for _ in range(MOST_BLOCKS_IN_A_PIPE):
-        count = take(read_end, kept, most - seen, 0) if listening else 0
-        if count <= 0:
+        if not listening or take(read_end, kept, 0) <= 0:
             break
-        seen += count
-    os.close(read_end)
-    code = process.returncode
-    return seen, 128 - code if code < 0 else code
 
 
-def take(fd: int, kept: "IO[bytes]", room: int, seconds: float) -> int:
-    """Take what is there, keep what there is room for; give its size, -1 at the end of the stream."""
+def take(fd: int, kept: Kept, seconds: float) -> int:
+    """Take what is there; give its size, -1 at the end of the stream."""
     ready, _, _ = select.select([fd], [], [], seconds)
     if not ready:
         return 0
@@ -82,39 +164,16 @@ def take(fd: int, kept: "IO[bytes]", room: int, seconds: float) -> int:
         data = os.read(fd, BLOCK)
     except BlockingIOError:
         return 0
-    with suppress(OSError):
-        kept.write(data[: max(room, 0)])
+    kept.put(data)
     return len(data) or -1
 
 
-def on_character(kept: "IO[bytes]", size: int, seen: int) -> int:
-    """Cut the file to its size, and never inside a character."""
-    kept.flush()
-    if seen > size:
-        end = part(kept, max(size - 4, 0), min(4, size))
-        for back in range(1, len(end) + 1):
-            byte = end[-back]
-            if byte & 0xC0 != 0x80:
-                needed = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-                size -= back if needed > back else 0
-                break
-    kept.truncate(size)
-    return size
-
-
-def part(kept: "IO[bytes]", at: int, size: int) -> bytes:
-    """Read a piece of the file."""
-    kept.seek(at)
-    return kept.read(size)
-
-
-def count_lines(kept: "IO[bytes]") -> int:
-    """Count the lines of the file."""
-    kept.seek(0)
-    lines, last = 0, b"\n"
-    for block in iter(lambda: kept.read(BLOCK), b""):
-        lines, last = lines + block.count(b"\n"), block
-    return lines + (not last.endswith(b"\n"))
+def from_a_character(data: bytes) -> bytes:
+    """Drop the rest of a character that was cut at the start."""
+    at = 0
+    while at < min(3, len(data)) and data[at] & 0xC0 == 0x80:
+        at += 1
+    return data[at:]
 
 
 def shell() -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MARK = "@deepagents:"
 BINARY_HEAD = 8192
 LARGEST = 10 << 20
+CHUNK = 1 << 14
 TEMPORARY = re.compile(rb"\.deepagents-[0-9a-f]{16}\.tmp")
 CODES = (
     ("file_not_found", (errno.ENOENT,)),
@@ -90,6 +91,26 @@ def is_binary(head: bytes) -> bool:
 def packed(data: bytes) -> str:
     """Make bytes fit for a line of JSON."""
     return base64.b64encode(zlib.compress(data, 1)).decode("ascii")
+
+
+def chunks(data: bytes) -> "list[Any]":
+    """Part bytes into numbered items, so that the first are of use when the last are lost on their way."""
+    return [[at // CHUNK, packed(data[at : at + CHUNK])] for at in range(0, len(data), CHUNK)]
+
+
+def whole_characters(data: bytes) -> bytes:
+    """Drop a character that was cut at the end."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:
+            needed = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if needed > back else data
+    return data
+
+
+def to_lf(data: bytes) -> bytes:
+    """End every line with a plain newline."""
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
 class Places:

@@ -9,6 +9,7 @@ from deepagents.backends.sandbox.scripts.common import (
     content_of,
     is_binary,
     packed,
+    to_lf,
 )
 from deepagents.backends.sandbox.scripts.replacing import Change, line_ending, taken
 
@@ -72,4 +73,4 @@ def replaced_among_mixed_ends(content: str, old: str, new: str) -> "tuple[str, i
 
 def plain(text: str) -> str:
     """End every line with a plain newline."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return to_lf(text.encode("utf-8")).decode("utf-8")

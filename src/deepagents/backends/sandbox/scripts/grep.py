@@ -16,6 +16,7 @@ from deepagents.backends.sandbox.scripts.common import (
     opened,
     printable,
     reason_of,
+    to_lf,
 )
 from deepagents.backends.sandbox.scripts.walk import NOT_FILES, Walk, matcher, start
 
@@ -179,7 +180,7 @@ def expression(pattern: str) -> "Callable[[str], bool]":
 
 def lines_of(data: bytes) -> "list[str]":
     """Split text at its line ends: newline, return, or both together."""
-    lines = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = to_lf(data).decode("utf-8", "replace").split("\n")
     if not lines[-1]:
         lines.pop()
     return lines

@@ -6,10 +6,12 @@ from deepagents.backends.sandbox.scripts.common import (
     BINARY_HEAD,
     Places,
     Refused,
+    chunks,
     is_binary,
     opened,
-    packed,
+    to_lf,
     version_of,
+    whole_characters,
 )
 
 TYPE_CHECKING = False
@@ -32,7 +34,7 @@ def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
         found = content(fd, about.st_size, params)
     finally:
         os.close(fd)
-    return [], dict(known, **found)
+    return chunks(found.pop("data", b"")), dict(known, **found)
 
 
 def content(fd: int, size: int, params: "dict[str, Any]") -> "dict[str, Any]":
@@ -43,12 +45,12 @@ def content(fd: int, size: int, params: "dict[str, Any]") -> "dict[str, Any]":
     if params["media"] or is_binary(head):
         if size > most:
             raise Refused("too_large", most=most)
-        return {"kind": "binary", "data": packed(b"".join(iter(lambda: os.read(fd, BLOCK), b"")))}
+        return {"kind": "binary", "data": b"".join(iter(lambda: os.read(fd, BLOCK), b""))}
     total = None
     if size <= READ_WHOLE:
         data = b"".join(iter(lambda: os.read(fd, BLOCK), b""))
         if len(data) <= most and not data.decode("utf-8", "replace").strip():
-            return {"kind": "blank", "data": packed(data)}
+            return {"kind": "blank", "data": data}
         text = to_lf(data)
         total = text.count(b"\n") + (not text.endswith(b"\n"))
         blocks = iter([text])
@@ -69,11 +71,11 @@ def page(
         fits = data.rfind(b"\n", 0, most) + 1
         clipped = fits == 0
         more = after_first_line(data, blocks, more) if clipped else True
-        data = data[:fits] if fits else on_character(data[:most])
+        data = data[:fits] if fits else whole_characters(data[:most])
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     end = offset + lines
     return {
-        "kind": "text", "data": packed(data), "start": offset + 1, "end": end, "clipped": clipped,
+        "kind": "text", "data": data, "start": offset + 1, "end": end, "clipped": clipped,
         "total": total if more else end, "next": end if more else None,
     }  # fmt: skip
 
@@ -119,16 +121,6 @@ def after_first_line(data: bytes, blocks: "Iterator[bytes]", more: bool) -> bool
     return False
 
 
-def on_character(data: bytes) -> bytes:
-    """Drop a character that was cut at the end."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte & 0xC0 != 0x80:
-            needed = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data[:-back] if needed > back else data
-    return data
-
-
 def lf_blocks(fd: int) -> "Iterator[bytes]":
     """Read on, with every line ended by a plain newline."""
     held = b""
@@ -140,11 +132,6 @@ def lf_blocks(fd: int) -> "Iterator[bytes]":
             yield data
     if held:
         yield b"\n"
-
-
-def to_lf(data: bytes) -> bytes:
-    """End every line with a plain newline."""
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
 def after_lines(block: bytes, lines: int) -> int:

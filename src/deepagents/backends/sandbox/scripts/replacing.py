@@ -1,10 +1,12 @@
 """Change a file in one step: whatever happens, it holds its old content or its new one, whole."""
 
+import errno
 import json
 import os
 import stat
 import time
 from contextlib import suppress
+from itertools import islice
 
 from deepagents.backends.sandbox.scripts.common import (
     TEMPORARY,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 KEPT_MODE = 0o1777
 LONGEST_WAIT = 20.0
+LEFT_BEHIND = 3600.0
+MOST_LOOKED_AT = 2000
 
 
 class Change:
@@ -97,6 +101,7 @@ class Change:
 
     def replace(self, data: bytes) -> str:
         """Put bytes there, keep mode and owner, and return the new version."""
+        sweep(self.directory)
         name = f".deepagents-{os.urandom(8).hex()}.tmp".encode("ascii")
         temporary = os.path.join(self.directory, name)
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -107,21 +112,50 @@ class Change:
                 self._dress(fd)
                 os.fsync(fd)
                 version = version_of(os.fstat(fd))
-            os.rename(temporary, self.target)
+            try:
+                os.rename(temporary, self.target)
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+                version = self._in_place(data)
+                os.unlink(temporary)
         except BaseException:
             os.unlink(temporary)
             raise
         return version
 
+    def _in_place(self, data: bytes) -> str:
+        """Write over what stands there: a file that is mounted by itself cannot be replaced."""
+        with os.fdopen(os.open(self.target, os.O_WRONLY | os.O_CLOEXEC), "wb") as file:
+            file.write(data)
+            file.truncate()
+            os.fsync(file.fileno())
+            now = int(time.time() * 1e9)
+            os.utime(file.fileno(), ns=(now, now))
+            return version_of(os.fstat(file.fileno()))
+
     def _dress(self, fd: int) -> None:
         """Give the new file the owner and mode of the old one, and a time that no earlier version had."""
         before = self.before
         if before is not None:
-            with suppress(PermissionError):
-                os.fchown(fd, before.st_uid, before.st_gid)
+            own = os.fstat(fd)
+            if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
+                with suppress(OSError):
+                    os.fchown(fd, before.st_uid, before.st_gid)
             os.fchmod(fd, stat.S_IMODE(before.st_mode) & KEPT_MODE)
         now = int(time.time() * 1e9)
         os.utime(fd, ns=(now, now))
+
+
+def sweep(directory: bytes) -> None:
+    """Remove what changes that broke off have left, once it is an hour old."""
+    too_old = time.time() - LEFT_BEHIND
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in islice(entries, MOST_LOOKED_AT):
+            if TEMPORARY.fullmatch(entry.name):
+                with suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < too_old:
+                        os.unlink(entry.path)
 
 
 def taken(places: Places, params: "dict[str, Any]") -> "dict[str, str]":
