@@ -124,6 +124,22 @@ def in_thread(work: Callable[[], T]) -> Call[T]:
     return Call(work, lambda: await_aside(work))
 
 
+def lasting(call: Call[T]) -> Call[T]:
+    """Make a call that ends before its cancellation arrives; a second cancellation does not wait for that."""
+    return Call(call.block, lambda: _lasted(call.wait))
+
+
+async def _lasted(work: Callable[[], Awaitable[T]]) -> T:
+    running = asyncio.ensure_future(work())
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        ended, _ = await asyncio.wait({running})
+        for each in ended:
+            _ = each.cancelled() or each.exception()
+        raise
+
+
 def together(calls: Sequence[Call[T]]) -> Call[list[T]]:
     """Make one call of many: one after the other when blocking, all at the same time when awaited."""
     return Call(lambda: [call.block() for call in calls], lambda: _gathered(calls))

@@ -267,7 +267,7 @@ def test_every_change_keeps_the_time_of_creation(colour: Colour) -> None:
         (("write", "/d/1", "x"), ["get 1", "put 1"]),
         (("edit", "/d/1", "line", "x"), ["get 1", "put 1"]),
         (("delete", "/d/1"), ["get 1", "put 1"]),
-        (("delete", "/d"), ["get 1", "search 1", "put 150"]),
+        (("delete", "/d"), ["get 1", "search 1", "put 151"]),
         (("upload_files", [(f"/n/{n}", b"x") for n in range(50)]), ["get 50", "put 50"]),
         (("download_files", ["/d/1", "/d/2"]), ["get 2"]),
         (("upload_files", []), []),
@@ -276,7 +276,7 @@ def test_every_change_keeps_the_time_of_creation(colour: Colour) -> None:
 )
 def test_an_operation_takes_few_round_trips(colour: Colour, work: Any, trips: list[str]) -> None:
     store = CountingStore()
-    stored(*(f"/d/{n}" for n in range(150)), store=store)
+    stored(*(f"/d/{n}" for n in range(151)), store=store)
     store.trips.clear()
 
     colour.call(StoreBackend(namespace=NS, store=store), *work)
@@ -301,6 +301,40 @@ def test_pages_of_any_size_are_put_together(colour: Colour, page_size: int | Non
     found = colour.call(Paged(store=store), "pages", store, page_size)
 
     assert sorted(item.key for item in found) == sorted(f"/{n}" for n in range(20))
+
+
+class CuttingStore(InMemoryStore):
+    """Gives so many items at once, whatever is asked for, and may always begin at the first."""
+
+    def __init__(self, most: int, *, heeds_offset: bool = True) -> None:
+        super().__init__()
+        self.most = most
+        self.heeds_offset = heeds_offset
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return super().batch([self._cut(op) for op in ops])
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await super().abatch([self._cut(op) for op in ops])
+
+    def _cut(self, op: Op) -> Op:
+        if not isinstance(op, SearchOp):
+            return op
+        offset = op.offset if self.heeds_offset else 0
+        return op._replace(limit=min(op.limit, self.most), offset=offset)
+
+
+@pytest.mark.parametrize("most", [10, 50, 64, 100, 1000])
+def test_a_store_that_gives_fewer_items_than_asked_for_is_read_to_its_end(colour: Colour, most: int) -> None:
+    store = stored(*(f"/{n}" for n in range(250)), store=CuttingStore(most))
+
+    assert len(paths(colour.call(StoreBackend(namespace=NS, store=store), "ls", "/"))) == 250
+
+
+def test_a_store_that_always_gives_the_first_items_is_not_asked_without_end(colour: Colour) -> None:
+    store = stored(*(f"/{n}" for n in range(250)), store=CuttingStore(100, heeds_offset=False))
+
+    assert len(paths(colour.call(StoreBackend(namespace=NS, store=store), "ls", "/"))) == 100
 
 
 # What goes wrong

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from langgraph.store.base import BaseStore, Op, Result
+from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
 from deepagents import create_deep_agent
+from deepagents._flow import await_aside
 from deepagents.backends import StoreBackend
 from deepagents.backends.store import BackendContext
 from deepagents.testing import ScriptedModel, call, calls
@@ -79,6 +80,45 @@ def test_of_many_writers_of_one_version_one_wins() -> None:
 
     codes = [done.code for done in asyncio.run(race())]
     assert sorted(codes, key=str) == [None, *["stale_version"] * 9]
+
+
+class GatedStore(InMemoryStore):
+    """Keeps things in threads, which go on when nobody waits for them, once a gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached, self.gate = asyncio.Event(), threading.Event()
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        asked = list(ops)
+        if not isinstance(asked[0], PutOp):
+            return self.batch(asked)
+        self.reached.set()
+        return await await_aside(lambda: self.gate.wait(10) and self.batch(asked) or [])
+
+
+@pytest.mark.parametrize(
+    "change", [("aedit", "/log", "a", "A"), ("aupload_files", [("/log", b"A b"), ("/other", b"")])]
+)
+async def test_a_cancelled_change_that_still_lands_loses_no_other(change: tuple[str, Any]) -> None:
+    store = GatedStore()
+    store.put(NS, "/log", text("a b"))
+    files = StoreBackend(namespace=NS, store=store)
+    method, *given = change
+    first = asyncio.ensure_future(getattr(files, method)(*given))
+    await store.reached.wait()
+    first.cancel()
+    second = asyncio.ensure_future(files.aedit("/log", "b", "B"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    store.gate.set()
+    done = await second
+
+    assert first.cancelled()
+    assert done.error is None
+    kept = store.get(NS, "/log")
+    assert kept is not None
+    assert kept.value["content"] == "A B"
 
 
 @pytest.mark.usefixtures("hasty_threads")

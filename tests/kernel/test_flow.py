@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepagents._flow import Call, Flow, arun, in_thread, run, twins
+from deepagents._flow import Call, Flow, arun, in_thread, lasting, run, twins
 
 
 def answering(value: Any) -> Call[Any]:
@@ -99,6 +99,26 @@ def test_cancellation_arrives_inside_the_flow() -> None:
 
     asyncio.run(scenario())
     assert seen == ["cancelled"]
+
+
+async def test_what_lasts_is_over_when_its_cancellation_arrives() -> None:
+    go_on, ended = asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        await go_on.wait()
+        ended.append("work")
+        raise ValueError("nobody asks any more")
+
+    waiting = asyncio.ensure_future(lasting(Call(lambda: None, work)).wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+    assert ended == ["work"]
 
 
 def test_one_flow_makes_both_methods() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from langgraph.errors import GraphBubbleUp
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
-from deepagents._flow import Call, Flow
+from deepagents._flow import Call, Flow, lasting
 from deepagents.backends._locks import shared_locks
 from deepagents.backends.results import FileData
 from deepagents.errors import BackendError
@@ -20,6 +20,7 @@ from deepagents.errors import BackendError
 T = TypeVar("T")
 FIRST_PAGE: Final = 100_000
 """How many items to ask a store for at first: nearly always all of them, in one round trip."""
+_USUAL_MOST: Final = frozenset((10, 20, 25, 64, 128, 256, 512, 1024, 2048, 4096, 8192))
 _ATTEMPTS: Final = 5
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f-\x9f]+)+")
 
@@ -45,31 +46,29 @@ class Shelf:
     def put(self, path: str, data: FileData) -> Flow[None]:
         """Keep one file."""
         value = dict(data)
-        yield from self._safely(
-            Call(
-                lambda: self.store.put(self.namespace, path, value),
-                lambda: self.store.aput(self.namespace, path, value),
-            )
+        call: Call[None] = Call(
+            lambda: self.store.put(self.namespace, path, value),
+            lambda: self.store.aput(self.namespace, path, value),
         )
+        yield from self._safely(lasting(call))
 
     def get_all(self, paths: Iterable[str]) -> Flow[dict[str, FileData]]:
         """Return those of some files that are there, in one round trip."""
         wanted = list(dict.fromkeys(paths))
         if not wanted:
             return {}
-        items = yield from self._batch([GetOp(self.namespace, path) for path in wanted])
+        items = yield from self._safely(self._batch([GetOp(self.namespace, path) for path in wanted]))
         return {path: _file(item) for path, item in zip(wanted, items, strict=True) if item is not None}
 
     def put_all(self, files: Mapping[str, FileData | None]) -> Flow[None]:
         """Keep some files, and remove those that are `None`, in one round trip."""
         lifetime = (self.store.ttl_config or {}).get("default_ttl")
         if files:
-            yield from self._batch(
-                [
-                    PutOp(self.namespace, path, None if data is None else dict(data), ttl=lifetime)
-                    for path, data in files.items()
-                ]
-            )
+            ops = [
+                PutOp(self.namespace, path, None if data is None else dict(data), ttl=lifetime)
+                for path, data in files.items()
+            ]
+            yield from self._safely(lasting(self._batch(ops)))
 
     def files(self) -> Flow[dict[str, FileData]]:
         """Return all files: those of this namespace, and of none below it."""
@@ -87,14 +86,22 @@ class Shelf:
         filter: dict[str, Any] | None = None,
         page_size: int | None = None,
     ) -> Flow[list[Item]]:
-        """Return all items below a prefix: pages of one size, or of a large one that doubles."""
+        """Return all items below a prefix: pages of one size, or of a large one that doubles.
+
+        A page shorter than asked for is the last one, unless a store may have cut it to a size of its own.
+        """
         found: list[Item] = []
         limit = page_size or FIRST_PAGE
         while True:
             options = {"query": query, "filter": filter, "limit": limit, "offset": len(found)}
             page = yield from self._safely(self._page(prefix, options))
+            if found and page and (page[0].namespace, page[0].key) == (found[0].namespace, found[0].key):
+                _log.warning(
+                    "the store gives its first items again, so those after %d are not seen", len(found)
+                )
+                return found
             found += page
-            if len(page) < limit:
+            if len(page) < limit and not _may_be_cut(len(page)):
                 return found
             limit = limit if page_size else 2 * limit
 
@@ -113,8 +120,8 @@ class Shelf:
                 return (yield from call)
         return (yield from call)
 
-    def _batch(self, ops: list[Any]) -> Flow[list[Any]]:
-        return (yield from self._safely(Call(lambda: self.store.batch(ops), lambda: self.store.abatch(ops))))
+    def _batch(self, ops: list[Any]) -> Call[list[Any]]:
+        return Call(lambda: self.store.batch(ops), lambda: self.store.abatch(ops))
 
     def _safely(self, work: Call[T] | Flow[T]) -> Flow[T]:
         try:
@@ -123,6 +130,11 @@ class Shelf:
             raise
         except Exception as error:
             raise _failed(error) from error
+
+
+def _may_be_cut(items: int) -> bool:
+    """Tell whether a page has so many items as a store may take for the most that it gives at once."""
+    return items > 0 and (items % 50 == 0 or items in _USUAL_MOST)
 
 
 def _are_paths(keys: Collection[str]) -> bool:
