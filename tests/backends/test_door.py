@@ -12,7 +12,13 @@ from langgraph.errors import GraphInterrupt
 from deepagents._flow import Flow, arun, run
 from deepagents.backends._door import ask
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.protocol import BackendProtocol, LsResult, WriteResult
+from deepagents.backends.protocol import (
+    BackendProtocol,
+    FileDownloadResponse,
+    FileUploadResponse,
+    LsResult,
+    WriteResult,
+)
 from deepagents.errors import BackendError
 from tests.conftest import Colour
 
@@ -82,3 +88,39 @@ def test_a_backend_that_cannot_tell_its_abilities_is_an_error(colour: Colour) ->
 
     with pytest.raises(BackendError, match="ask me later"):
         driven(colour, lambda: ask(Moody(), "ls", "/"))
+
+
+class Moving(BackendProtocol):
+    """Answers a transfer with what it is told to."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> Any:
+        return self.answer
+
+    def download_files(self, paths: list[str]) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, "done", [None], [object()]])
+@pytest.mark.parametrize(("method", "files"), [("upload_files", [("/a", b"A")]), ("download_files", ["/a"])])
+def test_a_transfer_that_answers_with_something_else_is_an_error(
+    colour: Colour, method: str, files: Any, answer: Any
+) -> None:
+    with pytest.raises(BackendError, match="not with a list of File(Upload|Download)Response") as raised:
+        driven(colour, lambda: ask(Moving(answer), method, files))
+
+    assert raised.value.code == "io_error"
+
+
+def test_files_that_a_transfer_leaves_out_are_told_of(colour: Colour) -> None:
+    up = driven(colour, lambda: ask(Moving([]), "upload_files", [("/a", b"A")]))
+    answer = [FileDownloadResponse("/a", b"A")]
+    down = driven(colour, lambda: ask(Moving(answer), "download_files", ["/a", "/b"]))
+    more = driven(colour, lambda: ask(Moving(answer * 3), "download_files", ["/a", "/b"]))
+
+    assert up == [FileUploadResponse("/a", error="io_error: the backend gave no answer for this file")]
+    assert [each.path for each in down] == ["/a", "/b"]
+    assert [each.error is None for each in down] == [True, False]
+    assert len(more) == 2

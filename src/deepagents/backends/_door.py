@@ -10,7 +10,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Call, Flow
 from deepagents._text import described
-from deepagents.backends._legacy import understood
+from deepagents.backends._legacy import one_for_each, understood
 from deepagents.backends._patience import Patience
 from deepagents.backends.protocol import BackendProtocol, accepts
 from deepagents.errors import BackendError, CodedError, ErrorCode
@@ -46,7 +46,8 @@ def ask(
         call = _prepared(backend, method, args, options)
         if not backend.capabilities().in_process:
             call = patience.bound(call, method, seconds)
-        return understood(backend, method, (yield from call))
+        answer = understood(backend, method, (yield from call))
+        return one_for_each(method, args[0] if args else (), answer)
     except (GraphBubbleUp, BackendError):
         raise
     except Exception as error:

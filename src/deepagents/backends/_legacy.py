@@ -15,11 +15,11 @@ from typing import Any, Final, cast
 from deepagents._channels import has_channel, in_graph, write_channel
 from deepagents._deprecation import already_warned, warn_legacy
 from deepagents.backends._older_names import OLDER_NAME, overrides
-from deepagents.backends._older_shapes import coerce, is_older
+from deepagents.backends._older_shapes import coerce, is_older, one_for_each
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, SandboxBackendProtocol
 from deepagents.errors import BackendError, ConfigError
 
-__all__ = ["coerce", "is_factory", "resolve", "understood", "warn_factory", "warn_form"]
+__all__ = ["coerce", "is_factory", "one_for_each", "resolve", "understood", "warn_factory", "warn_form"]
 
 _FILES: Final = "files"
 _BLOCKING: Final = (

@@ -11,7 +11,9 @@ from deepagents.backends.results import (
     DeleteResult,
     EditResult,
     ExecuteResponse,
+    FileDownloadResponse,
     FileInfo,
+    FileUploadResponse,
     GlobResult,
     GrepResult,
     LsResult,
@@ -41,6 +43,10 @@ _RESULTS: Final[Mapping[str, type[Any]]] = {
     "delete": DeleteResult,
     "execute": ExecuteResponse,
 }
+_ABOUT_A_FILE: Final[Mapping[str, tuple[type[Any], str]]] = {
+    "upload_files": (FileUploadResponse, "error"),
+    "download_files": (FileDownloadResponse, "content"),
+}
 
 
 def is_older(method: str, answer: object) -> bool:
@@ -61,6 +67,33 @@ def coerce(method: str, answer: Any) -> Any:
         wanted = _RESULTS[method].__name__
         raise BackendError("io_error", f"{method} answered with a {type(answer).__name__}, not a {wanted}.")
     return _coded(current)
+
+
+def one_for_each(method: str, files: Any, answer: Any) -> Any:
+    """Return one answer for each file of a transfer; of what a backend leaves out, that it did.
+
+    Raises:
+        BackendError: `io_error` when these are no answers.
+    """
+    if method not in _ABOUT_A_FILE:
+        return answer
+    response, field = _ABOUT_A_FILE[method]
+    if not isinstance(answer, (list, tuple)):
+        raise _no_list(method, answer, response)
+    answers = list(cast("Iterable[Any]", answer))[: len(files)]
+    for each in answers:
+        if not (hasattr(each, "error") and hasattr(each, field)):
+            raise _no_list(method, each, response)
+    for left_out in files[len(answers) :]:
+        path = left_out if isinstance(left_out, str) else left_out[0]
+        answers.append(response(path, error="io_error: the backend gave no answer for this file"))
+    return answers
+
+
+def _no_list(method: str, answer: object, wanted: type[Any]) -> BackendError:
+    return BackendError(
+        "io_error", f"{method} answered with a {type(answer).__name__}, not with a list of {wanted.__name__}."
+    )
 
 
 def _result(method: str, answer: Any) -> Any:
