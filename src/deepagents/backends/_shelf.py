@@ -20,6 +20,8 @@ from deepagents.errors import BackendError
 T = TypeVar("T")
 FIRST_PAGE: Final = 100_000
 """How many items to ask a store for at first: nearly always all of them, in one round trip."""
+_LARGEST_CUT: Final = 10_000
+"""No store is known that cuts its pages to more items than this."""
 _USUAL_MOST: Final = frozenset((10, 20, 25, 64, 128, 256, 512, 1024, 2048, 4096, 8192))
 _ATTEMPTS: Final = 5
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f-\x9f]+)+")
@@ -134,7 +136,7 @@ class Shelf:
 
 def _may_be_cut(items: int) -> bool:
     """Tell whether a page has so many items as a store may take for the most that it gives at once."""
-    return items > 0 and (items % 50 == 0 or items in _USUAL_MOST)
+    return 0 < items <= _LARGEST_CUT and (items % 50 == 0 or items in _USUAL_MOST)
 
 
 def _are_paths(keys: Collection[str]) -> bool:
