@@ -475,3 +475,20 @@ def test_the_documented_attributes_are_there(root: Path) -> None:
     backend = FilesystemBackend(root, True, 2)
 
     assert (backend.cwd, backend.max_file_size_bytes) == (root.resolve(), 2 * 1024 * 1024)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
+def test_what_is_no_text_is_refused_in_a_result(colour: Colour, root: Path, wrong: Any) -> None:
+    files = FilesystemBackend(root)
+    (root / "a").write_text("line\n")
+    answers = [
+        colour.call(files, "write", "/a", wrong),
+        colour.call(files, "write", "/new", wrong),
+        colour.call(files, "edit", "/a", wrong, "x"),
+        colour.call(files, "edit", "/a", "line", wrong),
+    ]
+    uploaded = colour.call(files, "upload_files", [("/b", "text"), ("/c", b"C")])
+
+    assert [each.code for each in answers] == ["invalid_argument"] * 4
+    assert [each.error is None for each in uploaded] == [False, True]
+    assert colour.call(files, "read", "/a").file_data["content"] == "line\n"

@@ -427,3 +427,19 @@ def test_a_directory_with_something_not_allowed_stays_whole(colour: Colour) -> N
     assert colour.call(files, "delete", "/d", allowed=AllBut("/d/b")).code == "permission_denied"
     assert colour.call(files, "delete", "/e", allowed=AllBut("/d/b")).error is None
     assert {item.key for item in store.search(NS)} == {"/d/a", "/d/b"}
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
+def test_what_is_no_text_is_refused_in_a_result(colour: Colour, wrong: Any) -> None:
+    files = StoreBackend(namespace=NS, store=stored("/a"))
+    answers = [
+        colour.call(files, "write", "/a", wrong),
+        colour.call(files, "write", "/new", wrong),
+        colour.call(files, "edit", "/a", wrong, "x"),
+        colour.call(files, "edit", "/a", "line", wrong),
+    ]
+    uploaded = colour.call(files, "upload_files", [("/b", "text"), ("/c", b"C")])
+
+    assert [each.code for each in answers] == ["invalid_argument"] * 4
+    assert [each.error is None for each in uploaded] == [False, True]
+    assert colour.call(files, "read", "/a").file_data["content"] == "line\n"

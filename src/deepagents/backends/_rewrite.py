@@ -9,6 +9,7 @@ from deepagents._paths import normalise
 from deepagents._text import keep_line_endings, replace_exact
 from deepagents.backends._flat import text_of
 from deepagents.backends.filedata import (
+    checked_bytes,
     create_file_data,
     encoded,
     file_data_to_bytes,
@@ -80,12 +81,13 @@ def written(path: str, current: FileData | None, content: str) -> FileData:
     """Make a file of text, with the time of creation and the line endings of the one that it replaces.
 
     Raises:
-        BackendError: `invalid_encoding`, for text that is not Unicode.
+        BackendError: `invalid_encoding` for text that is not Unicode, `invalid_argument` for no text.
     """
+    data = encoded(content)
     before = None if current is None else text_or_none(current)
     if current is not None and before is not None and is_text(path, current):
-        content = keep_line_endings(before, content)
-    return uploaded(path, current, encoded(content))
+        data = encoded(keep_line_endings(before, content))
+    return uploaded(path, current, data)
 
 
 def edited(path: str, current: FileData, old: str, new: str, replace_all: bool) -> tuple[FileData, int]:
@@ -95,14 +97,19 @@ def edited(path: str, current: FileData, old: str, new: str, replace_all: bool) 
         BackendError: for text that is not there or not clear, and a file that is not text.
     """
     check_text(path, current)
+    encoded(old)
     encoded(new)
     done = replace_exact(text_of(path, current), old, new, replace_all)
     return update_file_data(current, done.content), done.count
 
 
 def uploaded(path: str, current: FileData | None, content: bytes) -> FileData:
-    """Make a file of bytes, with the time of creation of the one that it replaces."""
-    text, encoding = as_content(path, content)
+    """Make a file of bytes, with the time of creation of the one that it replaces.
+
+    Raises:
+        BackendError: `invalid_argument`, for what is no bytes.
+    """
+    text, encoding = as_content(path, checked_bytes(path, content))
     return create_file_data(text, current.get("created_at") if current else None, encoding)
 
 

@@ -12,7 +12,7 @@ from deepagents.backends import _flat, _rewrite
 from deepagents.backends._answering import answering_flow
 from deepagents.backends._search import Query
 from deepagents.backends._shelf import Shelf
-from deepagents.backends.filedata import file_version
+from deepagents.backends.filedata import checked_bytes, file_version
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
     DeleteResult,
@@ -148,7 +148,7 @@ class Stored:
         answers: list[FileUploadResponse] = []
         taken: dict[str, bytes] = {}
         for given, content in files:
-            path = _usable(given, allowed)
+            path = _usable(given, allowed, content)
             answers.append(FileUploadResponse(given, path.code if isinstance(path, BackendError) else None))
             if isinstance(path, str):
                 taken[path] = content
@@ -195,10 +195,11 @@ def _downloaded(
     return _rewrite.downloaded(given, found[path])
 
 
-def _usable(given: str, allowed: Allowed | None) -> str | BackendError:
+def _usable(given: str, allowed: Allowed | None, content: bytes = b"") -> str | BackendError:
     try:
         path = _rewrite.file_path(given)
         _flat.check_allowed(path, allowed)
+        checked_bytes(path, content)
     except BackendError as error:
         return error
     return path

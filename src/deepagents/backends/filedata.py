@@ -223,11 +223,25 @@ def encoded(text: str) -> bytes:
     """Return text as UTF-8.
 
     Raises:
-        BackendError: `invalid_encoding`, for half characters.
+        BackendError: `invalid_encoding` for half characters, `invalid_argument` for what is no text.
     """
+    if not isinstance(cast(object, text), str):
+        raise BackendError("invalid_argument", f"Text is wanted here, not a {type(text).__name__}.")
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise BackendError(
             "invalid_encoding", f"The text cannot be written as UTF-8: {error.reason} at {error.start}."
         ) from error
+
+
+def checked_bytes(path: str, content: bytes) -> bytes:
+    """Return bytes as they are.
+
+    Raises:
+        BackendError: `invalid_argument`, for what is no bytes.
+    """
+    if isinstance(cast(object, content), (bytes, bytearray, memoryview)):
+        return bytes(content)
+    kind = type(content).__name__
+    raise BackendError("invalid_argument", f"The content of '{path}' must be bytes, not a {kind}.")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from deepagents._text import format_size, keep_line_endings, replace_exact
 from deepagents.backends._directory import is_temporary
-from deepagents.backends.filedata import encoded
+from deepagents.backends.filedata import checked_bytes, encoded
 from deepagents.backends.filesystem.atomic import FORGOTTEN_AFTER, replace, sweep, version_of
 from deepagents.backends.filesystem.faults import told
 from deepagents.backends.filesystem.locks import locked
@@ -48,14 +48,16 @@ class Writer:
 
     def write_bytes(self, target: Target, content: bytes) -> None:
         """Put bytes in a place as they are."""
+        data = checked_bytes(target.shown, content)
         with self._to_change(target, "writing", make_parents=True) as (place, before):
-            replace(place, content, before)
+            replace(place, data, before)
 
     def edit(
         self, target: Target, old: str, new: str, replace_all: bool, expected_version: str | None
     ) -> tuple[int, str]:
         """Replace exact text; return how often, and the new version."""
-        encoded(old + new)
+        encoded(old)
+        encoded(new)
         with self._to_change(target, "editing") as (place, before):
             if before is None:
                 raise FileNotFoundError

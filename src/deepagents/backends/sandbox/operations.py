@@ -126,7 +126,8 @@ class Operations:
             raise BackendError(
                 "invalid_argument", "old_string cannot be empty. Give the exact text to replace."
             )
-        encoded(old + new)
+        encoded(old)
+        encoded(new)
         expected = yield from self._place(shown, what, "editing", allowed)
         answer = yield from self._change(
             "edit", what, shown, {"old": old, "new": new},
