@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,17 @@ def raced(tmp_path: Path, colour: Colour, kind: str, rules: list[FilesystemPermi
     made.harmless = frozenset((*LOOKS, *CHANGES))
     with meanwhile(FLIP_LINK, link, Path("../secrets"), seconds=0.8) as there_is_time:
         return made.run(colour, always=as_long_as(there_is_time, turn))
+
+
+@in_turn("behind", {"as it is": "{}", "with something below": "{}/new.txt", "far below": "{}/new/new.txt"})
+def test_behind_a_link_nobody_learns_what_is_there(crossed: Ground, colour: Colour, behind: str) -> None:
+    """A file, a directory and nothing at all give the same answers."""
+    (crossed.root / "secrets" / "sub").mkdir()
+    paths = [behind.format(f"/alias/{name}") for name in ("plan.txt", "sub", "none")]
+    crossed.harmless = frozenset()
+    run = crossed.run(colour, *(calls(*(tried(tool, path) for path in paths)) for tool in LOOKS + CHANGES))
+
+    assert run.problems() == []
+    assert set(run.codes) == {"permission_denied"}
+    told = [answer.text.replace(path, "") for answer, path in zip(run.answers, cycle(paths), strict=False)]
+    assert told[0::3] == told[1::3] == told[2::3]

@@ -90,7 +90,7 @@ def _describe(files: Files, path: str, target: Target) -> FileInfo:
 
 
 def _search(target: Target, wanted: Search) -> tuple[Found, bool]:
-    with target.tree.place(target.parts) as place:
+    with target.tree.place(target.parts, check=target.check_led) as place:
         if place.name and stat.S_ISREG(place.stat().st_mode):
             target.check(place)
             return search_file(place.above, place.name, wanted), False

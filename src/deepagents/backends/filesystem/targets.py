@@ -42,14 +42,24 @@ class Target:
 
     @contextmanager
     def directory(self) -> Generator[tuple[Directory, Path, Inside | None]]:
-        """Open the directory; beside it its real path, and which names in it the caller may know of."""
-        with self.tree.directory(self.parts) as (place, real):
+        """Open the directory; beside it its real path, and which names in it the caller may know of.
+
+        Raises:
+            BackendError: `permission_denied`.
+            OSError: when there is no way there.
+        """
+        with self.tree.directory(self.parts, check=self.check_led) as (place, real):
             inside = self.permit.inside(self.shown, place.parts) if self.permit else None
             yield place.above, real, inside
 
     def check(self, place: Place) -> None:
         """Refuse a place that the caller may not know of."""
         self._check(place.parts)
+
+    def check_led(self, parts: tuple[str, ...]) -> None:
+        """Refuse to look from a place to which a link led, and which the caller may not know of."""
+        if parts != tuple(part for part in self.parts if part not in ("", ".")):
+            self._check(parts)
 
     def check_below(self, place: Place) -> None:
         """Refuse a directory unless the caller may have everything below it."""

@@ -62,7 +62,8 @@ class Tree:
     ) -> Generator[Place]:
         """Find a place; with `follow`, a link at its end is resolved too.
 
-        `check` gets the real parts before anything is made, and once the place is reached; it may raise.
+        `check` gets the real parts before anything is made, once the place is reached, and as far as they are
+        known where the way ends early; it may raise.
 
         Raises:
             LeavesRoot: when a link on the way leads out.
@@ -77,9 +78,9 @@ class Tree:
             yield place
 
     @contextmanager
-    def directory(self, parts: Iterable[str]) -> Generator[tuple[Place, Path]]:
+    def directory(self, parts: Iterable[str], *, check: Check | None = None) -> Generator[tuple[Place, Path]]:
         """Open a directory; hand over its real path beside it."""
-        with self.place([*parts, "."]) as place:
+        with self.place([*parts, "."], check=check) as place:
             yield place, self.root.joinpath(*place.parts)
 
     def real_parts(self, parts: Iterable[str]) -> tuple[str, ...]:
@@ -115,6 +116,14 @@ class _Climb:
 
     def to(self, parts: Iterable[str], follow: bool) -> Place:
         self._ahead.extend(parts)
+        try:
+            return self._to_end(follow)
+        except OSError:
+            if self._check:
+                self._check(self._heading())
+            raise
+
+    def _to_end(self, follow: bool) -> Place:
         while self._ahead:
             name = self._ahead.popleft()
             if name in ("", "."):
@@ -130,12 +139,16 @@ class _Climb:
     def real_names(self, parts: Iterable[str]) -> tuple[str, ...]:
         try:
             return self.to(parts, follow=True).parts
-        except FileNotFoundError:
-            return (*self._names(), *(name for name in self._ahead if name not in ("", ".", "..")))
+        except (FileNotFoundError, NotADirectoryError):
+            return self._heading()
 
     def back_to_top(self) -> None:
         while self._way:
             self._way.pop()[1].close()
+
+    def _heading(self) -> tuple[str, ...]:
+        """Name where the way leads, as far as links are resolved."""
+        return (*self._names(), *(name for name in self._ahead if name not in ("", ".", "..")))
 
     def _names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self._way)
@@ -152,6 +165,7 @@ class _Climb:
             self._way.append((name, self._here.child(name)))
         except NotADirectoryError:
             if not self._through_link(name):
+                self._ahead.appendleft(name)
                 raise
         except FileNotFoundError:
             if not self._make_parents:
