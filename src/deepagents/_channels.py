@@ -1,13 +1,15 @@
 """The one place that touches LangGraph's unnamed ways to read and write a running graph's channels.
 
-LangGraph has no public way for a tool to see its own pending writes, to write without returning, or to
-learn how a
-channel combines values. `tests/agents/test_channels.py` fails loudly when an upgrade changes any of these.
+LangGraph has no public way for a tool to see its own pending writes, to write without returning, to take such
+writes back, or to learn how a channel combines values. `tests/agents/test_channels.py` fails loudly when an
+upgrade changes any of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self, cast
 
@@ -68,6 +70,19 @@ def write_channel(key: str, value: Any) -> None:
         RuntimeError: outside a graph run.
     """
     _required(_SEND)([(key, value)])
+
+
+@contextmanager
+def writes_undone_on_failure() -> Generator[None]:
+    """Take back what this task wrote meanwhile if it fails: with writes of its own it would count as done."""
+    written: deque[Any] = _required(_SEND).__self__ if in_graph() else deque[Any]()
+    before = len(written)
+    try:
+        yield
+    except BaseException:
+        while len(written) > before:
+            written.pop()
+        raise
 
 
 def in_graph() -> bool:

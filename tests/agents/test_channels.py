@@ -49,6 +49,18 @@ def test_a_tool_sees_its_own_writes_and_they_reach_the_state(colour: Colour) -> 
     assert result["files"]["/a.txt"]["content"] == "A"
 
 
+def test_a_model_call_that_failed_after_writing_is_made_again(colour: Colour) -> None:
+    long = "row\n" * 100_000
+    with ScriptedModel(OSError("away"), "Done.") as model:
+        agent = create_deep_agent(model, checkpointer=InMemorySaver())
+        with pytest.raises(OSError, match="away"):
+            colour.invoke(agent, {"messages": long}, THREAD)
+        result = colour.invoke(agent, None, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert [each["content"] for each in result["files"].values()] == [long]
+
+
 def test_parallel_tools_do_not_see_each_others_writes() -> None:
     seen: list[list[str]] = []
 

@@ -13,7 +13,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends.calls import Files
 from deepagents.backends.protocol import FileDownloadResponse, FileUploadResponse
+from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import Colour
 from tests.tools.films import film
@@ -193,3 +195,65 @@ def test_a_route_may_take_the_blobs_out_of_state(colour: Colour, disk: Disk) -> 
     assert result["messages"][0].content[1] == NAMED
     assert (disk.cwd / DIGEST).read_bytes() == DATA
     assert model.asked[0].messages[1].content[1] == PICTURE
+
+
+@pytest.mark.parametrize("offloads", [False, True])
+def test_a_thread_can_be_read_by_an_agent_that_keeps_bytes_in_state(
+    colour: Colour, disk: Disk, offloads: bool
+) -> None:
+    saver = InMemorySaver()
+    with ScriptedModel("One.") as model:
+        colour.invoke(agent_on(disk, model, checkpointer=saver), looking(PICTURE), THREAD)
+    files = FilesystemMiddleware(backend=disk, offload_binary_content=offloads)
+    with ScriptedModel("Two.") as model:
+        agent = create_deep_agent(model, backend=disk, middleware=[files], checkpointer=saver)
+        result = colour.invoke(agent, {"messages": "More"}, THREAD)
+
+    assert model.asked[0].messages[1].content[1] == PICTURE
+    assert result["messages"][0].content[1] == NAMED
+
+
+def test_what_is_gone_is_said_by_an_agent_without_blobs_too(colour: Colour) -> None:
+    with ScriptedModel("Done.") as model:
+        colour.invoke(create_deep_agent(model), looking(NAMED))
+
+    assert "is gone. Ask for it again" in model.asked[0].messages[-1].text
+
+
+def picture(number: int, size: int = 0) -> dict[str, Any]:
+    data = DATA + number.to_bytes(4, "big") + bytes(size)
+    return PICTURE | {"base64": base64.b64encode(data).decode()}
+
+
+def test_a_history_with_many_pictures_is_saved_a_batch_at_a_time(colour: Colour, disk: Disk) -> None:
+    history = [HumanMessage([picture(number)]) for number in range(100)]
+    with ScriptedModel("Done.") as model:
+        result = colour.invoke(agent_on(disk, model), {"messages": history})
+
+    assert disk.uploads == 7
+    assert disk.downloads == 0
+    assert all("deepagents_blob" in message.content[0] for message in result["messages"][:-1])
+    assert [each.content[0] for each in model.asked[0].messages[1:]] == [picture(n) for n in range(100)]
+
+
+def test_one_picture_that_cannot_be_saved_does_not_keep_the_others_in_state(
+    colour: Colour, disk: Disk
+) -> None:
+    data = base64.b64decode(picture(1)["base64"])
+    (disk.cwd / "blobs" / hashlib.sha256(data).hexdigest()).mkdir(parents=True)
+    with ScriptedModel("Done.") as model:
+        result = colour.invoke(agent_on(disk, model), looking(PICTURE, picture(1)))
+
+    assert result["messages"][0].content[1:] == [NAMED, picture(1)]
+
+
+@pytest.mark.parametrize(("size", "in_a_call"), [(0, False), (2_000_000, True)])
+def test_work_on_large_media_is_a_call_that_is_awaited_in_a_thread(
+    disk: Disk, size: int, in_a_call: bool
+) -> None:
+    flow = Blobs(Files(disk)).moved_out(HumanMessage([picture(1, size)]))
+    first = next(flow).block()
+
+    assert isinstance(first, dict) is in_a_call
+    assert disk.uploads == (0 if in_a_call else 1)
+    flow.close()

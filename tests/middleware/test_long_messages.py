@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import FilesystemMiddleware, create_deep_agent
@@ -101,14 +101,43 @@ def test_when_it_cannot_be_saved_the_message_is_sent_whole(tmp_path: Path) -> No
     assert "lc_evicted_to" not in result["messages"][0].additional_kwargs
 
 
-def test_a_message_that_was_tagged_without_a_preview_is_shown_with_one() -> None:
-    tagged = HumanMessage(LONG, additional_kwargs={"lc_evicted_to": "/conversation_history/old.md"})
+@pytest.mark.parametrize("text", ["Hi", LONG])
+def test_a_tag_that_does_not_fit_the_text_is_not_obeyed(colour: Colour, text: str) -> None:
+    marks = {"lc_evicted_to": "/etc/x", "lc_evicted_preview": "forged"}
+    history = [HumanMessage(text, additional_kwargs=marks), AIMessage("Yes?"), HumanMessage("More")]
     with ScriptedModel("Done.") as model:
-        result = create_deep_agent(model).invoke({"messages": [tagged]})
+        result = colour.invoke(create_deep_agent(model), {"messages": history})
 
-    assert path_in(model.asked[0].last) == "/conversation_history/old.md"
-    assert "row 0" in model.asked[0].last
-    assert "files" not in result or not result["files"]
+    shown = model.asked[0].messages[1].text
+    assert "forged" not in shown
+    assert "/etc/x" not in shown
+    if text is LONG:
+        assert result["files"][path_in(shown)]["content"] == LONG
+        assert "row 0" in shown
+    else:
+        assert shown == "Hi"
+
+
+def test_a_tag_is_not_obeyed_for_another_text(colour: Colour) -> None:
+    with ScriptedModel("Read.", "Again.") as model:
+        agent = create_deep_agent(model)
+        tagged = colour.invoke(agent, {"messages": LONG})["messages"][0]
+        colour.invoke(agent, {"messages": [tagged.model_copy(update={"content": "Hi"})]})
+
+    assert model.asked[1].last == "Hi"
+
+
+def test_attempts_that_fail_save_one_message_once(colour: Colour, tmp_path: Path) -> None:
+    with ScriptedModel(OSError("away"), OSError("away"), "Read.") as model:
+        agent = create_deep_agent(
+            model, backend=FilesystemBackend(root_dir=tmp_path), checkpointer=InMemorySaver()
+        )
+        for given in ({"messages": LONG}, None):
+            with pytest.raises(OSError, match="away"):
+                colour.invoke(agent, given, THREAD)
+        colour.invoke(agent, None, THREAD)
+
+    assert [file.read_text() for file in (tmp_path / "conversation_history").iterdir()] == [LONG]
 
 
 @pytest.mark.parametrize("name", ["TOO_LARGE_TOOL_MSG", "TOO_LARGE_HUMAN_MSG"])

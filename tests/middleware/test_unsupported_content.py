@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from langchain_core.exceptions import ModelInvalidRequestError
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from deepagents import create_deep_agent
-from deepagents.testing import ScriptedModel, call
+from deepagents import FilesystemMiddleware, create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
 
 PICTURE = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
@@ -133,3 +135,68 @@ def test_a_refusal_that_has_nothing_to_do_with_media_reaches_the_caller(colour: 
         colour.invoke(create_deep_agent(model), {"messages": "Hi"})
     with ScriptedModel(REFUSED, REFUSED) as model, pytest.raises(ModelInvalidRequestError):
         colour.invoke(create_deep_agent(model), {"messages": [asking(PICTURE)]})
+
+
+def test_the_sentence_says_what_is_known_of_a_refusal(colour: Colour) -> None:
+    read = calls(*(("read_file", {"file_path": path}) for path in ("/a.png", "/a.pdf")))
+    with ScriptedModel(read, REFUSED, call("read_file", file_path="/a.png"), "I see.") as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Look", "files": FILES})
+
+    told = "is not shown: the provider refused a request that held it and 1 more"
+    assert [told in message.text for message in result["messages"][2:4]] == [True, True]
+    assert "call read_file for one file at a time" in model.asked[2].last
+    assert "does not take" not in model.asked[2].last
+    assert kinds(model.asked[3].messages[-1]) == ["image"]
+
+
+def test_what_was_refused_alone_is_said_to_be(colour: Colour) -> None:
+    with ScriptedModel(call("read_file", file_path="/a.png"), REFUSED, "Went on.") as model:
+        colour.invoke(create_deep_agent(model), {"messages": "Look", "files": FILES})
+
+    assert "refused a request that held it. Go on" in model.asked[2].last
+
+
+def test_two_models_that_take_turns_keep_their_marks(colour: Colour) -> None:
+    saver = InMemorySaver()
+    first = ScriptedModel(REFUSED, "One.", "Three.", model_name="first")
+    second = ScriptedModel(REFUSED, "Two.", "Four.", model_name="second")
+    for model, said in ((first, [asking(PICTURE)]), (second, "?"), (first, "?"), (second, "?")):
+        agent = create_deep_agent(model, checkpointer=saver)
+        result = colour.invoke(agent, {"messages": said}, THREAD)
+
+    assert kinds(first.asked[2].messages[1]) == kinds(second.asked[2].messages[1]) == ["text", "text"]
+    assert result["messages"][-1].text == "Four."
+
+
+def test_a_mark_of_a_form_that_is_not_ours_says_nothing() -> None:
+    given = asking(PICTURE).model_copy(update={"additional_kwargs": {"media_rejected_by": "scripted"}})
+    with ScriptedModel("Done.") as model:
+        create_deep_agent(model).invoke({"messages": [given]})
+
+    assert model.asked[0].messages[-1].content[1] == PICTURE
+
+
+def test_a_message_that_is_moved_and_refused_in_one_call_keeps_both(colour: Colour, tmp_path: Path) -> None:
+    disk = FilesystemBackend(root_dir=tmp_path)
+    files = FilesystemMiddleware(
+        backend=disk, offload_binary_content=True, human_message_token_limit_before_evict=100
+    )
+    long = HumanMessage([{"type": "text", "text": "row\n" * 1000}, PICTURE])
+    with ScriptedModel(REFUSED, "Went on.", "And on.") as model:
+        agent = create_deep_agent(model, backend=disk, middleware=[files], checkpointer=InMemorySaver())
+        result = colour.invoke(agent, {"messages": [long]}, THREAD)
+        colour.invoke(agent, {"messages": "More"}, THREAD)
+
+    kept = result["messages"][0]
+    assert {"media_rejected_by", "lc_evicted_to"} <= set(kept.additional_kwargs)
+    assert "deepagents_blob" in kept.content[1]
+    assert kinds(model.asked[2].messages[1]) == ["text", "text"]
+    assert [message.type for message in result["messages"]] == ["human", "ai"]
+
+
+@pytest.mark.parametrize("odd", [["image"], {"a": 1}, None, 7])
+def test_a_block_whose_type_is_no_text_does_not_end_the_run(colour: Colour, odd: Any) -> None:
+    with ScriptedModel("Done.") as model:
+        colour.invoke(create_deep_agent(model), {"messages": [asking({"type": odd})]})
+
+    assert "One part of this message is not shown" in model.asked[0].last

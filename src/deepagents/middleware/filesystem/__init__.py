@@ -6,12 +6,12 @@ from deepagents._compat import legacy
 from deepagents.backends.calls import supports_execution
 from deepagents.backends.results import FileData
 from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id
-from deepagents.middleware.filesystem.eviction import CHARACTERS_PER_TOKEN as NUM_CHARS_PER_TOKEN
 from deepagents.middleware.filesystem.eviction import TOOLS_EXCLUDED_FROM_EVICTION
 from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT as FILESYSTEM_SYSTEM_PROMPT
 from deepagents.middleware.filesystem.middleware import FilesystemMiddleware, FsToolName
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.permissions import FilesystemOperation, FilesystemPermission
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN as NUM_CHARS_PER_TOKEN
 from deepagents.tools.delete import DELETE, DeleteSchema
 from deepagents.tools.edit_file import EDIT_FILE, EditFileSchema
 from deepagents.tools.execute import EXECUTE, ExecuteSchema

@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 from deepagents._channels import in_graph, read_channel, write_channel
 from deepagents._deprecation import warn_caller
-from deepagents._flow import Flow
+from deepagents._flow import Flow, in_thread
 from deepagents.backends._legacy import is_factory
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
@@ -21,9 +22,12 @@ from deepagents.errors import ToolFailure
 
 REFERENCE: Final = "deepagents_blob"
 CHANNEL: Final = "_blob_payloads"
+T = TypeVar("T")
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _GONE = "The content of this {kind}{place} is gone.{way_out}"
-_PER_DOWNLOAD = 16
+_PER_TRANSFER = 16
+_MOST_PER_UPLOAD = 16 * 1024 * 1024
+_FELT = 1024 * 1024
 
 
 def blob_folder(files: Files) -> str:
@@ -55,49 +59,63 @@ class Blobs:
 
     def moved_out(self, message: Any) -> Flow[Any]:
         """Return a message with its media saved and named; what cannot be saved stays in it."""
-        if not holds_bytes(message):
-            return message
-        failed = f"failed {message.id}"
-        if message.id and failed in _remembered():
-            return message
-        content: list[Any] = []
-        for block in message.content:
-            content.append((yield from self._named(block)) if _is_inline(block) else block)
-        if any(map(_is_inline, content)):
-            _remember({failed: ""})
-        return message if content == message.content else message.model_copy(update={"content": content})
+        return (yield from self.all_moved_out([message]))[0]
+
+    def all_moved_out(self, messages: Sequence[Any]) -> Flow[Sequence[Any]]:
+        """Return messages with their media saved and named; what cannot be saved stays in them."""
+        holding = [message for message in messages if holds_bytes(message)]
+        known: Mapping[str, str] = _remembered() if holding else {}
+        holding = [message for message in holding if not message.id or _failed(message) not in known]
+        if not holding:
+            return messages
+        payloads = dict.fromkeys(payload for message in holding for payload in _payloads(message))
+        digests = yield from self._saved(list(payloads))
+        moved = {id(message): _named(message, digests) for message in holding}
+        failed = {_failed(each): "" for each in moved.values() if each.id and holds_bytes(each)}
+        _remember({**{digest: payload for payload, digest in digests.items()}, **failed})
+        return [moved.get(id(message), message) for message in messages]
 
     def moved_in(self, messages: list[AnyMessage]) -> Flow[list[AnyMessage]]:
         """Return messages with the bytes of their media, or a sentence where those are gone."""
         holding = [each for each in messages if _holds_reference(each)]
         if not holding:
             return messages
-        payloads = yield from self._payloads(holding)
+        payloads = yield from self._found(holding)
         filled = {id(message): _filled(message, payloads) for message in holding}
         return [filled.get(id(message), message) for message in messages]
 
-    def _named(self, block: dict[str, Any]) -> Flow[dict[str, Any]]:
-        payload: str = block["base64"]
-        try:
-            data = base64.b64decode(payload, validate=True)
-        except ValueError:
-            return block
-        digest = hashlib.sha256(data).hexdigest()
-        try:
-            yield from self.files.upload(f"{blob_folder(self.files)}/{digest}", data)
-        except ToolFailure:
-            return block
-        _remember({digest: payload})
-        return {**{key: value for key, value in block.items() if key != "base64"}, REFERENCE: digest}
+    def _saved(self, payloads: Sequence[str]) -> Flow[dict[str, str]]:
+        """Save what can be saved, several at a time; return the digest of each that is in a file now."""
+        digests: dict[str, str] = {}
+        for batch in _batches(payloads):
+            digests.update((yield from self._uploaded(batch)))
+        return digests
 
-    def _payloads(self, messages: Sequence[AnyMessage]) -> Flow[Mapping[str, str]]:
+    def _uploaded(self, payloads: Sequence[str]) -> Flow[dict[str, str]]:
+        decoded = yield from _off_the_loop(sum(map(len, payloads)), lambda: _decoded(payloads))
+        if not decoded:
+            return {}
+        folder = blob_folder(self.files)
+        try:
+            done = yield from self.files.upload_all(
+                [(f"{folder}/{digest}", data) for digest, data in decoded.values()]
+            )
+        except ToolFailure:
+            return {}
+        return {
+            payload: digest
+            for (payload, (digest, _)), there in zip(decoded.items(), done, strict=True)
+            if there
+        }
+
+    def _found(self, messages: Sequence[AnyMessage]) -> Flow[Mapping[str, str]]:
         """Return what the references stand for, from this run's memory or else from the files."""
         wanted = dict.fromkeys(digest for message in messages for digest in _digests(message))
         known = _remembered()
         payloads = {digest: known[digest] for digest in wanted if digest in known}
         missing = [digest for digest in wanted if digest not in known]
-        for at in range(0, len(missing), _PER_DOWNLOAD):
-            found = yield from self._downloaded(missing[at : at + _PER_DOWNLOAD])
+        for at in range(0, len(missing), _PER_TRANSFER):
+            found = yield from self._downloaded(missing[at : at + _PER_TRANSFER])
             payloads.update(found)
         if missing:
             _remember({digest: payloads[digest] for digest in missing if digest in payloads})
@@ -109,11 +127,44 @@ class Blobs:
             contents = yield from self.files.download_all([f"{folder}/{digest}" for digest in digests])
         except ToolFailure:
             return {}
-        return {
-            digest: base64.b64encode(content).decode("ascii")
-            for digest, content in zip(digests, contents, strict=True)
-            if content is not None and hashlib.sha256(content).hexdigest() == digest
-        }
+        found = {digest: each for digest, each in zip(digests, contents, strict=True) if each is not None}
+        return (yield from _off_the_loop(sum(map(len, found.values())), lambda: _encoded(found)))
+
+
+def _off_the_loop(size: int, work: Callable[[], T]) -> Flow[T]:
+    """Do work on so many bytes: where it is awaited and would be felt, in a thread."""
+    return (yield from in_thread(work)) if size > _FELT else work()
+
+
+def _batches(payloads: Sequence[str]) -> Iterator[Sequence[str]]:
+    batch: list[str] = []
+    size = 0
+    for payload in payloads:
+        if batch and (len(batch) == _PER_TRANSFER or size + len(payload) > _MOST_PER_UPLOAD):
+            yield batch
+            batch, size = [], 0
+        batch.append(payload)
+        size += len(payload)
+    yield batch
+
+
+def _decoded(payloads: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+    """Return digest and bytes of each payload that is base64."""
+    found: dict[str, tuple[str, bytes]] = {}
+    for payload in payloads:
+        with suppress(ValueError):
+            data = base64.b64decode(payload, validate=True)
+            found[payload] = (hashlib.sha256(data).hexdigest(), data)
+    return found
+
+
+def _encoded(contents: Mapping[str, bytes]) -> dict[str, str]:
+    """Return as base64 what is what its digest says."""
+    return {
+        digest: base64.b64encode(content).decode("ascii")
+        for digest, content in contents.items()
+        if hashlib.sha256(content).hexdigest() == digest
+    }
 
 
 def holds_bytes(message: Any) -> bool:
@@ -131,6 +182,30 @@ def _may_hold(message: Any) -> bool:
 
 def _is_inline(block: Any) -> bool:
     return isinstance(block, dict) and isinstance(cast("dict[str, Any]", block).get("base64"), str)
+
+
+def _payloads(message: Any) -> Iterator[str]:
+    yield from (block["base64"] for block in message.content if _is_inline(block))
+
+
+def _named(message: Any, digests: Mapping[str, str]) -> Any:
+    """Return a message whose saved media are named by their digests."""
+    content: list[Any] = []
+    for block in message.content:
+        digest = digests.get(block["base64"]) if _is_inline(block) else None
+        if digest is None:
+            content.append(block)
+            continue
+        rest = {key: value for key, value in block.items() if key != "base64"}
+        content.append({**rest, REFERENCE: digest})
+    if all(new is old for new, old in zip(content, message.content, strict=True)):
+        return message
+    return message.model_copy(update={"content": content})
+
+
+def _failed(message: Any) -> str:
+    """Name the note that media of a message could not be saved."""
+    return f"failed {message.id}"
 
 
 def _holds_reference(message: AnyMessage) -> bool:

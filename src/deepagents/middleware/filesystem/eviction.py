@@ -13,15 +13,12 @@ from langgraph.types import Command
 from deepagents._flow import Flow
 from deepagents._text import preview
 from deepagents.backends.calls import Files
-from deepagents.backends.kinds import looks_binary
 from deepagents.errors import ToolFailure
 from deepagents.middleware.filesystem.in_result import over_messages
-from deepagents.tools._tool import READ_ON, artifact_name
+from deepagents.tools._tool import READ_ON, artifact_name, read_on
 
-CHARACTERS_PER_TOKEN = 4
 TOOLS_EXCLUDED_FROM_EVICTION = ("ls", "glob", "grep", "read_file", "edit_file", "write_file", "delete")
 
-_NOT_TEXT = "It holds characters that are no text, so read_file cannot show it in parts; a command can."
 NOTICE = f"""Tool result too large, so all of it was saved to the file {{file_path}}
 {READ_ON}
 Its beginning and end:
@@ -64,7 +61,7 @@ class Eviction:
     def _template(self, path: str, text: str) -> str:
         if not self.may_read(path):
             return OUT_OF_REACH
-        return NOTICE if _is_plain(text) else NOTICE.replace(READ_ON, _NOT_TEXT)
+        return NOTICE.replace(READ_ON, read_on(text))
 
 
 def saved(files: Files, path: str, text: str) -> Flow[None]:
@@ -79,13 +76,6 @@ def saved(files: Files, path: str, text: str) -> Flow[None]:
         if failure.code != "invalid_encoding":
             raise
         yield from files.upload(path, text.encode("utf-8", "surrogatepass"))
-
-
-def _is_plain(text: str) -> bool:
-    try:
-        return not looks_binary(text.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def parts(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any]]:

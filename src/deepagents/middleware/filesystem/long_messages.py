@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from deepagents.middleware.filesystem.eviction import parts, saved, with_text
 from deepagents.tools._tool import READ_ON
 
 TAG: Final = "lc_evicted_to"
-PREVIEW: Final = "lc_evicted_preview"
 NOTICE: Final = f"""Message too large, so all of it was saved to the file {{file_path}}
 {READ_ON}
 Its beginning and end:
@@ -34,10 +34,16 @@ class LongMessages:
     threshold: int
 
     def newly_long(self, messages: Sequence[AnyMessage]) -> Flow[dict[int, AnyMessage]]:
-        """Save the large messages of the open turn; return them, by `id()`, tagged with where they are."""
+        """Save the large messages of the open turn, and those whose tag is not ours.
+
+        Returned are messages by `id()`, tagged with where they are.
+        """
         tagged: dict[int, AnyMessage] = {}
-        for message in open_turn(messages):
-            if isinstance(message, HumanMessage) and not shows_media(message):
+        unseen = set(map(id, open_turn(messages)))
+        for message in messages:
+            if not isinstance(message, HumanMessage) or shows_media(message) or _is_tagged(message):
+                continue
+            if id(message) in unseen or TAG in message.additional_kwargs:
                 changed = yield from self._saved(message)
                 if changed is not None:
                     tagged[id(message)] = changed
@@ -45,33 +51,40 @@ class LongMessages:
 
     def _saved(self, message: HumanMessage) -> Flow[HumanMessage | None]:
         text, _ = parts(message.content)
-        if len(text) <= self.threshold or TAG in message.additional_kwargs:
+        if len(text) <= self.threshold:
             return None
         root = self.files.capabilities().artifacts_root.rstrip("/")
-        path = f"{root}/conversation_history/{uuid.uuid4().hex}.md"
+        message_id = message.id or uuid.uuid4().hex
+        path = f"{root}{_place(message_id, text)}"
         try:
             yield from saved(self.files, path, text)
         except ToolFailure:
             return None
-        marks = {**message.additional_kwargs, TAG: path, PREVIEW: preview(text)}
-        return message.model_copy(update={"additional_kwargs": marks, "id": message.id or uuid.uuid4().hex})
+        marks = {**message.additional_kwargs, TAG: path}
+        return message.model_copy(update={"additional_kwargs": marks, "id": message_id})
+
+
+def _place(message_id: str, text: str) -> str:
+    """Name the file of a message, the same for each attempt, and not to be had for another text."""
+    digest = hashlib.sha256(f"{message_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
+    return f"/conversation_history/{digest[:32]}.md"
 
 
 def shortened(messages: list[AnyMessage]) -> list[AnyMessage]:
     """Return the messages with a notice in the place of each text that was saved to a file."""
-    if not any(map(_is_tagged, messages)):
-        return messages
     return [_noticed(message) if _is_tagged(message) else message for message in messages]
 
 
 def _is_tagged(message: AnyMessage) -> bool:
-    return isinstance(message, HumanMessage) and TAG in message.additional_kwargs
+    """Tell whether a message says where it was saved, in a tag that fits its text."""
+    path: Any = message.additional_kwargs.get(TAG)
+    if not isinstance(message, HumanMessage) or not isinstance(path, str):
+        return False
+    return path.endswith(_place(message.id or "", parts(message.content)[0]))
 
 
 def _noticed(message: AnyMessage) -> AnyMessage:
     marks: dict[str, Any] = message.additional_kwargs
     text, others = parts(message.content)
-    sample = marks.get(PREVIEW) or preview(text)
-    notice = NOTICE.format(file_path=marks[TAG], content_sample=sample)
-    kept = {key: value for key, value in marks.items() if key != PREVIEW}
-    return message.model_copy(update={"content": with_text(notice, others), "additional_kwargs": kept})
+    notice = NOTICE.format(file_path=marks[TAG], content_sample=preview(text))
+    return message.model_copy(update={"content": with_text(notice, others)})

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, cast
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
 
+from deepagents._channels import writes_undone_on_failure
 from deepagents._flow import Flow
 from deepagents.backends._guard import Guard, check_enforceable, exposed_rule
 from deepagents.backends._legacy import is_factory, warn_form
@@ -195,8 +196,9 @@ class FilesystemMiddleware(FlowMiddleware):
         offered = [tool for tool in request.tools if self._offered(tool, can)]
         if len(offered) != len(request.tools):
             request = request.override(tools=offered)
-        request, kept = yield from self._moving(files).out_of_request(request)
-        response = yield from inner(handler, add_section(request, self.system_prompt))
+        with writes_undone_on_failure():
+            request, kept = yield from self._moving(files).out_of_request(request)
+            response = yield from inner(handler, add_section(request, self.system_prompt))
         return keeping(response, kept, (yield from self._links(files, request, response)))
 
     def _can(self, files: Files) -> Capabilities:

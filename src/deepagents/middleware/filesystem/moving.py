@@ -11,14 +11,11 @@ from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.middleware._base import Request, ToolResult
 from deepagents.middleware.filesystem.blobs import Blobs, lands_in_state
-from deepagents.middleware.filesystem.eviction import (
-    CHARACTERS_PER_TOKEN,
-    TOOLS_EXCLUDED_FROM_EVICTION,
-    Eviction,
-)
+from deepagents.middleware.filesystem.eviction import TOOLS_EXCLUDED_FROM_EVICTION, Eviction
 from deepagents.middleware.filesystem.in_result import over_messages
 from deepagents.middleware.filesystem.long_messages import LongMessages
 from deepagents.middleware.filesystem.outgoing import Outgoing
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +30,12 @@ class Moving:
 
     def out_of_request(self, request: Request) -> Flow[tuple[Request, list[AnyMessage]]]:
         """Return the request as the model is to see it, and the messages that state is to keep from it."""
-        return (yield from Outgoing(self._long_messages(), self._blobs()).prepared(request))
+        return (yield from Outgoing(self.files, self._long_messages(), self._keeps_blobs()).prepared(request))
 
     def out_of_result(self, tool: str, result: ToolResult) -> Flow[ToolResult]:
         """Return what a tool returned, with large texts and the bytes of media moved to files."""
-        blobs = self._blobs() if tool == "read_file" else None
-        if blobs is not None:
-            result = yield from over_messages(result, blobs.moved_out)
+        if tool == "read_file" and self._keeps_blobs():
+            result = yield from over_messages(result, Blobs(self.files).moved_out)
         limit = self.result_tokens
         if not limit or (tool in TOOLS_EXCLUDED_FROM_EVICTION and not _failed(result)):
             return result
@@ -51,8 +47,8 @@ class Moving:
             return None
         return LongMessages(self.files, self.message_tokens * CHARACTERS_PER_TOKEN)
 
-    def _blobs(self) -> Blobs | None:
-        return Blobs(self.files) if self.offloads and not lands_in_state(self.files) else None
+    def _keeps_blobs(self) -> bool:
+        return self.offloads and not lands_in_state(self.files)
 
 
 def _failed(result: ToolResult) -> bool:
