@@ -154,6 +154,11 @@ class Files:
         if answer.error:
             raise _transfer_failure(path, answer.error)
 
+    def upload_all(self, files: Sequence[tuple[str, bytes]]) -> Flow[list[bool]]:
+        """Create or replace many files with bytes; tell in order which of them are there now."""
+        answers = yield from self._ask("upload_files", list(files))
+        return [not answer.error for answer in answers]
+
     def execute(
         self, command: str, timeout: int | None, seconds: float | None = None, keep: Keep | None = None
     ) -> Flow[ExecuteOffloadResult]:
