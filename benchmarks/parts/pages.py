@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,11 +23,14 @@ LINE = 92
 
 @contextmanager
 def log(size: Size) -> Iterator[str]:
-    """Make one file of lines of equal length, and remove it afterwards."""
+    """Make one file of lines of equal length, last changed an hour ago, and remove it afterwards."""
     with tempfile.TemporaryDirectory(prefix="benchmark-pages-") as root:
-        with (Path(root) / "big.log").open("wb") as file:
+        path = Path(root) / "big.log"
+        with path.open("wb") as file:
             for number in range(size.files * BYTES_A_FILE // LINE):
                 file.write(b"%09d ".ljust(LINE, b"x")[: LINE + 2] % number + b"\n")
+        an_hour_ago = time.time() - 3600
+        os.utime(path, (an_hour_ago, an_hour_ago))
         yield root
 
 
