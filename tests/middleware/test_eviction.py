@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import tool
+from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.types import Command
 
 from deepagents import FilesystemMiddleware, create_deep_agent
@@ -242,3 +242,24 @@ def test_a_backend_that_never_answers_leaves_the_result_whole(tmp_path: Path, co
     waiting.set()
 
     assert result["messages"][-2].text == LONG
+
+
+@pytest.mark.parametrize("form", ["list of commands", "list of messages", "dict in a command"])
+def test_messages_are_found_in_whatever_form_a_tool_returns_them(colour: Colour, form: str) -> None:
+    @tool
+    def survey(tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """Return a long report in its own form."""
+        message = ToolMessage(LONG, tool_call_id=tool_call_id)
+        short = {"role": "tool", "content": LONG, "tool_call_id": tool_call_id}
+        return {
+            "list of commands": [Command(update={"messages": [message]})],
+            "list of messages": [message],
+            "dict in a command": Command(update={"messages": [short]}),
+        }[form]
+
+    with ScriptedModel(call("survey"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[survey]), {"messages": "Go"})
+
+    assert result["files"][path_in(result["messages"][2])]["content"] == LONG
+    assert "row 29999" in model.asked[1].last
+    assert len(model.asked[1].last) < 2000

@@ -20,7 +20,8 @@ PERSON = HumanMessage("quiet")
 
 def loud(message: Any) -> Flow[Any]:
     yield from ()
-    return LOUD if message is MESSAGE else message
+    is_short = isinstance(message, ToolMessage) and message.content == "?"
+    return LOUD if message is MESSAGE or is_short else message
 
 
 def changed(result: Any) -> Any:
@@ -39,6 +40,10 @@ def changed(result: Any) -> Any:
         ({"messages": []}, {"messages": []}),
         ({"todos": []}, {"todos": []}),
         (None, None),
+        ({"messages": [{"role": "tool", "content": "?", "tool_call_id": "1"}]}, {"messages": [LOUD]}),
+        ({"messages": {"role": "tool", "content": "?", "tool_call_id": "1"}}, {"messages": LOUD}),
+        ({"messages": [{"role": "user", "content": ""}]}, {"messages": [{"role": "user", "content": ""}]}),
+        ({"messages": [{"odd": 1}]}, {"messages": [{"odd": 1}]}),
     ],
 )  # fmt: skip
 def test_each_form_of_an_update_keeps_its_form(given: Any, expected: Any) -> None:
@@ -57,3 +62,9 @@ def test_all_else_of_a_command_is_kept() -> None:
 def test_what_is_no_command_is_changed_or_left_alone() -> None:
     assert changed(MESSAGE) is LOUD
     assert changed("text") == "text"
+
+
+def test_a_tool_may_return_several_commands_and_messages() -> None:
+    done = changed([Command(update={"messages": [MESSAGE]}), MESSAGE, "text"])
+
+    assert done == [Command(update={"messages": [LOUD]}), LOUD, "text"]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 
 from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.backends.results import FileDownloadResponse
 from deepagents.testing import ScriptedModel, call, calls
 from deepagents.tools import file_tools
-from deepagents.tools._video import video_dependencies_available
+from deepagents.tools._video import MAX_VIDEO_INPUT_BYTES, video_dependencies_available
 from tests.conftest import Colour
 from tests.tools.bench import Bench, code_of
 from tests.tools.films import film
@@ -82,6 +85,32 @@ def test_what_cannot_be_seen_is_an_error_that_ends_with_the_window(
 
 def test_a_film_that_is_not_there_is_an_error_with_a_code(bench: Bench) -> None:
     assert code_of(bench.use("read_file", file_path="/none.mp4")) == "file_not_found"
+
+
+class Disk(FilesystemBackend):
+    """Files on disk that count how often one is loaded."""
+
+    loads = 0
+
+    def download_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
+        self.loads += 1
+        return super().download_files(paths, **options)
+
+
+@pytest.mark.parametrize(
+    ("over", "code", "loads"), [(1, "too_large", 0), (-MAX_VIDEO_INPUT_BYTES + 9, "invalid_encoding", 1)]
+)
+def test_a_film_that_is_too_large_is_not_even_loaded(
+    colour: Colour, tmp_path: Path, over: int, code: str, loads: int
+) -> None:
+    disk = Disk(root_dir=tmp_path)
+    with (tmp_path / "long.mp4").open("wb") as file:
+        file.truncate(MAX_VIDEO_INPUT_BYTES + over)
+    with ScriptedModel(call("read_file", file_path="/long.mp4"), "Done.") as model:
+        result = colour.invoke(create_deep_agent(model, backend=disk), {"messages": "Watch"})
+
+    assert code_of(result["messages"][2]) == code
+    assert disk.loads == loads
 
 
 def test_frames_stand_behind_the_results_of_their_turn(bench: Bench) -> None:

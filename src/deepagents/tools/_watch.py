@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepagents._flow import Flow, in_thread
+from deepagents._paths import parent
 from deepagents._text import format_size
+from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import Reply
 from deepagents.tools._video import (
@@ -33,8 +35,8 @@ class Seconds:
         return f"Reading [{self.start:.3f}s, {end:.3f}s) of {path!r} at {SAMPLING_RATE:g} fps."
 
 
-def watch(path: str, content: bytes, part: Seconds) -> Flow[Reply]:
-    """Take frames out of a film, off the event loop.
+def watch(files: Files, path: str, part: Seconds) -> Flow[Reply]:
+    """Take frames out of a film, off the event loop; one that is too large is not even loaded.
 
     Raises:
         ToolFailure: when there is nothing to see; the text ends with the part that was asked for.
@@ -42,16 +44,31 @@ def watch(path: str, content: bytes, part: Seconds) -> Flow[Reply]:
     header = part.header(path)
     if part.duration <= 0:
         raise ToolFailure("invalid_argument", f"limit must be positive: it counts seconds. {header}")
-    if len(content) > MAX_VIDEO_INPUT_BYTES:
-        most = format_size(MAX_VIDEO_INPUT_BYTES)
-        raise ToolFailure(
-            "too_large", f"The video has {format_size(len(content))}, over the limit of {most}. {header}"
-        )
+    _check_size((yield from _listed_size(files, path)), header)
+    content = yield from files.download(path)
+    _check_size(len(content), header)
     try:
         frames = yield from in_thread(lambda: _frames(content, part))
     except VideoExtractionError as error:
         raise ToolFailure("invalid_encoding", f"{error}. {header}") from error
     return _reply(path, header, frames)
+
+
+def _listed_size(files: Files, path: str) -> Flow[int]:
+    """Return a file's size as its directory tells it, 0 where that does not tell."""
+    try:
+        listed = yield from files.ls(parent(path))
+    except ToolFailure:
+        return 0
+    return next((each.get("size", 0) for each in listed.entries or [] if each["path"] == path), 0)
+
+
+def _check_size(size: int, header: str) -> None:
+    if size > MAX_VIDEO_INPUT_BYTES:
+        most = format_size(MAX_VIDEO_INPUT_BYTES)
+        raise ToolFailure(
+            "too_large", f"The video has {format_size(size)}, over the limit of {most}. {header}"
+        )
 
 
 def _frames(content: bytes, part: Seconds) -> Frames:

@@ -64,8 +64,7 @@ def _read_file(
 ) -> Flow[Reply]:
     path = normalise(file_path)
     if file_kind(path) == "video" and video_dependencies_available():
-        content = yield from desk.files.download(path)
-        return (yield from watch(path, content, Seconds(max(offset, 0), limit)))
+        return (yield from watch(desk.files, path, Seconds(max(offset, 0), limit)))
     try:
         page = yield from desk.files.read(path, max(offset, 0), limit)
     except ToolFailure as failure:

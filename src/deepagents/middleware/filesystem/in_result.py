@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import ToolMessage, convert_to_messages
 from langgraph.types import Command, Overwrite
 
 from deepagents._flow import Flow
@@ -15,7 +15,9 @@ Change: TypeAlias = Callable[[Any], Flow[Any]]
 
 
 def over_messages(result: Any, change: Change) -> Flow[Any]:
-    """Return a tool's result with `change` made to each of its messages and to nothing else."""
+    """Return what a tool returned with `change` made to each message in it and to nothing else."""
+    if isinstance(result, list):
+        return (yield from _over_each(cast("list[Any]", result), lambda each: over_messages(each, change)))
     if isinstance(result, ToolMessage):
         return (yield from change(result))
     if not isinstance(result, Command):
@@ -44,8 +46,26 @@ def _over_value(value: Any, change: Change) -> Flow[Any]:
     if isinstance(value, Overwrite):
         return Overwrite((yield from _over_value(value.value, change)))
     if not isinstance(value, list):
-        return (yield from change(value))
+        return (yield from _over_message(value, change))
+    return (yield from _over_each(cast("list[Any]", value), lambda each: _over_message(each, change)))
+
+
+def _over_each(values: list[Any], change: Change) -> Flow[list[Any]]:
     changed: list[Any] = []
-    for message in cast("list[Any]", value):
-        changed.append((yield from change(message)))
+    for value in values:
+        changed.append((yield from change(value)))
     return changed
+
+
+def _over_message(value: Any, change: Change) -> Flow[Any]:
+    """Return a changed message, or what stands for one as it is; a dict may be a message in short."""
+    message: Any = _read(cast("dict[str, Any]", value)) if isinstance(value, dict) else value
+    changed = yield from change(message)
+    return cast(Any, value) if changed is message else changed
+
+
+def _read(short: dict[str, Any]) -> Any:
+    try:
+        return convert_to_messages([short])[0]
+    except (ValueError, TypeError, KeyError, NotImplementedError):
+        return short
