@@ -353,6 +353,16 @@ def test_a_line_longer_than_what_a_command_may_print_is_cut(colour: Colour, tmp_
     assert colour.call(box, "read", "/a.txt", page.next_offset).file_data["content"] == "last\n"
 
 
+def test_a_page_of_which_no_line_arrived_is_an_error_with_a_way_out(colour: Colour) -> None:
+    page = {"items": 1, "real": "/a", "version": "1", "modified": 0.0, "kind": "text", "start": 1, "end": 1}
+    cut = ExecuteResponse(f'{MARK}{json.dumps(page)}\n{MARK}[0, "abc', 0, truncated=True)
+
+    found = colour.call(Answering(cut), "read", "/a")
+
+    assert (found.code, found.file_data) == ("too_large", None)
+    assert "Read a part of it with execute" in found.error
+
+
 class Echoing(Changing):
     """Repeats each command, as a terminal does."""
 
@@ -704,6 +714,28 @@ def test_a_command_that_is_broken_off_loses_nothing_of_what_it_printed(
     assert (sandbox.directory / "kept/1").exists() == found.offloaded
     assert lines[:3] == ["1", "2", "3"]
     assert lines[-2:] == [str(most), "Killed"]
+
+
+class Going(Answering):
+    """Breaks off its first command and is gone after it."""
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        if self.answers:
+            raise ConnectionError("gone")
+        self.answers.append(FileUploadResponse("/"))
+        return self.response
+
+
+def test_a_sandbox_that_is_gone_keeps_what_it_answered_last(
+    colour: Colour, caplog: pytest.LogCaptureFixture
+) -> None:
+    box = Going(ExecuteResponse("out of memory", 137))
+    box.enable_capture_offload = True
+
+    found = colour.call(box, "execute_with_offload", "make", "/kept/1", **CAPTURED)
+
+    assert (found.offloaded, found.response) == (False, ExecuteResponse("out of memory", 137))
+    assert "ConnectionError: gone" in caplog.text
 
 
 def test_short_output_over_what_a_command_may_print_arrives_as_far_as_it_can(

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from deepagents._flow import Call, Flow
 from deepagents._text import split_lines
+from deepagents.backends._door import ask
 from deepagents.backends.protocol import SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
 from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, joined, text_of
@@ -37,7 +38,7 @@ class Capture:
 
     def plain(self) -> Flow[ExecuteOffloadResult]:
         """Run the command and take its output as it comes."""
-        response = yield from self._execute(self.command, self.timeout)
+        response = yield from self._execute(self.command)
         return ExecuteOffloadResult(offloaded=False, response=response)
 
     def kept(self) -> Flow[ExecuteOffloadResult]:
@@ -46,7 +47,7 @@ class Capture:
             line = self._line(self.command)
         except BackendError:
             return (yield from self.plain())
-        response = yield from self._execute(line, self.timeout)
+        response = yield from self._execute(line)
         try:
             answer = decode(response, self.root)
         except BackendError as error:
@@ -69,21 +70,22 @@ class Capture:
         said = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
         told = ExecuteOffloadResult(False, replace(response, output=said))
         try:
-            answer = decode((yield from self._execute(self._line(None), _LOOK_SECONDS)), self.root)
+            found = yield from ask(self.sandbox, "execute", self._line(None), timeout=_LOOK_SECONDS)
+            answer = decode(found, self.root)
         except BackendError as error:
             _log.warning("The output of a command could not be kept in a file: %s", error)
             return told
         if "code" in answer.end:
             return told
         cut = response.truncated or answer.end["kept"] >= self.most_kept
-        found = _result(answer, cut, response.exit_code)
-        before = found.response.output
+        result = _result(answer, cut, response.exit_code)
+        before = result.response.output
         between = "\n" if said and before and not before.endswith(("\n", "\r")) else ""
-        return replace(found, response=replace(found.response, output=f"{before}{between}{said}"))
+        return replace(result, response=replace(result.response, output=f"{before}{between}{said}"))
 
-    def _execute(self, line: str, timeout: int | None) -> Flow[ExecuteResponse]:
-        accepted = timeout is not None and execute_accepts_timeout(type(self.sandbox))
-        options: Mapping[str, Any] = {"timeout": timeout} if accepted else {}
+    def _execute(self, line: str) -> Flow[ExecuteResponse]:
+        accepted = self.timeout is not None and execute_accepts_timeout(type(self.sandbox))
+        options: Mapping[str, Any] = {"timeout": self.timeout} if accepted else {}
         return (
             yield from Call(
                 lambda: self.sandbox.execute(line, **options), lambda: self.sandbox.aexecute(line, **options)

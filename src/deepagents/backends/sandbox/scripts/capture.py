@@ -9,7 +9,6 @@ from contextlib import suppress
 from deepagents.backends.sandbox.scripts.common import (
     Places,
     chunks,
-    is_binary,
     packed,
     reason_of,
     to_lf,
@@ -35,7 +34,8 @@ class Kept:
         self.inline: int = params["most_inline"]
         self.shown: int = params["most_shown"]
         self.seen = self.size = self.lines = 0
-        self.head = self.tail = self.edge = b""
+        self.head = bytearray()
+        self.tail = self.edge = b""
         self.problem: str | None = None
 
     def put(self, data: bytes) -> None:
@@ -76,9 +76,9 @@ class Kept:
     def report(self) -> "tuple[list[Any], dict[str, Any]]":
         """Give all of the output if it is short, else its first and last bytes."""
         if self.seen <= self.inline:
-            return chunks(self.head), {"seen": self.seen, "kept": self.seen}
-        head = self.head[: max(self.shown, self.inline - self.shown) if self.problem else self.shown]
-        head = whole_characters(head)
+            return chunks(bytes(self.head)), {"seen": self.seen, "kept": self.seen}
+        most = max(self.shown, self.inline - self.shown) if self.problem else self.shown
+        head = whole_characters(bytes(self.head[:most]))
         tail_at = max(len(head), self.seen - self.shown)
         tail = self.tail[len(self.tail) - (self.seen - tail_at) :]
         joined = tail_at == len(head)
@@ -86,7 +86,7 @@ class Kept:
         return [], {
             "seen": self.seen, "kept": self.size, "problem": self.problem, "joined": joined,
             "head": packed(head), "tail": packed(tail if joined else from_a_character(tail)),
-            "lines": self.lines + bool(ends_open), "binary": is_binary(self.head),
+            "lines": self.lines + bool(ends_open),
         }  # fmt: skip
 
 

@@ -151,11 +151,10 @@ def sweep(directory: bytes) -> None:
     """Remove what changes that broke off have left, once it is an hour old."""
     too_old = time.time() - LEFT_BEHIND
     with suppress(OSError), os.scandir(directory) as entries:
-        for entry in islice(entries, MOST_LOOKED_AT):
-            if TEMPORARY.fullmatch(entry.name):
-                with suppress(OSError):
-                    if entry.stat(follow_symlinks=False).st_mtime < too_old:
-                        os.unlink(entry.path)
+        left = [entry for entry in islice(entries, MOST_LOOKED_AT) if TEMPORARY.fullmatch(entry.name)]
+        for entry in left:
+            if entry.stat(follow_symlinks=False).st_mtime < too_old:
+                os.unlink(entry.path)
 
 
 def taken(places: Places, params: "dict[str, Any]") -> "dict[str, str]":
