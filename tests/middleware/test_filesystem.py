@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,13 @@ from langchain.agents import create_agent
 from langchain_core.messages import SystemMessage
 
 from deepagents import FilesystemMiddleware
-from deepagents.backends import BackendProtocol, FilesystemBackend, StateBackend
+from deepagents.backends import (
+    BackendProtocol,
+    CompositeBackend,
+    FilesystemBackend,
+    LocalShellBackend,
+    StateBackend,
+)
 from deepagents.backends.protocol import GrepResult, LsResult
 from deepagents.errors import ConfigError
 from deepagents.testing import ScriptedModel, call
@@ -67,6 +74,41 @@ def test_a_tool_that_the_backend_cannot_do_is_not_shown() -> None:
     names = asked_by(FilesystemMiddleware(backend=ReadOnly())).tool_names
     assert "delete" not in names
     assert "execute" not in names
+
+
+def test_places_that_commands_do_not_find_are_named_in_one_sentence(colour: Colour, tmp_path: Path) -> None:
+    shell = LocalShellBackend(root_dir=tmp_path)
+    inner = CompositeBackend(default=shell, routes={"/skills": StateBackend()})
+    backend = CompositeBackend(
+        default=inner, routes={"/memories/": FilesystemBackend(root_dir=tmp_path / "m")}
+    )
+    with ScriptedModel("Hi.") as model:
+        agent = create_agent(model, middleware=[FilesystemMiddleware(backend=backend)])
+        colour.invoke(agent, {"messages": [("user", "Go")]})
+
+    said = model.asked[0].system
+    assert said.endswith("Commands do not find what is below /memories/, /skills/: use the file tools there.")
+    assert str(tmp_path) not in said
+
+
+def test_nothing_is_said_of_commands_where_there_is_nothing_to_say(tmp_path: Path) -> None:
+    shell, routes = LocalShellBackend(root_dir=tmp_path), {"/memories/": StateBackend()}
+    routed = CompositeBackend(default=shell, routes=routes)
+    silent = [
+        FilesystemMiddleware(backend=shell),
+        FilesystemMiddleware(backend=CompositeBackend(default=StateBackend(), routes=routes)),
+        FilesystemMiddleware(backend=routed, tools=["ls", "read_file"]),
+        FilesystemMiddleware(backend=routed, system_prompt=""),
+    ]
+
+    assert all("Commands" not in asked_by(files).system for files in silent)
+
+
+def test_of_many_places_the_first_are_named(tmp_path: Path) -> None:
+    routes = {f"/{number}/": StateBackend() for number in range(10, 30)}
+    backend = CompositeBackend(default=LocalShellBackend(root_dir=tmp_path), routes=routes)
+
+    assert "/16/, /17/ and 12 more places: use" in asked_by(FilesystemMiddleware(backend=backend)).system
 
 
 def test_a_backend_that_lacks_an_operation_answers_with_an_error(colour: Colour) -> None:

@@ -51,6 +51,8 @@ FILESYSTEM_PROMPT = (
     "and grep find things, "
     "read_file shows them. Call independent tools together in one turn."
 )
+_MOST_PLACES = 8
+_APART = "Commands do not find what is below {places}: use the file tools there."
 
 
 class FilesystemMiddleware(FlowMiddleware):
@@ -198,8 +200,14 @@ class FilesystemMiddleware(FlowMiddleware):
             request = request.override(tools=offered)
         with writes_undone_on_failure():
             request, kept = yield from self._moving(files).out_of_request(request)
-            response = yield from inner(handler, add_section(request, self.system_prompt))
+            response = yield from inner(handler, add_section(request, self._section(offered, can)))
         return keeping(response, kept, (yield from self._links(files, request, response)))
+
+    def _section(self, offered: Sequence[Any], can: Capabilities) -> str:
+        runs = any(tool_name(tool) == "execute" for tool in offered)
+        if not (self.system_prompt and runs and can.apart):
+            return self.system_prompt
+        return f"{self.system_prompt} {_APART.format(places=_listed(can.apart))}"
 
     def _can(self, files: Files) -> Capabilities:
         can = files.capabilities()
@@ -258,6 +266,11 @@ def _chosen(tools: Sequence[FsToolName] | Literal["all"] | None) -> frozenset[st
     if "read_file" not in tools:
         raise ConfigError("read_file must be included in tools: it is how offloaded results are read back")
     return frozenset(tools)
+
+
+def _listed(places: Sequence[str]) -> str:
+    more = len(places) - _MOST_PLACES
+    return ", ".join(places[:_MOST_PLACES]) + (f" and {more} more places" if more > 0 else "")
 
 
 def _require_positive(name: str, value: float | None) -> None:
