@@ -12,8 +12,9 @@ class Capabilities:
     `versions`: `write` and `edit` take `expected_version` and refuse a stale one. `state_files`: files live
     in the graph's `files` channel. `artifacts_root`: where the harness may put files of its own. `host`:
     files lie on the disk of this machine, or commands run on it. `exposed`: commands that `execute` runs can
-    reach files here, past every rule. `in_process`: answers without waiting for anything outside this
-    process. `capture`: the output of a command can be kept in a file at this path, where it runs.
+    reach files here, past every rule. `apart`: the directories, of all there are, that commands do not find
+    at their paths. `in_process`: answers without waiting for anything outside this process. `capture`: the
+    output of a command can be kept in a file at this path, where it runs.
     """
 
     execute: bool = False
@@ -25,3 +26,4 @@ class Capabilities:
     exposed: bool = False
     in_process: bool = False
     capture: bool = False
+    apart: tuple[str, ...] = ()

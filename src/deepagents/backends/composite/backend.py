@@ -76,6 +76,7 @@ class CompositeBackend(TransferBackend):
             exposed=any(_is_exposed(route, can, default) for route, can in parts),
             in_process=all(can.in_process for _, can in parts),
             capture=default.capture and served == self._table.default,
+            apart=self._apart(default) if default.execute else (),
         )
 
     def real_path(self, path: str) -> str:
@@ -110,6 +111,9 @@ class CompositeBackend(TransferBackend):
     ) -> ExecuteOffloadResult:
         """Run a command on the default backend, which keeps a long output in a file of its own."""
         return await arun(self._tree.execute_with_offload(command, capture_path, options))
+
+    def _apart(self, default: Capabilities) -> tuple[str, ...]:
+        return tuple(sorted({*default.apart, *(f"{route.root}/" for route in self._table.routes)}))
 
     @property
     def _flows(self) -> Tree:
