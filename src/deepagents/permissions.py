@@ -24,6 +24,7 @@ Mode: TypeAlias = Literal["allow", "deny", "interrupt"]
 
 _BLIND_TO_CASE: Final = sys.platform in ("darwin", "win32")
 _SEPARATOR = re.compile(r"[/\\]")
+_FOREIGN_SEPARATOR = re.compile(r"\\(?=[\w.]|$)")
 _ANY_NAME: Final = "\ue000\ue001"
 
 
@@ -36,7 +37,7 @@ class FilesystemPermission:
 
     Raises:
         ConfigError: for an unknown operation or mode, and for a pattern that does not start with `/`, has a
-            `..` component or is no pattern at all.
+            `..` component, is separated by `\\` or is no pattern at all.
         NotImplementedError: for a pattern with a `~` component.
     """
 
@@ -274,6 +275,9 @@ def _check_pattern(path: str) -> None:
         raise ConfigError(f"a permission path must not contain '..', got {path!r}; name the place from '/'")
     if "~" in components:
         raise NotImplementedError(f"a permission path cannot hold '~', got {path!r}; write the path out")
+    if _FOREIGN_SEPARATOR.search(path):
+        meant = _FOREIGN_SEPARATOR.sub("/", path)
+        raise ConfigError(f"a permission path is separated by '/', got {path!r}; write {meant!r}")
     try:
         _compiled(path, fold=False)
     except ValueError as error:

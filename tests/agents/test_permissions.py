@@ -14,8 +14,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
-from deepagents.backends import FilesystemBackend, LocalShellBackend
-from deepagents.backends.protocol import BackendProtocol, GrepResult, LsResult, ReadResult
+from deepagents.backends import CompositeBackend, FilesystemBackend, LocalShellBackend, StateBackend
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.protocol import BackendProtocol, GlobResult, GrepResult, LsResult, ReadResult
 from deepagents.errors import ConfigError, StackError, UnenforceableRule
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
@@ -162,7 +163,7 @@ def test_the_harness_keeps_its_own_directories(colour: Colour, place: dict[str, 
     assert [each.additional_kwargs["error_code"] for each in kept] == ["permission_denied"] * len(kept)
 
 
-ARTIFACTS = ("/large_tool_results", "/conversation_history/")
+ARTIFACTS = ("/large_tool_results", "/conversation_history/", "/blobs")
 
 
 def test_links_do_not_lead_round_a_rule(colour: Colour, tmp_path: Path) -> None:
@@ -257,6 +258,74 @@ def test_a_backend_that_knows_no_rules_is_kept_to_them(colour: Colour, kind: typ
     assert "permission denied for read on /link" in refused.text
     assert "/z" in found.text
     assert "/secrets" not in found.text
+
+
+class Odd(BackendProtocol):
+    """Answers with other spellings of a path than the one that rules know."""
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        return GlobResult(matches=[{"path": each} for each in ODD])
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        return GrepResult(matches=[{"path": each, "line": 1, "text": "hunter2"} for each in ODD])
+
+    def ls(self, path: str) -> LsResult:
+        return LsResult(entries=[{"path": each} for each in ODD])
+
+
+ODD = ("./secrets/k", "//secrets//k", "/./secrets/k", "/a/../secrets/k", "secrets/k", "/secrets/./k/", "./z")
+
+
+@pytest.mark.parametrize("under", ["", "/data"])
+def test_no_spelling_in_an_answer_escapes_a_rule(colour: Colour, under: str) -> None:
+    looks = [("ls", {"path": under or "/"}), ("glob", {"pattern": "**"}), ("grep", {"pattern": "word"})]
+    backend = CompositeBackend(StateBackend(), {under: Odd()}) if under else Odd()
+    place: dict[str, Any] = {"given": {}, "backend": backend}
+    for each in tried(colour, place, *looks, rules=[rule(f"{under}/secrets/**")]):
+        assert "secrets" not in each.text
+        assert "z" in each.text
+
+
+class Broken(StateBackend):
+    """Cannot tell where paths lead."""
+
+    def real_path(self, path: str) -> str:
+        raise ConnectionError("gone")
+
+
+class Mute(StateBackend):
+    """Cannot tell what it can do."""
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        raise ConnectionError("gone")
+
+
+class Rootless(StateBackend):
+    """Has no place for what the harness keeps."""
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        return Capabilities(artifacts_root=cast("Any", None))
+
+
+def unmakeable(runtime: Any) -> StateBackend:
+    raise ConnectionError("gone")
+
+
+@pytest.mark.filterwarnings("ignore:A backend factory:DeprecationWarning")
+@pytest.mark.parametrize("rules", [[], [SECRET], [ASK]])
+def test_a_backend_that_fails_ends_no_run(colour: Colour, rules: Any) -> None:
+    write = ("write_file", {"file_path": "/x", "content": "1"})
+    seen: dict[Any, list[Any]] = {}
+    for backend in (Broken(), Mute(), Rootless(), unmakeable):
+        place: dict[str, Any] = {"given": {}, "backend": backend}
+        seen[backend] = tried(colour, place, write, ("execute", {"command": "cat"}), rules=rules)
+
+    assert all("Error" in answers[1].text for answers in seen.values())
+    said = seen[unmakeable][0].text
+    assert "gone" in said
+    assert seen[unmakeable][0].additional_kwargs["error_code"] == "io_error"
 
 
 def decide(*kinds: str, **more: Any) -> Command[Any]:

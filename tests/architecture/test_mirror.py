@@ -23,6 +23,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/backends/_guard.py": "agents/test_permissions.py",
     "deepagents/backends/_honoured.py": "compat/test_honoured.py",
     "deepagents/backends/_legacy.py": "compat/test_older_backends.py",
+    "deepagents/backends/_missing.py": "agents/test_permissions.py",
     "deepagents/backends/_older_names.py": "compat/test_older_backends.py",
     "deepagents/backends/_older_shapes.py": "compat/test_older_backends.py",
     "deepagents/backends/_namespaces.py": "backends/test_store.py",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from langgraph.errors import GraphBubbleUp
+
 from deepagents._flow import Flow, in_thread
-from deepagents._paths import name, parent
+from deepagents._paths import name, normalise, parent
+from deepagents.backends._door import failure
 from deepagents.backends._older_names import overrides
 from deepagents.backends._patience import Patience
 from deepagents.backends.protocol import Allowed, BackendProtocol, accepts, names_option
@@ -68,13 +72,18 @@ class RealPaths:
     def allowed_among(self, paths: Sequence[str], allowed: Allowed) -> Flow[set[str]]:
         """Return which paths are allowed, as they are called and as they are with links resolved.
 
+        A path is judged by its one spelling. One that has none, or cannot be resolved, is not allowed.
+
         Raises:
             BackendError: when the backend does not answer in time.
         """
-        free = {above: allowed.all_below(above) for above in {parent(each) for each in paths}}
-        called = {each for each in paths if free[parent(each)] or allowed(each)}
+        spelt = {each: place for each in paths if (place := _spelt(each)) is not None}
+        free = {above: allowed.all_below(above) for above in {parent(each) for each in spelt.values()}}
+        called = {each for each, place in spelt.items() if free[parent(place)] or allowed(place)}
         return (
-            yield from self._asked(lambda: {each for each in called if self._is_right(each, allowed)}, called)
+            yield from self._asked(
+                lambda: {each for each in called if self._is_right(spelt[each], allowed)}, called
+            )
         )
 
     def kept(self, method: str, found: Sequence[Found], allowed: Allowed | None) -> Flow[list[Found]]:
@@ -93,15 +102,26 @@ class RealPaths:
         return without_slash(self.backend.real_path(path))
 
     def _is_right(self, path: str, allowed: Allowed) -> bool:
-        try:
+        with suppress(Exception):
             return allowed(self._resolved(path))
-        except BackendError:
-            return False
+        return False
 
     def _asked(self, work: Callable[[], T], otherwise: T) -> Flow[T]:
         if not overrides(type(self.backend), "real_path"):
             return otherwise
         call = in_thread(work)
-        if not self.backend.capabilities().in_process:
-            call = self.patience.bound(call, "real_path")
-        return (yield from call)
+        try:
+            if not self.backend.capabilities().in_process:
+                call = self.patience.bound(call, "real_path")
+            return (yield from call)
+        except (GraphBubbleUp, BackendError):
+            raise
+        except Exception as error:
+            raise failure("real_path", error) from error
+
+
+def _spelt(path: str) -> str | None:
+    try:
+        return normalise(path)
+    except BackendError:
+        return None

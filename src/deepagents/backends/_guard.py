@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from deepagents.backends.protocol import BackendProtocol
@@ -70,7 +71,13 @@ def left_out(held_back: Iterable[str], asked: bool) -> str | None:
 
 
 def exposed_rule(backend: BackendProtocol, rules: Rules) -> str | None:
-    """Name a pattern that denies or waits where commands can go round it."""
+    """Name a pattern that denies or waits where commands can go round it, or could for all that is known."""
+    with suppress(Exception):
+        return _exposed(backend, rules)
+    return next((pattern for pattern, _ in rules.restrictions()), None)
+
+
+def _exposed(backend: BackendProtocol, rules: Rules) -> str | None:
     if not rules or not backend.capabilities().execute:
         return None
     return next(
@@ -79,12 +86,14 @@ def exposed_rule(backend: BackendProtocol, rules: Rules) -> str | None:
 
 
 def check_enforceable(backend: BackendProtocol, rules: Rules) -> None:
-    """Refuse rules that `execute` would go round.
+    """Refuse rules that `execute` would go round; what cannot be told now is asked again for each command.
 
     Raises:
         UnenforceableRule: naming the first such rule.
     """
-    pattern = exposed_rule(backend, rules)
+    pattern = None
+    with suppress(Exception):
+        pattern = _exposed(backend, rules)
     if pattern is not None:
         raise UnenforceableRule(
             f"the rule for {pattern!r} cannot hold: execute runs commands that reach those files past every "

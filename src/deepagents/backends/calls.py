@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast, get_args
 
 from deepagents._flow import Flow
 from deepagents.backends._door import ask
-from deepagents.backends._legacy import resolve
+from deepagents.backends._missing import made
 from deepagents.backends._patience import Patience
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import (
@@ -62,7 +62,7 @@ class Files:
     @classmethod
     def of(cls, backend: BACKEND_TYPES, runtime: Any, patience: Patience | None = None) -> Files:
         """Open a backend, or what its factory makes for this runtime."""
-        return cls(resolve(backend, runtime), patience or Patience())
+        return cls(made(backend, runtime), patience or Patience())
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what can be done at a path: nothing, when the backend cannot tell."""

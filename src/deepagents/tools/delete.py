@@ -9,7 +9,7 @@ from deepagents._paths import is_within, normalise
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import Desk, Reply, ToolSpec
 
-_ARTIFACTS = ("large_tool_results", "conversation_history")
+_ARTIFACTS = ("large_tool_results", "conversation_history", "blobs")
 
 
 class DeleteSchema(BaseModel):
