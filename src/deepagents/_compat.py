@@ -13,6 +13,7 @@ _OLDER: Final = "deepagents.backends._honoured"
 _FILE_DATA: Final = "deepagents.backends.filedata"
 _SANDBOX: Final = "deepagents.backends.sandbox"
 _FILE_TOOLS: Final = "deepagents.middleware.filesystem"
+_VIDEO: Final = "deepagents.tools._video"
 
 HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -46,12 +47,15 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         _FILE_TOOLS: {
             "EXECUTION_SYSTEM_PROMPT": f"{_FILE_TOOLS}:EXECUTE_TOOL_DESCRIPTION",
             "LINE_NUMBER_WIDTH": f"{_OLDER}:LINE_NUMBER_WIDTH",
+            "MAX_VIDEO_INPUT_BYTES": f"{_VIDEO}:MAX_VIDEO_INPUT_BYTES",
             "TOO_LARGE_HUMAN_MSG": f"{_FILE_TOOLS}.long_messages:NOTICE",
             "TOO_LARGE_TOOL_MSG": f"{_FILE_TOOLS}.eviction:NOTICE",
             "_file_data_reducer": f"{_FILE_DATA}:reduce_pair",
             "_file_data_delta_reducer": f"{_FILE_DATA}:reduce_files",
             "_get_filesystem_tools": f"{_FILE_TOOLS}.middleware:file_tools_on",
             "_validate_path": "deepagents.backends.utils:validate_path",
+            "extract_video_frames": f"{_VIDEO}:extract_video_frames",
+            "video_dependencies_available": f"{_VIDEO}:video_dependencies_available",
         },
     }
 )

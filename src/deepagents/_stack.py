@@ -1,8 +1,7 @@
 """The middleware table: which middleware an agent has, in which order, and why there.
 
 Order is outermost first: what stands higher sees a request earlier and a result later. A caller's
-middleware whose name
-equals a slot's takes that slot's place; any other lands at `CALLER`.
+middleware whose name equals a slot's takes that slot's place; any other lands at `CALLER`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
     "deepagents/_compat.py": "compat/test_honoured.py",
+    "deepagents/middleware/filesystem/honoured.py": "compat/test_honoured.py",
     "deepagents/_deprecation.py": "compat/test_creating.py",
     "deepagents/_lazy.py": "architecture/test_exports.py",
     "deepagents/_plan.py": "agents/test_create_deep_agent.py",

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from deepagents import FilesystemMiddleware, FilesystemPermission
 from deepagents._compat import HONOURED, legacy
-from deepagents.backends import FilesystemBackend, StateBackend
+from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
 from deepagents.backends.protocol import BackendProtocol, GrepMatch, GrepResult
 
 ROWS = [(module, name) for module, names in HONOURED.items() for name in names]
+RULE = FilesystemPermission(operations=["read"], paths=["/a"], mode="deny")
 LINES: Any = {"content": "one\ntwo", "encoding": "utf-8", "created_at": "c", "modified_at": "m"}
 
 
@@ -94,6 +96,26 @@ def test_text_helpers() -> None:
     assert searched({"/a.md": LINES}, "two", output_mode="content") == "/a.md:\n  2: two"
     assert "'../*'" in searched({"/a.md": LINES}, "two", glob="../*")
     assert honoured("backends.utils", "_looks_like_regex")("a.*b")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_permissions", [RULE]),
+        ("_custom_system_prompt", "Files are dear."),
+        ("_large_tool_results_prefix", "/kept/large_tool_results"),
+        ("_conversation_history_prefix", "/kept/conversation_history"),
+    ],
+)
+def test_what_was_looked_up_on_the_middleware(name: str, value: Any) -> None:
+    backend = CompositeBackend(default=StateBackend(), routes={}, artifacts_root="/kept/")
+    files = FilesystemMiddleware(backend=backend, permissions=[RULE], system_prompt="Files are dear.")
+    with pytest.warns(DeprecationWarning, match=name) as warned:
+        assert getattr(files, name) == value
+
+    assert [each.filename for each in warned] == [__file__]
+    with pytest.raises(AttributeError, match="'FilesystemMiddleware' object has no attribute '_never'"):
+        getattr(files, name.replace(name, "_never"))
 
 
 def test_the_file_tools_of_a_backend() -> None:

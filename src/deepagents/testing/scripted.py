@@ -70,12 +70,9 @@ class ScriptedModel(BaseChatModel):
     """A strict double of a chat model.
 
     Its script is a queue of replies: a text, an `AIMessage`, an exception to raise, or a function of the
-    request that
-    returns one of these. `always` answers every request with one function instead. Each request is kept in
-    `asked`.
-    It serves sync, async and streaming callers and parallel threads. Used as a context manager, it fails
-    when replies are
-    left over.
+    request that returns one of these. `always` answers every request with one function instead. Each request
+    is kept in `asked`. It serves sync, async and streaming callers and parallel threads. Used as a context
+    manager, it fails when replies are left over.
 
     Example:
         ```python

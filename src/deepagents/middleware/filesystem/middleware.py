@@ -33,6 +33,7 @@ from deepagents.middleware._base import (
     tool_name,
 )
 from deepagents.middleware.filesystem.blobs import keeps_out_of_state
+from deepagents.middleware.filesystem.honoured import HonouredNames
 from deepagents.middleware.filesystem.moving import Moving
 from deepagents.middleware.filesystem.parallel import repeats_a_mutation
 from deepagents.middleware.filesystem.rules import bound_to, calls_in, one_of
@@ -55,7 +56,7 @@ _MOST_PLACES = 8
 _APART = "Commands do not find what is below {places}: use the file tools there."
 
 
-class FilesystemMiddleware(FlowMiddleware):
+class FilesystemMiddleware(HonouredNames, FlowMiddleware):
     """Give an agent file tools on a backend, and keep large tool results out of its context.
 
     Args:
