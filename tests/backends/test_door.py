@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from langgraph.errors import GraphInterrupt
 
 from deepagents._flow import Flow, arun, run
 from deepagents.backends._door import ask
+from deepagents.backends._patience import Patience
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import (
     BackendProtocol,
@@ -81,13 +83,51 @@ def test_a_method_that_is_not_there_is_an_error(colour: Colour) -> None:
         driven(colour, lambda: ask(Told(), "execute", "ls"))
 
 
-def test_a_backend_that_cannot_tell_its_abilities_is_an_error(colour: Colour) -> None:
+def test_a_backend_that_cannot_tell_its_abilities_is_asked_in_bounded_time(colour: Colour) -> None:
     class Moody(Told):
         def capabilities(self, path: str = "/") -> Capabilities:
             raise RuntimeError("ask me later")
 
-    with pytest.raises(BackendError, match="ask me later"):
-        driven(colour, lambda: ask(Moody(), "ls", "/"))
+    assert driven(colour, lambda: ask(Moody(), "ls", "/", patience=Patience(30))).entries == []
+
+
+def test_a_wait_in_the_abilities_of_a_backend_is_not_swallowed(colour: Colour) -> None:
+    class Waiting(Told):
+        def capabilities(self, path: str = "/") -> Capabilities:
+            raise GraphInterrupt(())
+
+    with pytest.raises(GraphInterrupt):
+        driven(colour, lambda: ask(Waiting(), "ls", "/", patience=Patience(30)))
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "place"),
+    [
+        ("ls", ["/d"], "/d"),
+        ("read", ["/a", 0, 1], "/a"),
+        ("grep", ["x", "/d", None], "/d"),
+        ("grep", ["x", None, None], "/"),
+        ("glob", ["*", "/d"], "/d"),
+        ("upload_files", [[("/a", b"")]], "/a"),
+        ("download_files", [["/a"]], "/a"),
+        ("download_files", [["/a", "/b"]], "/"),
+        ("download_files", [[]], "/"),
+    ],
+)
+def test_abilities_are_those_of_the_place_that_is_asked_about(
+    colour: Colour, method: str, given: list[Any], place: str
+) -> None:
+    asked: list[str] = []
+
+    class Placed(BackendProtocol):
+        def capabilities(self, path: str = "/") -> Capabilities:
+            asked.append(path)
+            return Capabilities(in_process=True)
+
+    with suppress(BackendError):
+        driven(colour, lambda: ask(Placed(), method, *given, patience=Patience(30)))
+
+    assert asked == [place]
 
 
 class Moving(BackendProtocol):

@@ -36,8 +36,8 @@ class Door:
             if thread.name == "deepagents-aside":
                 thread.join(10)
 
-    def try_(self, patience: Patience, seconds: float | None = None) -> str:
-        bound = patience.bound(self.call, "read", seconds)
+    def try_(self, patience: Patience, seconds: float | None = None, part: str = "/") -> str:
+        bound = patience.bound(self.call, "read", seconds, part)
         return self.colour.call(_Bound(bound), "go")
 
 
@@ -87,12 +87,25 @@ def test_the_fifth_overdue_call_is_not_tried_until_one_is_back(door: Door) -> No
     for _ in range(4):
         with suppress(BackendError):
             door.try_(patience)
-    with pytest.raises(BackendError, match="too many read calls are already running"):
+    with pytest.raises(BackendError, match="too many calls are already running"):
         door.try_(patience)
     door.open()
     door.try_(Patience(30))
 
     assert door.try_(patience, 30) == "through"
+
+
+def test_one_part_that_hangs_holds_up_no_other(door: Door) -> None:
+    patience = Patience(SHORT)
+    for _ in range(4):
+        with suppress(BackendError):
+            door.try_(patience, part="/wedged")
+    with pytest.raises(BackendError, match="was not tried"):
+        door.try_(patience, part="/wedged")
+    other = Door(door.colour)
+    other.open()
+
+    assert other.try_(patience, 30, part="/healthy") == "through"
 
 
 def test_a_failure_in_time_is_that_failure(colour: Colour) -> None:

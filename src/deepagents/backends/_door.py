@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from langgraph.errors import GraphBubbleUp
 
@@ -12,10 +12,15 @@ from deepagents._flow import Call, Flow
 from deepagents._text import described
 from deepagents.backends._legacy import one_for_each, understood
 from deepagents.backends._patience import Patience
+from deepagents.backends.capabilities import abilities
 from deepagents.backends.protocol import BackendProtocol, accepts
 from deepagents.errors import BackendError, CodedError, ErrorCode
 
 _NO_BOUND = Patience()
+_PATH_AT: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("ls", "read", "write", "edit", "delete", "upload_files", "download_files"), 0),
+    **dict.fromkeys(("grep", "glob"), 1),
+}
 _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
     (NotImplementedError, "not_supported"),
     (UnicodeError, "invalid_encoding"),
@@ -44,14 +49,25 @@ def ask(
     """
     try:
         call = _prepared(backend, method, args, options)
-        if not backend.capabilities().in_process:
-            call = patience.bound(call, method, seconds)
+        if patience.bounds(seconds):
+            can = abilities(backend.capabilities, _path_of(method, args))
+            call = call if can.in_process else patience.bound(call, method, seconds, can.part)
         answer = understood(backend, method, (yield from call))
         return one_for_each(method, args[0] if args else (), answer)
     except (GraphBubbleUp, BackendError):
         raise
     except Exception as error:
         raise failure(method, error) from error
+
+
+def _path_of(method: str, args: tuple[Any, ...]) -> str:
+    """Name the place that a call asks about; of many files, the root stands for all."""
+    at = _PATH_AT.get(method)
+    given: object = args[at] if at is not None and at < len(args) else None
+    files = cast("list[object]", given) if isinstance(given, list) else [given]
+    only = files[0] if len(files) == 1 else None
+    path = cast("tuple[object, ...]", only)[0] if isinstance(only, tuple) else only
+    return path if path and isinstance(path, str) else "/"
 
 
 def failure(method: str, error: Exception) -> BackendError:

@@ -16,67 +16,87 @@ _MOST_LEFT_BEHIND = 4
 _MOST_FOR_CANCELLING = 2.0
 
 
+_Running = Future[Any] | asyncio.Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """Which method is called, how long it may take, and which part of the backend it asks."""
+
+    what: str
+    seconds: float
+    part: str
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """A bound on the time of each call, and on how many overdue calls may be left running at one time."""
 
     seconds: float | None = None
-    _left_behind: list[Future[Any] | asyncio.Future[Any]] = field(default_factory=list[Any])
+    _left_behind: dict[str, list[_Running]] = field(default_factory=dict[str, list[_Running]])
 
-    def bound(self, call: Call[T], what: str, seconds: float | None = None) -> Call[T]:
+    def bounds(self, seconds: float | None = None) -> bool:
+        """Tell whether there is a bound, for all calls or for this one."""
+        return self.seconds is not None or seconds is not None
+
+    def bound(self, call: Call[T], what: str, seconds: float | None = None, part: str = "/") -> Call[T]:
         """Make a call that raises `BackendError` with the code `timeout` when it takes too long.
 
-        `seconds` goes before the bound that is set for all calls; without either, nothing is bounded.
+        `seconds` goes before the bound that is set for all calls; without either, nothing is bounded. Calls
+        that are left running count for one `part` of the backend.
         """
         most = self.seconds if seconds is None else seconds
         if most is None:
             return call
-        return Call(lambda: self._block(call.block, what, most), lambda: self._wait(call.wait, what, most))
+        limit = _Limit(what, most, part)
+        return Call(lambda: self._block(call.block, limit), lambda: self._wait(call.wait, limit))
 
-    def _block(self, work: Callable[[], T], what: str, seconds: float) -> T:
-        self._check(what)
+    def _block(self, work: Callable[[], T], limit: _Limit) -> T:
+        self._check(limit)
         running = aside(work)
         try:
-            return running.result(seconds)
+            return running.result(limit.seconds)
         except TimeoutError:
             if running.done():
                 return running.result()
-            raise self._overdue(running, what, seconds) from None
+            raise self._overdue(running, limit) from None
 
-    async def _wait(self, work: Callable[[], Awaitable[T]], what: str, seconds: float) -> T:
-        self._check(what)
+    async def _wait(self, work: Callable[[], Awaitable[T]], limit: _Limit) -> T:
+        self._check(limit)
         running = asyncio.ensure_future(work())
         try:
-            await asyncio.wait({running}, timeout=seconds)
+            await asyncio.wait({running}, timeout=limit.seconds)
         except asyncio.CancelledError:
             running.cancel()
             running.add_done_callback(_looked_at)
-            await asyncio.wait({running}, timeout=min(seconds, _MOST_FOR_CANCELLING))
+            await asyncio.wait({running}, timeout=min(limit.seconds, _MOST_FOR_CANCELLING))
             raise
         if not running.done():
-            raise self._overdue(running, what, seconds)
+            raise self._overdue(running, limit)
         return running.result()
 
-    def _check(self, what: str) -> None:
-        self._left_behind[:] = [each for each in self._left_behind if not each.done()]
-        if len(self._left_behind) >= _MOST_LEFT_BEHIND:
+    def _check(self, limit: _Limit) -> None:
+        hanging = [each for each in self._left_behind.pop(limit.part, ()) if not each.done()]
+        if hanging:
+            self._left_behind[limit.part] = hanging
+        if len(hanging) >= _MOST_LEFT_BEHIND:
             raise BackendError(
                 "timeout",
-                f"{what} was not tried: too many {what} calls are already running. {len(self._left_behind)} "
-                "earlier calls to this backend have not come back. Go on without these files.",
+                f"{limit.what} was not tried: too many calls are already running. {len(hanging)} earlier "
+                "calls to the backend of these files have not come back. Go on without these files.",
             )
 
-    def _overdue(self, running: Future[Any] | asyncio.Future[Any], what: str, seconds: float) -> BackendError:
-        self._left_behind.append(running)
+    def _overdue(self, running: _Running, limit: _Limit) -> BackendError:
+        self._left_behind.setdefault(limit.part, []).append(running)
         running.add_done_callback(_looked_at)
         return BackendError(
             "timeout",
-            f"{what} timed out after {seconds:g}s. It may still take effect: look before you try it again, "
-            "and ask for less.",
+            f"{limit.what} timed out after {limit.seconds:g}s. It may still take effect: look before you "
+            "try it again, and ask for less.",
         )
 
 
-def _looked_at(running: Future[Any] | asyncio.Future[Any]) -> None:
+def _looked_at(running: _Running) -> None:
     """Take note of how a call ended that nobody waits for, so that asyncio does not log it."""
     if not running.cancelled():
         running.exception()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
+
+from langgraph.errors import GraphBubbleUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +18,8 @@ class Capabilities:
     files lie on the disk of this machine, or commands run on it. `exposed`: commands that `execute` runs can
     reach files here, past every rule. `apart`: the directories, of all there are, that commands do not find
     at their paths. `in_process`: answers without waiting for anything outside this process. `capture`: the
-    output of a command can be kept in a file at this path, where it runs.
+    output of a command can be kept in a file at this path, where it runs. `part`: the directory whose backend
+    serves this path; calls that hang in one part do not hold up others.
     """
 
     execute: bool = False
@@ -26,4 +31,18 @@ class Capabilities:
     exposed: bool = False
     in_process: bool = False
     capture: bool = False
+    part: str = "/"
     apart: tuple[str, ...] = ()
+
+
+_UNTOLD: Final = Capabilities(host=True)
+
+
+def abilities(tell: Callable[[str], Capabilities], path: str = "/") -> Capabilities:
+    """Return what a backend tells of itself; one that cannot can do nothing, and may be on this machine."""
+    try:
+        return tell(path)
+    except Exception as error:
+        if isinstance(error, GraphBubbleUp):
+            raise
+        return _UNTOLD

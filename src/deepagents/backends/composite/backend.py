@@ -76,6 +76,7 @@ class CompositeBackend(TransferBackend):
             exposed=any(_is_exposed(route, can, default) for route, can in parts),
             in_process=all(can.in_process for _, can in parts),
             capture=default.capture and served == self._table.default,
+            part=f"{where}/**" if below else served.path(here.part),
             apart=self._apart(default) if default.execute else (),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from langgraph.errors import GraphBubbleUp
@@ -15,7 +15,7 @@ from deepagents._paths import normalise
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import RealPaths, asks, told, without_slash
 from deepagents.backends._legacy import is_factory, resolve
-from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.capabilities import Capabilities, abilities
 from deepagents.backends.composite.guarding import OnRoute, check, options
 from deepagents.backends.composite.merging import globbed, grepped, listed, placed
 from deepagents.backends.composite.routes import Route, Table
@@ -44,7 +44,7 @@ from deepagents.backends.results import (
 from deepagents.errors import BackendError, HarnessError
 
 Result = TypeVar("Result", LsResult, ReadResult, WriteResult, EditResult, DeleteResult)
-_UNKNOWN = Capabilities(delete=True, state_files=True)
+_UNKNOWN = Capabilities(delete=True, state_files=True, host=False)
 """What to expect of a factory while there is no run to make its backend for."""
 
 
@@ -53,6 +53,9 @@ class Tree:
     """The routes of a composite backend, with a flow for each of its methods."""
 
     table: Table
+    _last: dict[str, tuple[Any, BackendProtocol]] = field(
+        default_factory=dict[str, tuple[Any, BackendProtocol]]
+    )
 
     def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
         try:
@@ -138,7 +141,7 @@ class Tree:
 
     def execute(self, command: str, timeout: int | None) -> Flow[ExecuteResponse]:
         default = self.open(self.table.default)
-        if not default.capabilities().execute:
+        if not abilities(default.capabilities).execute:
             raise NotImplementedError(
                 f"The default backend, {type(default).__name__}, doesn't support command execution."
             )
@@ -191,13 +194,22 @@ class Tree:
         return found
 
     def open(self, route: Route) -> BackendProtocol:
-        """Return the backend of a route; a factory makes it anew, for the run that this is in.
+        """Return the backend of a route; a factory makes it once for each task of a run that this is in.
 
         Raises:
             BackendError: when the factory fails.
         """
+        if not is_factory(route.backend):
+            return self._made_for(None, route)
+        runtime = _runtime()
+        last = self._last.get(route.prefix)
+        if runtime is None or last is None or last[0] is not runtime:
+            last = self._last[route.prefix] = (runtime, self._made_for(runtime, route))
+        return last[1]
+
+    def _made_for(self, runtime: Any, route: Route) -> BackendProtocol:
         try:
-            return resolve(route.backend, _runtime() if is_factory(route.backend) else None)
+            return resolve(route.backend, runtime)
         except (GraphBubbleUp, HarnessError):
             raise
         except Exception as error:
@@ -207,7 +219,7 @@ class Tree:
     def can(self, route: Route, key: str) -> Capabilities:
         if is_factory(route.backend) and _runtime() is None:
             return _UNKNOWN
-        return self.open(route).capabilities(key)
+        return abilities(lambda path: self.open(route).capabilities(path), key)
 
 
 def _ls(route: Route, backend: BackendProtocol, where: str, rule: OnRoute | None) -> Flow[LsResult]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, Literal, TypeVar
 
 from deepagents._flow import Flow, as_call
+from deepagents.backends.capabilities import abilities
 from deepagents.backends.composite.routes import Route
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BackendProtocol
 
@@ -27,12 +27,6 @@ def in_time(
         BackendError: `timeout`, and whatever the flow raises.
     """
     call = as_call(flow)
-    if not _is_in_process(backend):
+    if not abilities(backend.capabilities).in_process:
         call = route.patience.bound(call, method, route.patience.seconds or _SECONDS[method])
     return (yield from call)
-
-
-def _is_in_process(backend: BackendProtocol) -> bool:
-    with suppress(Exception):
-        return backend.capabilities().in_process
-    return False
