@@ -123,3 +123,20 @@ def test_a_route_that_hangs_holds_up_no_other(colour: Colour, wedged: Wedged) ->
 
     assert [code_of(each) for each in told] == ["timeout"] * 5 + [None] * 5
     assert "read was not tried" in told[4].text
+
+
+def test_a_link_to_what_a_route_hides_reads_it_under_the_rules_of_that_place(
+    colour: Colour, tmp_path: Path
+) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "old").write_text("hidden")
+    (tmp_path / "link").symlink_to("m/old")
+    backend = CompositeBackend(FilesystemBackend(tmp_path), {"/m": FlatBackend()})
+    rules = [FilesystemPermission(["read"], ["/m/**"], "deny")]
+    with ScriptedModel(call("read_file", file_path="/link"), "Done.") as model:
+        agent = create_deep_agent(model, backend=backend, permissions=rules)
+        told = colour.invoke(agent, {"messages": "Go"})["messages"][2]
+
+    assert colour.call(backend, "read", "/m/old").file_data is None
+    assert colour.call(backend, "read", "/link").file_data["content"] == "hidden"
+    assert code_of(told) == "permission_denied"

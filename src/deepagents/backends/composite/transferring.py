@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any, Generic, TypeVar
 
 from deepagents._flow import Flow, as_call, together
@@ -77,7 +76,7 @@ class Transfer(Generic[Response]):
             )
         except BackendError as error:
             return answers | {item.number: self._failure(item.path, error, route) for item in items}
-        for item, answer in zip_longest(items, found[: len(items)]):
+        for item, answer in zip(items, found, strict=True):
             answers[item.number] = self._told(answer, item, route)
         return answers
 
@@ -98,9 +97,7 @@ class Transfer(Generic[Response]):
                 answers[item.number] = self._failure(item.path, error, route)
         return permitted
 
-    def _told(self, answer: Response | None, item: Item, route: Route) -> Response:
-        if answer is None:
-            return self.failed(item.path, error="io_error: the backend gave no answer for this file")
+    def _told(self, answer: Response, item: Item, route: Route) -> Response:
         return replace(answer, error=answer.error and route.reworded(answer.error, item.path))
 
     def _failure(self, path: str, error: BackendError, route: Route | None = None) -> Response:
