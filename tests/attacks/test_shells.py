@@ -10,6 +10,7 @@ import pytest
 
 from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalShellBackend, StateBackend
+from deepagents.backends.protocol import BackendProtocol, LsResult
 from deepagents.errors import HarnessError
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import ScriptedModel, call
@@ -31,6 +32,29 @@ def shell_and_route(root: Path) -> CompositeBackend:
     )
 
 
+class Silent(BackendProtocol):
+    """Hands files of this disk on, and does not say so."""
+
+    def __init__(self, files: FilesystemBackend) -> None:
+        self._files = files
+
+    def ls(self, path: str) -> LsResult:
+        return self._files.ls(path)
+
+
+def shell_and_silent_route(root: Path) -> CompositeBackend:
+    return CompositeBackend(
+        default=LocalShellBackend(root), routes={"/mem/": Silent(FilesystemBackend(root / "secrets"))}
+    )
+
+
+def shell_and_silent_routes(root: Path) -> CompositeBackend:
+    inner = CompositeBackend(
+        default=StateBackend(), routes={"/mem/": Silent(FilesystemBackend(root / "secrets"))}
+    )
+    return CompositeBackend(default=LocalShellBackend(root), routes={"/inner/": inner})
+
+
 def shell_in_a_route_in_a_route(root: Path) -> CompositeBackend:
     inner = CompositeBackend(
         default=LocalShellBackend(root), routes={"/x/": FilesystemBackend(root / "secrets")}
@@ -42,6 +66,11 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "a rule on a shell": (shell, ["/secrets/**"]),
     "a rule on one file of a shell": (shell, ["/secrets/plan.txt"]),
     "a rule on a route that lies on this disk": (shell_and_route, ["/mem/**"]),
+    "a rule on a route that does not say where it lies": (shell_and_silent_route, ["/mem/**"]),
+    "a rule on a route of a route that does not say where it lies": (
+        shell_and_silent_routes,
+        ["/inner/mem/**"],
+    ),
     "a rule on a name that begins like a route": (shell_and_route, ["/memory/**"]),
     "a rule on all names": (shell_and_route, ["/**/*.env"]),
     "a rule on a route beside a rule that holds": (shell_and_route, ["/mem/a", "/secrets/**"]),

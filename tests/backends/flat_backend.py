@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deepagents._globs import compile_glob
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, capped
 from deepagents.backends.results import (
     FileInfo,
@@ -23,6 +24,9 @@ class FlatBackend(BackendProtocol):
     def __init__(self, files: Mapping[str, str] | None = None) -> None:
         self.files = dict(files or {})
         self.asked: list[tuple[object, ...]] = []
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        return Capabilities(host=False)
 
     def ls(self, path: str) -> LsResult:
         self.asked.append(("ls", path))

@@ -125,7 +125,7 @@ def test_abilities_are_those_at_a_path_and_everywhere_below() -> None:
     composite = CompositeBackend(
         Able(Capabilities(versions=True, in_process=True)),
         {
-            "/a/state": Able(Capabilities(delete=True, state_files=True, in_process=True)),
+            "/a/state": Able(Capabilities(delete=True, state_files=True, host=False, in_process=True)),
             "/a/disk": Able(Capabilities(host=True)),
         },
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from langgraph.errors import GraphBubbleUp
+
+from deepagents.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +17,8 @@ class Capabilities:
 
     `versions`: `write` and `edit` take `expected_version` and refuse a stale one. `state_files`: files live
     in the graph's `files` channel. `artifacts_root`: where the harness may put files of its own. `host`:
-    files lie on the disk of this machine, or commands run on it. `exposed`: commands that `execute` runs can
-    reach files here, past every rule. `apart`: the directories, of all there are, that commands do not find
+    files lie on the disk of this machine, or commands run on it; `None` says
+    neither. `exposed`: commands that `execute` runs can reach files here, past every rule. `apart`: the directories, of all there are, that commands do not find
     at their paths. `in_process`: answers without waiting for anything outside this process. `capture`: the
     output of a command can be kept in a file at this path, where it runs. `part`: the directory whose backend
     serves this path; calls that hang in one part do not hold up others.
@@ -27,12 +29,16 @@ class Capabilities:
     versions: bool = False
     state_files: bool = False
     artifacts_root: str = "/"
-    host: bool = False
+    host: bool | None = None
     exposed: bool = False
     in_process: bool = False
     capture: bool = False
-    part: str = "/"
     apart: tuple[str, ...] = ()
+    part: str = "/"
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.artifacts_root), str):
+            raise ConfigError(f"artifacts_root must be a path such as '/', got {self.artifacts_root!r}")
 
 
 _UNTOLD: Final = Capabilities(host=True)

@@ -46,7 +46,7 @@ class StateBackend(BackendProtocol):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do at `path`."""
-        return Capabilities(delete=True, versions=True, state_files=True, in_process=True)
+        return Capabilities(delete=True, versions=True, state_files=True, host=False, in_process=True)
 
     @answering(LsResult)
     def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:

@@ -71,7 +71,7 @@ class StoreBackend(TransferBackend):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Say what this backend can do at `path`."""
-        return Capabilities(delete=True, versions=True)
+        return Capabilities(delete=True, versions=True, host=False)
 
     @property
     def _flows(self) -> Stored:

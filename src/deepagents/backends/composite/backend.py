@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepagents._flow import arun, run
@@ -72,12 +72,12 @@ class CompositeBackend(TransferBackend):
             versions=here.versions,
             state_files=any(can.state_files for _, can in parts),
             artifacts_root=self.artifacts_root,
-            host=any(can.host for _, can in parts),
+            host=_any_on_host([can.host for _, can in parts]),
             exposed=any(_is_exposed(route, can, default) for route, can in parts),
             in_process=all(can.in_process for _, can in parts),
             capture=default.capture and served == self._table.default,
-            part=f"{where}/**" if below else served.path(here.part),
             apart=self._apart(default) if default.execute else (),
+            part=f"{where}/**" if below else served.path(here.part),
         )
 
     def real_path(self, path: str) -> str:
@@ -124,5 +124,9 @@ class CompositeBackend(TransferBackend):
         return route_for_path(default=self.default, sorted_routes=self.sorted_routes, path=key)[:2]
 
 
+def _any_on_host(parts: Sequence[bool | None]) -> bool | None:
+    return True if True in parts else None if None in parts else False
+
+
 def _is_exposed(route: Route, can: Capabilities, default: Capabilities) -> bool:
-    return can.exposed or bool(route.prefix and default.execute and default.host and can.host)
+    return can.exposed or bool(route.prefix and default.execute and default.host and can.host is not False)
