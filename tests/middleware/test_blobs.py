@@ -151,8 +151,9 @@ def test_what_cannot_be_saved_stays_and_is_tried_once_a_run(colour: Colour, disk
     assert disk.uploads == 1
 
 
-def test_content_that_is_no_base64_is_left_alone(disk: Disk) -> None:
-    odd = {"type": "image", "base64": "not base64!", "mime_type": "image/png"}
+@pytest.mark.parametrize("payload", ["not base64!", "AAA", "AA==AAAA", "A" * 2**18 + "!!!!", "A=" * 2**17])
+def test_content_that_is_no_base64_is_left_alone(disk: Disk, payload: str) -> None:
+    odd = {"type": "image", "base64": payload, "mime_type": "image/png"}
     with ScriptedModel("Done.") as model:
         result = agent_on(disk, model).invoke(looking(odd))
 
@@ -257,3 +258,15 @@ def test_work_on_large_media_is_a_call_that_is_awaited_in_a_thread(
     assert isinstance(first, dict) is in_a_call
     assert disk.uploads == (0 if in_a_call else 1)
     flow.close()
+
+
+@pytest.mark.parametrize("size", [200_000, 196_605 - len(DATA) - 4, 2_000_001])
+def test_large_media_come_back_as_they_were(colour: Colour, disk: Disk, size: int) -> None:
+    saver = InMemorySaver()
+    with ScriptedModel("One.", "Two.") as model:
+        agent = agent_on(disk, model, checkpointer=saver)
+        colour.invoke(agent, looking(picture(1, size)), THREAD)
+        colour.invoke(agent, {"messages": "More"}, THREAD)
+
+    assert [asked.messages[1].content[1] for asked in model.asked] == [picture(1, size)] * 2
+    assert disk.downloads == 1
