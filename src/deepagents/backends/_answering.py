@@ -1,16 +1,20 @@
-"""What a backend raises, as results."""
+"""What a backend raises, as results and as abilities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeVar
+
+from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Flow
+from deepagents.backends.capabilities import Capabilities
 from deepagents.errors import BackendError, ErrorCode
 
 P = ParamSpec("P")
 Result_co = TypeVar("Result_co", covariant=True)
+_UNTOLD: Final = Capabilities(host=True)
 
 
 class ResultType(Protocol[Result_co]):
@@ -51,3 +55,13 @@ def answering_flow(
         return answer
 
     return decorate
+
+
+def abilities(tell: Callable[[str], Capabilities], path: str = "/") -> Capabilities:
+    """Return what a backend tells of itself; one that cannot can do nothing, and may be on this machine."""
+    try:
+        return tell(path)
+    except Exception as error:
+        if isinstance(error, GraphBubbleUp):
+            raise
+        return _UNTOLD

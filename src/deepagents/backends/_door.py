@@ -10,9 +10,9 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Call, Flow
 from deepagents._text import described
+from deepagents.backends._answering import abilities
 from deepagents.backends._legacy import one_for_each, understood
 from deepagents.backends._patience import Patience
-from deepagents.backends.capabilities import abilities
 from deepagents.backends.protocol import BackendProtocol, accepts
 from deepagents.errors import BackendError, CodedError, ErrorCode
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, cast
-
-from langgraph.errors import GraphBubbleUp
+from typing import cast
 
 from deepagents.errors import ConfigError
 
@@ -17,11 +14,11 @@ class Capabilities:
 
     `versions`: `write` and `edit` take `expected_version` and refuse a stale one. `state_files`: files live
     in the graph's `files` channel. `artifacts_root`: where the harness may put files of its own. `host`:
-    files lie on the disk of this machine, or commands run on it; `None` says
-    neither. `exposed`: commands that `execute` runs can reach files here, past every rule. `apart`: the directories, of all there are, that commands do not find
-    at their paths. `in_process`: answers without waiting for anything outside this process. `capture`: the
-    output of a command can be kept in a file at this path, where it runs. `part`: the directory whose backend
-    serves this path; calls that hang in one part do not hold up others.
+    files lie on the disk of this machine, or commands run on it; `None` says neither. `exposed`: commands
+    that `execute` runs can reach files here, past every rule. `apart`: the directories, of all there are,
+    that commands do not find at their paths. `in_process`: answers without waiting for anything outside this
+    process. `capture`: the output of a command can be kept in a file at this path, where it runs. `part`: the
+    directory whose backend serves this path; calls that hang in one part do not hold up others.
     """
 
     execute: bool = False
@@ -39,16 +36,3 @@ class Capabilities:
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.artifacts_root), str):
             raise ConfigError(f"artifacts_root must be a path such as '/', got {self.artifacts_root!r}")
-
-
-_UNTOLD: Final = Capabilities(host=True)
-
-
-def abilities(tell: Callable[[str], Capabilities], path: str = "/") -> Capabilities:
-    """Return what a backend tells of itself; one that cannot can do nothing, and may be on this machine."""
-    try:
-        return tell(path)
-    except Exception as error:
-        if isinstance(error, GraphBubbleUp):
-            raise
-        return _UNTOLD

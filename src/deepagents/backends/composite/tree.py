@@ -12,10 +12,11 @@ from langgraph.runtime import get_runtime
 
 from deepagents._flow import Flow
 from deepagents._paths import normalise
+from deepagents.backends._answering import abilities
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import RealPaths, asks, told, without_slash
 from deepagents.backends._legacy import is_factory, resolve
-from deepagents.backends.capabilities import Capabilities, abilities
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.guarding import OnRoute, check, options
 from deepagents.backends.composite.merging import globbed, grepped, listed, placed
 from deepagents.backends.composite.routes import Route, Table

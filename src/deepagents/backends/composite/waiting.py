@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeVar
 
 from deepagents._flow import Flow, as_call
-from deepagents.backends.capabilities import abilities
+from deepagents.backends._answering import abilities
 from deepagents.backends.composite.routes import Route
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BackendProtocol
 
