@@ -5,9 +5,19 @@ from __future__ import annotations
 import shutil
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends.results import (
+    DeleteResult,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import calls
 from tests.attacks.flipping import FLIP_LINK, meanwhile
@@ -91,6 +101,74 @@ def test_no_search_goes_by_a_link_to_what_is_denied(crossed: Ground, colour: Col
 
     assert run.problems() == []
     assert "innocent" not in "".join(answer.text for answer in run.answers if answer.status == "success")
+
+
+class Careless(FilesystemBackend):
+    """Takes any option of a call, and hands none on."""
+
+    def ls(self, path: str, **options: Any) -> LsResult:
+        return super().ls(path)
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
+        return super().read(file_path, offset, limit)
+
+    def write(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        return super().write(file_path, content)
+
+    def glob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
+        return super().glob(pattern, path)
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, **options: Any
+    ) -> GrepResult:
+        return super().grep(pattern, path, glob)
+
+    def delete(self, file_path: str, **options: Any) -> DeleteResult:
+        return super().delete(file_path)
+
+
+class Halved(FilesystemBackend):
+    """Awaiting methods of its own, from before there were rules."""
+
+    async def als(self, path: str, **options: Any) -> LsResult:
+        return self.ls(path)
+
+    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
+        return self.read(file_path, offset, limit)
+
+    async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        return self.write(file_path, content)
+
+    async def aglob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
+        return self.glob(pattern, path)
+
+    async def agrep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, **options: Any
+    ) -> GrepResult:
+        return self.grep(pattern, path, glob)
+
+    async def adelete(self, file_path: str, **options: Any) -> DeleteResult:
+        return self.delete(file_path)
+
+
+@pytest.mark.parametrize("under", ["", "/data"])
+@pytest.mark.parametrize("kind", [Careless, Halved])
+def test_a_subclass_that_drops_the_rules_is_kept_to_them(
+    crossed: Ground, colour: Colour, kind: type[FilesystemBackend], under: str
+) -> None:
+    own = kind(crossed.root)
+    crossed.options["backend"] = CompositeBackend(StateBackend(), {under: own}) if under else own
+    crossed.options["permissions"] = [
+        FilesystemPermission(["read", "write"], [f"{under}/secrets/"], "deny"),
+    ]
+    crossed.harmless = frozenset((*crossed.harmless, "delete"))
+    looks = [("glob", {"pattern": "**"}), ("grep", {"pattern": HINT, "output_mode": "content"})]
+    scripts = [
+        each for path in ("/open/to-plan", "/alias/plan.txt", "/alias") for each in on_path(under + path)
+    ]
+    run = crossed.run(colour, calls(*looks, ("ls", {"path": f"{under}/"})), *scripts)
+
+    assert run.problems() == []
 
 
 @pytest.mark.parametrize("kind", ["looking", "changing"])

@@ -246,8 +246,13 @@ def accepts(backend: type[BackendProtocol], method: str, option: str) -> bool:
 
 
 def names_option(backend: type[BackendProtocol], method: str, option: str) -> bool:
-    """Tell whether a method of this class, or its twin, has an option by name; `**options` do not count."""
-    return any(option in _parameters(backend, name) for name in _own(backend, method))
+    """Tell whether the class that last wrote a method, or its twin, gave it an option by name.
+
+    `**options` do not count, nor does what a class above had, because the newer method may drop it.
+    """
+    twins = {method, f"a{method}"}
+    newest = next((kind for kind in backend.__mro__ if twins & vars(kind).keys()), backend)
+    return any(option in _parameters(backend, name) for name in twins & vars(newest).keys())
 
 
 def _own(backend: type[BackendProtocol], method: str) -> tuple[str, ...]:
