@@ -67,6 +67,23 @@ def test_what_changed_since_it_was_read_stays(
     assert path.read_text() in (THEIRS, "inside\n")
 
 
+@pytest.mark.parametrize("tool", ["write_file", "edit_file"])
+def test_another_name_of_what_was_read_gives_no_right_to_what_it_is_now(
+    disk: Ground, colour: Colour, tool: str
+) -> None:
+    path = disk.root / "in.txt"
+    (disk.root / "alias").symlink_to("in.txt")
+    (disk.root / "here").symlink_to(".")
+    disk.harmless |= {"read_file"}
+    said = {"write_file": {"content": "mine"}, "edit_file": {"old_string": "work", "new_string": "mine"}}
+    for name in ("/alias", "/here/in.txt"):
+        path.write_text("inside\n")
+        clobber = call(tool, file_path=name, **said[tool])
+        run = disk.run(colour, READ, meanwhile(lambda path: path.write_text(THEIRS), path, clobber))
+        assert run.codes[-1] == "stale_version"
+        assert path.read_text() == THEIRS
+
+
 def test_what_was_deleted_since_it_was_read_is_not_brought_back(disk: Ground, colour: Colour) -> None:
     path = disk.root / "in.txt"
     disk.harmless |= {"read_file"}

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast, get_args
 
 from deepagents._flow import Flow
 from deepagents.backends._door import ask
+from deepagents.backends._enforcing import RealPaths
 from deepagents.backends._missing import made
 from deepagents.backends._patience import Patience
 from deepagents.backends.capabilities import Capabilities
@@ -69,6 +70,16 @@ class Files:
         with suppress(Exception):
             return self.backend.capabilities(path)
         return Capabilities()
+
+    def place(self, path: str) -> Flow[str]:
+        """Name the file that a path leads to, where telling is cheap: on this machine, in this process."""
+        can = self.capabilities(path)
+        if not (can.host or can.in_process):
+            return path
+        try:
+            return (yield from RealPaths(self.backend, self.patience).of(path))
+        except BackendError:
+            return path
 
     def left_out(self) -> str | None:
         """Say in one line what earlier answers left out because it waits for a person."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from deepagents._flow import Flow
-from deepagents._paths import is_within, normalise
+from deepagents._paths import is_within, name, normalise, parent
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import Desk, Reply, ToolSpec
 
@@ -21,8 +21,9 @@ class DeleteSchema(BaseModel):
 def _delete(desk: Desk, file_path: str) -> Flow[Reply]:
     path = normalise(file_path)
     _spare_artifacts(desk, path)
+    above = yield from desk.files.place(parent(path))
     yield from desk.files.delete(path)
-    desk.seen.forget_below(path)
+    desk.seen.forget_below(f"{above.rstrip('/')}/{name(path)}")
     return Reply(f"Deleted {path}")
 
 

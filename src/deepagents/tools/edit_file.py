@@ -22,8 +22,9 @@ def _edit_file(
     desk: Desk, file_path: str, old_string: str, new_string: str, replace_all: bool = False
 ) -> Flow[Reply]:
     path = normalise(file_path)
-    edited = yield from desk.files.edit(path, old_string, new_string, replace_all, desk.seen.recall(path))
-    desk.seen.remember(path, edited.version)
+    place = yield from desk.files.place(path)
+    edited = yield from desk.files.edit(path, old_string, new_string, replace_all, desk.seen.recall(place))
+    desk.seen.remember(place, edited.version)
     return Reply(f"Successfully replaced {edited.occurrences} instance(s) of the string in '{path}'")
 
 

@@ -65,15 +65,16 @@ def _read_file(
     path = normalise(file_path)
     if file_kind(path) == "video" and video_dependencies_available():
         return (yield from watch(desk.files, path, Seconds(max(offset, 0), limit)))
+    place = yield from desk.files.place(path)
     try:
         page = yield from desk.files.read(path, max(offset, 0), limit)
     except ToolFailure as failure:
         if failure.code == "file_not_found":
-            desk.seen.forget_below(path)
+            desk.seen.forget_below(place)
         raise
     if page.file_data is None:
         raise ToolFailure("io_error", f"no data returned for {path!r}")
-    desk.seen.remember(path, page.version)
+    desk.seen.remember(place, page.version)
     if page.file_data.get("encoding") == "base64":
         return _binary(desk, path, page.file_data, (offset, limit))
     return Reply(_text(desk, page, file_data_to_string(page.file_data), limit))

@@ -18,8 +18,9 @@ class WriteFileSchema(BaseModel):
 
 def _write_file(desk: Desk, file_path: str, content: str) -> Flow[Reply]:
     path = normalise(file_path)
-    written = yield from desk.files.write(path, content, desk.seen.recall(path))
-    desk.seen.remember(path, written.version)
+    place = yield from desk.files.place(path)
+    written = yield from desk.files.write(path, content, desk.seen.recall(place))
+    desk.seen.remember(place, written.version)
     return Reply(f"Updated file {path}")
 
 
