@@ -57,11 +57,12 @@ def test_options_that_a_method_does_not_name_are_left_out(colour: Colour) -> Non
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (KeyError("a"), "io_error", "ls failed: KeyError: 'a'"),
+        (KeyError("/real/a"), "io_error", "ls failed: KeyError"),
+        (ConnectionError("lost https://host/?key=secret"), "io_error", "ls failed: ConnectionError"),
         (BackendError("too_large", "far too large"), "too_large", "far too large"),
         (ValueError("no such sort"), "invalid_argument", "ls failed: no such sort"),
         (PermissionError(13, "x", "/real"), "permission_denied", "ls failed: Permission denied"),
-        (StopIteration("x"), "io_error", "ls failed: RuntimeError: "),
+        (StopIteration("x"), "io_error", "ls failed: RuntimeError"),
     ],
 )
 def test_what_a_backend_raises_has_a_code(colour: Colour, error: Exception, code: str, text: str) -> None:
@@ -69,7 +70,7 @@ def test_what_a_backend_raises_has_a_code(colour: Colour, error: Exception, code
         driven(colour, lambda: ask(Told(error), "ls", "/"))
 
     assert raised.value.code == code
-    assert raised.value.text.startswith(text)
+    assert raised.value.text == text
 
 
 @pytest.mark.parametrize("error", [GraphInterrupt(()), KeyboardInterrupt()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
@@ -9,7 +10,6 @@ from typing import Any, Final, cast
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Call, Flow
-from deepagents._text import described
 from deepagents.backends._answering import abilities
 from deepagents.backends._legacy import one_for_each, understood
 from deepagents.backends._patience import Patience
@@ -17,6 +17,7 @@ from deepagents.backends.protocol import BackendProtocol, accepts
 from deepagents.errors import BackendError, CodedError, ErrorCode
 
 _NO_BOUND = Patience()
+_log = logging.getLogger(__name__)
 _PATH_AT: Final[Mapping[str, int]] = {
     **dict.fromkeys(("ls", "read", "write", "edit", "delete", "upload_files", "download_files"), 0),
     **dict.fromkeys(("grep", "glob"), 1),
@@ -89,7 +90,7 @@ def _prepared(
 
 
 def _reason(error: Exception) -> str:
-    """Say what went wrong; a failure of the system without the real path that its text may hold."""
+    """Say what went wrong, without texts that may tell of real paths, hosts and keys: those go to the log."""
     match error:
         case OSError() if error.errno:
             return os.strerror(error.errno)
@@ -98,7 +99,8 @@ def _reason(error: Exception) -> str:
         case NotImplementedError() | ValueError():
             return str(error)
         case _:
-            return described(error)
+            _log.warning("a backend failed", exc_info=error)
+            return type(error).__name__
 
 
 def _code_of(error: Exception) -> ErrorCode:
