@@ -11,6 +11,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Flow, in_thread
 from deepagents._paths import name, normalise, parent
+from deepagents.backends._answering import abilities
 from deepagents.backends._door import failure
 from deepagents.backends._older_names import overrides
 from deepagents.backends._patience import Patience
@@ -58,7 +59,7 @@ class RealPaths:
         Raises:
             BackendError: when there is no telling.
         """
-        return (yield from self._asked(lambda: self._resolved(path), path))
+        return (yield from self._asked(lambda: self._resolved(path), path, path))
 
     def of_entry(self, path: str) -> Flow[str]:
         """Name the entry that a deletion would remove: links above it are resolved, one at its end is not.
@@ -82,7 +83,9 @@ class RealPaths:
         called = {each for each, place in spelt.items() if free[parent(place)] or allowed(place)}
         return (
             yield from self._asked(
-                lambda: {each for each in called if self._is_right(spelt[each], allowed)}, called
+                lambda: {each for each in called if self._is_right(spelt[each], allowed)},
+                called,
+                paths[0] if len(paths) == 1 else "/",
             )
         )
 
@@ -106,13 +109,13 @@ class RealPaths:
             return allowed(self._resolved(path))
         return False
 
-    def _asked(self, work: Callable[[], T], otherwise: T) -> Flow[T]:
+    def _asked(self, work: Callable[[], T], otherwise: T, where: str) -> Flow[T]:
         if not overrides(type(self.backend), "real_path"):
             return otherwise
         call = in_thread(work)
         try:
-            if not self.backend.capabilities().in_process:
-                call = self.patience.bound(call, "real_path")
+            if not (can := abilities(self.backend.capabilities, where)).in_process:
+                call = self.patience.bound(call, "real_path", part=can.part)
             return (yield from call)
         except (GraphBubbleUp, BackendError):
             raise
