@@ -35,7 +35,7 @@ class Careless(BackendProtocol):
         return self._answer()
 
     def ls(self, path: str) -> LsResult:
-        raise RuntimeError(f"no such directory: {self._root}")
+        raise ValueError(f"no such directory: {self._root}")
 
     def write(self, file_path: str, content: str, *, expected_version: str | None = None) -> WriteResult:
         (self._root.parent / "outside" / "secret.txt").touch()

@@ -23,7 +23,7 @@ FIRST_PAGE: Final = 100_000
 _LARGEST_CUT: Final = 10_000
 """No store is known that cuts its pages to more items than this."""
 _USUAL_MOST: Final = frozenset((10, 20, 25, 64, 128, 256, 512, 1024, 2048, 4096, 8192))
-_ATTEMPTS: Final = 5
+_ATTEMPTS: Final = 50
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f-\x9f]+)+")
 
 _UNUSUAL: Final = ("//", "/\n", "/./", "/.\n", "/../", "/..\n", "\\")
