@@ -46,6 +46,12 @@ class Child:
         """Type a line at the child's terminal."""
         os.write(self._reading, f"{text}\n".encode())
 
+    def wait_until_it_waits(self) -> None:
+        """Wait until the command sleeps: a signal just before a read begins is seen after the read only."""
+        about = Path(f"/proc/{self._process.pid}/stat")
+        while about.exists() and about.read_text().rpartition(")")[2].split()[0] != "S":
+            continue
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""
         assert self._process.pid is not None

@@ -213,6 +213,7 @@ def test_the_local_model_gets_no_answer_for_all(nursery: Nursery, directory: Pat
 def test_an_interrupt_at_the_question_stops_and_leaves_it_open(nursery: Nursery, directory: Path) -> None:
     child = nursery.at_terminal(writes_a_file, "write it")
     child.wait_for(QUESTION)
+    child.wait_until_it_waits()
 
     child.signal(signal.SIGINT)
 
