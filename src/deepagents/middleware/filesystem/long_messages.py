@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from langchain_core.messages import AnyMessage, HumanMessage
@@ -14,7 +15,7 @@ from deepagents._flow import Flow
 from deepagents._text import preview
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._turns import open_turn, shows_media
+from deepagents.middleware._turns import shows_media
 from deepagents.middleware.filesystem.eviction import parts, saved, with_text
 from deepagents.tools._tool import READ_ON
 
@@ -33,13 +34,15 @@ class LongMessages:
     files: Files
     threshold: int
 
-    def newly_long(self, messages: Sequence[AnyMessage]) -> Flow[dict[int, AnyMessage]]:
+    def newly_long(
+        self, messages: Sequence[AnyMessage], open_turn: Sequence[AnyMessage]
+    ) -> Flow[dict[int, AnyMessage]]:
         """Save the large messages of the open turn, and those whose tag is not ours.
 
         Returned are messages by `id()`, tagged with where they are.
         """
         tagged: dict[int, AnyMessage] = {}
-        unseen = set(map(id, open_turn(messages)))
+        unseen = set(map(id, open_turn))
         for message in messages:
             if not isinstance(message, HumanMessage) or shows_media(message) or _is_tagged(message):
                 continue
@@ -64,10 +67,16 @@ class LongMessages:
         return message.model_copy(update={"additional_kwargs": marks, "id": message_id})
 
 
+@lru_cache(maxsize=16)
 def _place(message_id: str, text: str) -> str:
     """Name the file of a message, the same for each attempt, and not to be had for another text."""
     digest = hashlib.sha256(f"{message_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
     return f"/conversation_history/{digest[:32]}.md"
+
+
+@lru_cache(maxsize=16)
+def _notice(path: str, text: str) -> str:
+    return NOTICE.format(file_path=path, content_sample=preview(text))
 
 
 def shortened(messages: list[AnyMessage]) -> list[AnyMessage]:
@@ -77,8 +86,8 @@ def shortened(messages: list[AnyMessage]) -> list[AnyMessage]:
 
 def _is_tagged(message: AnyMessage) -> bool:
     """Tell whether a message says where it was saved, in a tag that fits its text."""
-    path: Any = message.additional_kwargs.get(TAG)
-    if not isinstance(message, HumanMessage) or not isinstance(path, str):
+    path: Any = message.additional_kwargs.get(TAG) if isinstance(message, HumanMessage) else None
+    if not isinstance(path, str):
         return False
     return path.endswith(_place(message.id or "", parts(message.content)[0]))
 
@@ -86,5 +95,4 @@ def _is_tagged(message: AnyMessage) -> bool:
 def _noticed(message: AnyMessage) -> AnyMessage:
     marks: dict[str, Any] = message.additional_kwargs
     text, others = parts(message.content)
-    notice = NOTICE.format(file_path=marks[TAG], content_sample=preview(text))
-    return message.model_copy(update={"content": with_text(notice, others)})
+    return message.model_copy(update={"content": with_text(_notice(marks[TAG], text), others)})

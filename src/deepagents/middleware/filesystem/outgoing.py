@@ -12,7 +12,7 @@ from deepagents._channels import in_graph, write_channel
 from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.middleware._base import Request
-from deepagents.middleware._turns import media_behind_results
+from deepagents.middleware._turns import media_behind_results, open_turn, shows_media
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.middleware.filesystem.long_messages import LongMessages, shortened
 
@@ -30,19 +30,29 @@ class Outgoing:
 
         In a graph they are written at once, so that what is written later builds on them.
         """
-        changed = yield from self._changed(request.messages)
+        changed = yield from self._changed(_notable(request.messages), open_turn(request.messages))
         request, kept = _with_changed(request, changed) if changed else (request, [])
-        shown = shortened(media_behind_results(list(request.messages)))
-        shown = yield from Blobs(self.files).moved_in(shown)
         if kept and in_graph():
             write_channel("messages", kept)
             kept = []
-        return request.override(messages=shown), kept
+        return (yield from self._shown(request)), kept
 
-    def _changed(self, messages: Sequence[AnyMessage]) -> Flow[dict[int, AnyMessage]]:
+    def _shown(self, request: Request) -> Flow[Request]:
+        """Return the request with the messages as the model is to see them; most stay as they are."""
+        notable = _notable(request.messages)
+        ready = yield from Blobs(self.files).moved_in(shortened(notable))
+        changed = {id(old): new for old, new in zip(notable, ready, strict=True) if new is not old}
+        if not changed and not any(map(shows_media, notable)):
+            return request
+        messages = media_behind_results(list(request.messages))
+        return request.override(messages=[changed.get(id(each), each) for each in messages])
+
+    def _changed(
+        self, messages: Sequence[AnyMessage], unseen: Sequence[AnyMessage]
+    ) -> Flow[dict[int, AnyMessage]]:
         changed: dict[int, AnyMessage] = {}
         if self.long_messages is not None:
-            changed = yield from self.long_messages.newly_long(messages)
+            changed = yield from self.long_messages.newly_long(messages, unseen)
         if not self.keeps_blobs:
             return changed
         before = [changed.get(id(message), message) for message in messages]
@@ -52,6 +62,11 @@ class Outgoing:
             for message, standing, moved in zip(messages, before, after, strict=True)
             if moved is not standing
         }
+
+
+def _notable(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return what a person said and what is not text alone: nothing else is shortened, saved or filled in."""
+    return [each for each in messages if each.type == "human" or not isinstance(each.content, str)]
 
 
 def _with_changed(request: Request, changed: dict[int, AnyMessage]) -> tuple[Request, list[AnyMessage]]:
