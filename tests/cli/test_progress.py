@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import select
 
 import pytest
 
@@ -46,6 +47,16 @@ def test_without_a_terminal_there_is_no_bar() -> None:
     assert out.getvalue() == "small: 1 of 1 MB\n"
 
 
+def read_until(fd: int, text: str) -> str:
+    """Read what a terminal shows, which may come in pieces."""
+    shown = b""
+    while text.encode() not in shown:
+        ready, _, _ = select.select([fd], [], [], 60)
+        assert ready, shown
+        shown += os.read(fd, 1 << 16)
+    return shown.decode()
+
+
 def test_in_a_terminal_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
@@ -53,8 +64,7 @@ def test_in_a_terminal_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     with os.fdopen(writing, "w") as terminal:
         with download(terminal, "small") as report:
             report(1_000_000, 4_000_000)
-        shown = os.read(reading, 1 << 16).decode()
+        shown = read_until(reading, "1.0/4.0 MB")
     os.close(reading)
 
     assert "small" in shown
-    assert "1.0/4.0 MB" in shown
