@@ -73,6 +73,8 @@ def leave_at_the_next_interrupt() -> None:
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell starts what it puts in the background
+        raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
 
 

@@ -20,7 +20,7 @@ from tests.backends.flat_backend import FlatBackend
 from tests.conftest import Colour
 from tests.tools.bench import code_of
 
-FAST = 0.05
+FAST = 0.5
 
 
 class Untold(FlatBackend):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -38,11 +39,15 @@ def test_an_interrupt_ends_with_130_and_no_words_of_its_own(capsys: pytest.Captu
     assert capsys.readouterr().err == ""
 
 
-def test_a_request_to_terminate_counts_as_an_interrupt() -> None:
-    before = signal.getsignal(signal.SIGTERM)
+@pytest.mark.parametrize("interrupts", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_request_to_terminate_counts_as_an_interrupt(interrupts: Any) -> None:
+    before, standing = signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGINT, interrupts)
 
-    with Rim(debug=False) as rim:
-        signal.raise_signal(signal.SIGTERM)
+    try:
+        with Rim(debug=False) as rim:
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGINT, standing)
 
     assert rim.code == 130
     assert signal.getsignal(signal.SIGTERM) == before
