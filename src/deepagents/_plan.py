@@ -27,6 +27,9 @@ GENERAL_PURPOSE_NOTE = (
     "You are working as a subagent: only your last message is returned, so put the whole answer in it."
 )
 
+Source: TypeAlias = str | tuple[str, str]
+"""Where skills are found: a directory of the backend, or that and a label."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadyWorker:
@@ -52,6 +55,8 @@ class AgentPlan:
     middleware: Sequence[Middleware] = ()
     interrupt_on: InterruptOn | None = None
     permissions: Sequence[FilesystemPermission] = ()
+    skills: Sequence[Source] = ()
+    memory: Sequence[str] = ()
     response_format: Any = None
     state_schema: type[Any] = DeepAgentState
     name: str | None = None
@@ -71,6 +76,8 @@ class Wishes:
     backend: BACKEND_TYPES
     interrupt_on: InterruptOn | None
     permissions: Sequence[FilesystemPermission]
+    skills: Sequence[Source]
+    memory: Sequence[str]
     response_format: Any
     state_schema: type[Any]
     name: str | None
@@ -90,6 +97,8 @@ def plan_main(wishes: Wishes) -> AgentPlan:
         middleware=wishes.middleware,
         interrupt_on=wishes.interrupt_on,
         permissions=wishes.permissions,
+        skills=wishes.skills,
+        memory=wishes.memory,
         response_format=wishes.response_format,
         state_schema=wishes.state_schema,
         name=wishes.name,
@@ -121,6 +130,7 @@ def _plan_general_purpose(
         middleware=[each for each in wishes.middleware if each.name != "SubAgentMiddleware"],
         interrupt_on=wishes.interrupt_on,
         permissions=wishes.permissions,
+        skills=wishes.skills,
         state_schema=wishes.state_schema,
         name=GENERAL_PURPOSE,
         description=general.description or DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
@@ -146,6 +156,7 @@ def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan | Ready
         middleware=tuple(spec.get("middleware") or ()),
         interrupt_on=spec.get("interrupt_on", None if asks_itself(spec) else wishes.interrupt_on),
         permissions=spec.get("permissions", wishes.permissions) or (),
+        skills=tuple(spec.get("skills") or ()),
         response_format=spec.get("response_format"),
         state_schema=wishes.state_schema,
         name=name,

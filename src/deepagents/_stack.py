@@ -19,7 +19,9 @@ from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.interrupts import Approval
+from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.middleware import named
 from deepagents.middleware.subagents.task import Worker
@@ -80,6 +82,18 @@ def _tool_errors(building: Building) -> Middleware:
 
 def _todos(building: Building) -> Middleware:
     return TodoListMiddleware()
+
+
+def _memory(building: Building) -> Middleware | None:
+    plan = building.plan
+    if not plan.memory:
+        return None
+    return MemoryMiddleware(backend=plan.backend, sources=list(plan.memory), add_cache_control=True)
+
+
+def _skills(building: Building) -> Middleware | None:
+    plan = building.plan
+    return SkillsMiddleware(backend=plan.backend, sources=list(plan.skills)) if plan.skills else None
 
 
 def _filesystem(building: Building) -> Middleware:
@@ -171,6 +185,8 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "a failing tool becomes a result; a caller's own retry sees it first",
     ),
     Slot("TodoListMiddleware", _todos, "planning is spoken of first, after the base prompt"),
+    Slot("MemoryMiddleware", _memory, "memory is spoken of after planning, and counted with the rest"),
+    Slot("SkillsMiddleware", _skills, "skills are spoken of after memory"),
     Slot(
         "FilesystemMiddleware",
         _filesystem,

@@ -94,9 +94,7 @@ def create_deep_agent(
 
     Raises:
         ConfigError: for what cannot be built; the message names the value.
-        NotImplementedError: for a parameter whose feature is not there yet, naming it.
     """
-    _refuse_later_features(skills=skills, memory=memory)
     plan = plan_main(
         Wishes(
             model=_resolved(model),
@@ -107,6 +105,8 @@ def create_deep_agent(
             backend=StateBackend() if backend is None else backend,
             interrupt_on=interrupt_on,
             permissions=permissions or (),
+            skills=skills or (),
+            memory=memory or (),
             response_format=response_format,
             state_schema=state_schema or DeepAgentState,
             name=name,
@@ -150,9 +150,3 @@ def _resolved(model: str | BaseChatModel | None) -> BaseChatModel:
         warn_legacy("create_deep_agent(model=None) is deprecated: pass a model, as BaseChatModel | str.")
         return default_model()
     return resolve_model(model)
-
-
-def _refuse_later_features(**given: Any) -> None:
-    for parameter, value in given.items():
-        if value is not None:
-            raise NotImplementedError(f"create_deep_agent({parameter}=...) is not available in this version")
