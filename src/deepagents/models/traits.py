@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 from langchain_core.language_models import BaseChatModel
 
@@ -26,6 +26,13 @@ def model_provider(model: BaseChatModel) -> str | None:
     except (AttributeError, TypeError, NotImplementedError):
         return None
     return provider or None
+
+
+def input_window(model: BaseChatModel) -> int | None:
+    """Return how many tokens a model takes, if its profile says so as a whole number."""
+    profile: object = getattr(model, "profile", None)
+    limit = cast("dict[str, object]", profile).get("max_input_tokens") if isinstance(profile, dict) else None
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
 
 
 def rejects_input(model: BaseChatModel, kind: Input, *, in_tool_message: bool = False) -> bool:

@@ -57,7 +57,8 @@ class Desk:
 class Reply:
     """What a tool tells the model, and what it leaves for programs.
 
-    `beside` holds content for a message of its own, where a tool's message could not carry it.
+    `beside` holds content for a message of its own, where a tool's message could not carry it. With a `code` it is
+    a failure that is told in words of its own.
     """
 
     content: Content
@@ -65,6 +66,7 @@ class Reply:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     update: Mapping[str, Any] | None = None
     beside: Content | None = None
+    code: ErrorCode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ def _answer(spec: ToolSpec, runtime: Runtime, begin: Callable[[], Flow[Reply]]) 
         name=spec.name,
         tool_call_id=call_id,
         artifact=reply.artifact,
-        additional_kwargs=dict(reply.extra),
+        status="error" if reply.code else "success",
+        additional_kwargs={**reply.extra, **({"error_code": reply.code} if reply.code else {})},
     )
     messages: list[BaseMessage] = [message]
     if reply.beside is not None:

@@ -1,0 +1,67 @@
+"""What providers say when a request is too long for their model."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from langchain_core.exceptions import ContextOverflowError
+
+_STATUS: Final = frozenset({400, 413, 422})
+MARKERS: Final = (
+    "context_length_exceeded",
+    "context length exceeded",
+    "contextwindowexceedederror",
+    "maximum context length",
+    "exceeds the context window",
+    "exceed the context window",
+    "exceeds the model's context",
+    "exceeds the available context size",
+    "exceed_context_size_error",
+    "exceeds the limit of tokens",
+    "exceeds the maximum number of tokens",
+    "input is too long",
+    "input length and `max_tokens` exceed context limit",
+    "input token count exceeds",
+    "prompt is too long",
+    "prompt too long",
+    "too many input tokens",
+    "tokens exceeds the max",
+    "string_above_max_length",
+    "model_max_prompt_tokens_exceeded",
+)
+"""In lower case: OpenAI, Anthropic, Google, Bedrock, Mistral, Groq, xAI, LiteLLM, llama.cpp, vLLM."""
+
+
+def is_overflow(error: BaseException) -> bool:
+    """Tell whether a provider refused a request because it is too long."""
+    if isinstance(error, ContextOverflowError):
+        return True
+    if _status(error) not in _STATUS:
+        return False
+    said = str(error).lower()
+    return any(marker in said for marker in MARKERS)
+
+
+def as_overflow(error: Exception) -> Exception:
+    """Return the error to end with: the provider's own, or one of LangChain's kind that names it."""
+    if isinstance(error, ContextOverflowError):
+        return error
+    overflow = ContextOverflowError(str(error))
+    overflow.__cause__ = error
+    return overflow
+
+
+def _status(error: BaseException) -> int | None:
+    response: object = getattr(error, "response", None)
+    for holder in (error, response):
+        for name in ("status_code", "code"):
+            status: object = getattr(holder, name, None)
+            if isinstance(status, int):
+                return int(status)
+    return _status_in(cast("dict[str, Any]", response)) if isinstance(response, dict) else None
+
+
+def _status_in(response: dict[str, Any]) -> int | None:
+    """Find the status in the form that Amazon's client gives it."""
+    status: object = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status if isinstance(status, int) else None

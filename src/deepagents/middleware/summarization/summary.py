@@ -1,0 +1,94 @@
+"""The message that stands for what was evicted, and the extracts that stand in when nobody can sum it up."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from typing import Any, Final
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from deepagents.middleware._turns import shows_media
+from deepagents.middleware.summarization.fitting import shortened
+
+SOURCE: Final = "summarization"
+_MOST_QUOTED: Final = 4_000
+_SHARE_QUOTED: Final = 0.05
+_SHARE_OF_SUMMARY: Final = 0.25
+_CHARACTERS_PER_TOKEN: Final = 4
+_REQUESTS: Final = 3
+_MOST_FILES: Final = 40
+_MOST_EXTRACT: Final = 1_500
+_PATHS: Final = ("file_path", "path")
+
+_BEGINNING: Final = "You are in the middle of a conversation that has been summarized to save space."
+_ARCHIVED: Final = (
+    "The full conversation history has been saved to {path}, each message whole. Look there before you guess "
+    "or ask again: grep finds a detail in it, and read_file with offset and limit shows it."
+)
+_REQUEST: Final = "The user's latest request, in the user's own words:\n\n<request>\n{request}\n</request>"
+_SUMMARY: Final = "What happened so far:\n\n<summary>\n{summary}\n</summary>"
+
+
+def summary_message(
+    summary: str, path: str | None, request: str | None, *, window: int | None = None
+) -> HumanMessage:
+    """Make the message that stands for what was evicted, naming its archive and quoting the task."""
+    most = int(window * _CHARACTERS_PER_TOKEN * _SHARE_OF_SUMMARY) if window else len(summary)
+    parts = [_BEGINNING]
+    if path is not None:
+        parts.append(_ARCHIVED.format(path=path))
+    parts.append(_SUMMARY.replace("{summary}", shortened(summary, most)))
+    if request is not None:
+        parts.append(_REQUEST.replace("{request}", shortened(request, _most_quoted(window))))
+    return HumanMessage("\n\n".join(parts), id=str(uuid4()), additional_kwargs={"lc_source": SOURCE})
+
+
+def evicted_request(messages: Sequence[AnyMessage], evicted: Container[str | None]) -> str | None:
+    """Return what the user asked for last, if that message is among the evicted ones."""
+    latest = next((each for each in reversed(messages) if is_request(each)), None)
+    return latest.text if latest is not None and latest.id in evicted else None
+
+
+def is_request(message: AnyMessage) -> bool:
+    """Tell whether a person said this, as opposed to a summary, a film and whatever else middleware adds."""
+    return (
+        isinstance(message, HumanMessage)
+        and not shows_media(message)
+        and "lc_source" not in message.additional_kwargs
+    )
+
+
+def is_summary(message: AnyMessage) -> bool:
+    """Tell whether this message stands for evicted ones."""
+    return isinstance(message, HumanMessage) and message.additional_kwargs.get("lc_source") == SOURCE
+
+
+def extracts(messages: Sequence[AnyMessage]) -> str:
+    """Sum up mechanically: what was asked, which files the calls named, what was said last."""
+    asked = [each.text for each in messages if is_request(each)][-_REQUESTS:]
+    files = list(dict.fromkeys(_files(messages)))[-_MOST_FILES:]
+    said = next((each.text for each in reversed(messages) if isinstance(each, AIMessage) and each.text), "")
+    earlier = next((each.text for each in reversed(messages) if is_summary(each)), "")
+    sections = {
+        "SESSION INTENT": "\n\n".join(shortened(each, _MOST_EXTRACT) for each in asked),
+        "SUMMARY": shortened(said, _MOST_EXTRACT),
+        "ARTIFACTS": "\n".join(files),
+        "EARLIER SUMMARY": shortened(earlier, 2 * _MOST_EXTRACT),
+    }
+    shown = "\n\n".join(f"## {name}\n{text}" for name, text in sections.items() if text)
+    return f"No summary could be written; these are extracts.\n\n{shown}".rstrip()
+
+
+def _files(messages: Sequence[AnyMessage]) -> Iterator[str]:
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            arguments: dict[str, Any] = call["args"]
+            named = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), None)
+            if named:
+                yield f"{call['name']} {shortened(named, 200)}"
+
+
+def _most_quoted(window: int | None) -> int:
+    share = int(window * _CHARACTERS_PER_TOKEN * _SHARE_QUOTED) if window else _MOST_QUOTED
+    return min(_MOST_QUOTED, share)
