@@ -48,7 +48,10 @@ OFFERED = {
         SubAgentMiddleware TASK_TOOL_DESCRIPTION
     """,
     "deepagents.profiles": "GeneralPurposeSubagentProfile HarnessProfile register_harness_profile",
-    "deepagents.testing": "ScriptedModel",
+    "deepagents.testing": """
+        Asked PrefixBreak ScriptedModel SharedPrefix WindowedModel assert_prefix_kept call calls
+        history_faults is_summary_request prefix_breaks shared_prefix
+    """,
     "deepagents.errors": "BackendError ConfigError ErrorCode HarnessError ToolFailure UnknownModel",
 }
 

@@ -1,5 +1,27 @@
-"""What tests of agents need: a scripted model, and the suite that every backend must pass."""
+"""What tests of agents need: scripted models, checks of requests, the suite that backends must pass."""
 
+from deepagents.testing.histories import history_faults
+from deepagents.testing.prefixes import (
+    PrefixBreak,
+    SharedPrefix,
+    assert_prefix_kept,
+    prefix_breaks,
+    shared_prefix,
+)
 from deepagents.testing.scripted import Asked, ScriptedModel, call, calls
+from deepagents.testing.windowed import WindowedModel, is_summary_request
 
-__all__ = ["Asked", "ScriptedModel", "call", "calls"]
+__all__ = [
+    "Asked",
+    "PrefixBreak",
+    "ScriptedModel",
+    "SharedPrefix",
+    "WindowedModel",
+    "assert_prefix_kept",
+    "call",
+    "calls",
+    "history_faults",
+    "is_summary_request",
+    "prefix_breaks",
+    "shared_prefix",
+]

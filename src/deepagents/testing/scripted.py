@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -26,11 +26,15 @@ from deepagents.errors import ScriptError
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: the messages, and the tools that were offered with it (in OpenAI's form)."""
+    """One request: the messages, and the tools that were offered with it (in OpenAI's form).
+
+    `tokens` is its size, where the model counts.
+    """
 
     messages: list[BaseMessage]
     tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tokens: int = 0
 
     @property
     def tool_names(self) -> list[str]:
@@ -105,7 +109,7 @@ class ScriptedModel(BaseChatModel):
         """Every request so far, in order of arrival."""
         return self._asked
 
-    def then(self, *replies: Reply) -> ScriptedModel:
+    def then(self, *replies: Reply) -> Self:
         """Add replies to the end of the script."""
         self._replies.extend(replies)
         return self
@@ -118,7 +122,7 @@ class ScriptedModel(BaseChatModel):
                 f"{self._replies[0]!r}"
             )
 
-    def __enter__(self) -> ScriptedModel:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -176,14 +180,27 @@ class ScriptedModel(BaseChatModel):
 
     def _answer(self, messages: list[BaseMessage], options: dict[str, Any]) -> AIMessage:
         offered = options.pop("offered", [])
-        asked = Asked(list(messages), offered, options)
+        asked = Asked(list(messages), offered, options, self._measured(messages, offered))
         with self._lock:
             self._asked.append(asked)
-            reply = self.always or self._next(asked)
+            reply = self._reply(asked)
         said = reply(asked) if callable(reply) else reply
         if isinstance(said, Exception):
             raise said
-        return AIMessage(content=said) if isinstance(said, str) else said.model_copy(update={"id": None})
+        made = AIMessage(content=said) if isinstance(said, str) else said.model_copy(update={"id": None})
+        return self._reported(asked, made)
+
+    def _measured(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> int:
+        """Count a request; a model without a window does not."""
+        return 0
+
+    def _reported(self, asked: Asked, said: AIMessage) -> AIMessage:
+        """Add to a reply what a provider tells beside it."""
+        return said
+
+    def _reply(self, asked: Asked) -> Reply:
+        """Choose what answers a request."""
+        return self.always or self._next(asked)
 
     def _next(self, asked: Asked) -> Reply:
         if not self._replies:

@@ -1,0 +1,53 @@
+"""What a strict provider refuses in a history: results without calls, calls without results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+
+def history_faults(messages: Sequence[BaseMessage]) -> list[str]:
+    """Say what the strictest of the providers would refuse; an empty list for a valid history.
+
+    System messages stand first. Each call is answered exactly once, right behind the message that made it,
+    and no result stands anywhere else. Something is there to answer.
+    """
+    faults: list[str] = []
+    turn = _Turn()
+    body = 0
+    for at, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            faults += turn.answered(at, message)
+            continue
+        faults += turn.ended()
+        turn = _Turn(at, message)
+        if message.type != "system":
+            body += 1
+        elif body:
+            faults.append(f"message {at}: a system message behind others")
+    return [*faults, *turn.ended(), *([] if body else ["there is no message to answer"])]
+
+
+class _Turn:
+    """One message of the model and the calls of it that still wait for a result."""
+
+    def __init__(self, at: int = -1, message: BaseMessage | None = None) -> None:
+        made = message.tool_calls if isinstance(message, AIMessage) else []
+        self._at = at
+        self._all = Counter(call["id"] or "" for call in made)
+        self._open = self._all.copy()
+
+    def answered(self, at: int, result: ToolMessage) -> list[str]:
+        """Take a result; say what is wrong with it."""
+        call_id = result.tool_call_id
+        if self._open[call_id] > 0:
+            self._open[call_id] -= 1
+            return []
+        wrong = "a second result for" if call_id in self._all else "a result that does not follow its"
+        return [f"message {at}: {wrong} call {call_id!r}"]
+
+    def ended(self) -> list[str]:
+        """Say which calls were left without a result."""
+        return [f"message {self._at}: no result for call {call_id!r}" for call_id in (+self._open).elements()]

@@ -1,0 +1,166 @@
+"""How much of one request stands at the beginning of the next, which is what a provider's cache can reuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, TypeAlias, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from deepagents.testing.scripted import Asked
+
+_MARK: Final = "cache_control"
+_SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPrefix:
+    """What two requests have in common from their beginning, in parts: each tool, system block and message.
+
+    Providers cache tools first, then the system prompt, then messages. `characters` and `lost` count what of
+    the earlier request is shared and what is not; `difference` shows where they part, `None` when the later
+    one starts with all of the earlier one.
+    """
+
+    parts: int
+    messages: int
+    characters: int
+    lost: int
+    difference: str | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the later request starts with all of the earlier one."""
+        return self.difference is None
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixBreak:
+    """A request, the one with this number, that does not start with all of the one before it."""
+
+    number: int
+    before: Asked
+    after: Asked
+    shared: SharedPrefix
+
+    def __str__(self) -> str:
+        return (
+            f"request {self.number} shares {self.shared.characters} characters with the one before and loses "
+            f"{self.shared.lost}: {self.shared.difference}"
+        )
+
+
+def shared_prefix(before: Asked, after: Asked) -> SharedPrefix:
+    """Measure how far two requests are the same, as a provider is sent them.
+
+    Marks that tell a provider where to cache do not count, nor do ids and notes that are never sent.
+    """
+    earlier, later = _parts(before), _parts(after)
+    parts = messages = characters = 0
+    for name, one in earlier:
+        other = next(later, None)
+        if other is None or other[0] != name or not _same(one, other[1]):
+            return SharedPrefix(parts, messages, *_lost(characters, name, one, other, earlier))
+        parts += 1
+        messages += isinstance(one, BaseMessage)
+        characters += len(_sent(one))
+    return SharedPrefix(parts, messages, characters, 0, None)
+
+
+def prefix_breaks(
+    asked: Sequence[Asked], allowed: Callable[[PrefixBreak], bool] = lambda _: False
+) -> list[PrefixBreak]:
+    """Find each request that does not start with all of the one before, but for those that are allowed.
+
+    Give it the requests of one conversation, such as `WindowedModel.turns`.
+    """
+    found: list[PrefixBreak] = []
+    for number, (before, after) in enumerate(pairwise(asked), 1):
+        broken = PrefixBreak(number, before, after, shared_prefix(before, after))
+        if not broken.shared.whole and not allowed(broken):
+            found.append(broken)
+    return found
+
+
+def assert_prefix_kept(
+    asked: Sequence[Asked], allowed: Callable[[PrefixBreak], bool] = lambda _: False
+) -> None:
+    """Fail when a request does not start with all of the one before and `allowed` does not excuse it.
+
+    Raises:
+        AssertionError: which shows for each break where the difference is.
+    """
+    found = prefix_breaks(asked, allowed)
+    if found:
+        raise AssertionError("\n".join(map(str, found)))
+
+
+_Part: TypeAlias = "BaseMessage | dict[str, Any]"
+
+
+def _parts(asked: Asked) -> Iterator[tuple[str, _Part]]:
+    for tool in asked.tools:
+        yield "tool", tool
+    for message in asked.messages:
+        if message.type == "system":
+            yield from (("system", block) for block in _blocks(message))
+    for at, message in enumerate(asked.messages):
+        if message.type != "system":
+            yield f"message {at} ({message.type})", message
+
+
+def _same(one: _Part, other: _Part) -> bool:
+    return one is other or _sent(one) == _sent(other)
+
+
+def _sent(part: _Part) -> str:
+    """Write a part as a provider is sent it, without marks."""
+    shown = _message(part) if isinstance(part, BaseMessage) else _unmarked(part)
+    return json.dumps(shown, ensure_ascii=False, default=str)
+
+
+def _message(message: BaseMessage) -> dict[str, Any]:
+    shown: dict[str, Any] = {"role": message.type, "content": _blocks(message), "name": message.name}
+    match message:
+        case AIMessage():
+            shown["calls"] = [(call["id"], call["name"], call["args"]) for call in message.tool_calls]
+        case ToolMessage():
+            shown |= {"call": message.tool_call_id, "status": message.status}
+        case _:
+            pass
+    return shown
+
+
+def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
+    content = [message.content] if isinstance(message.content, str) else message.content
+    made = [{"type": "text", "text": each} if isinstance(each, str) else each for each in content]
+    return [_unmarked(cast("dict[str, Any]", block)) for block in made]
+
+
+def _unmarked(part: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key != _MARK}
+
+
+def _lost(
+    shared: int, name: str, one: _Part, other: tuple[str, _Part] | None, rest: Iterator[tuple[str, _Part]]
+) -> tuple[int, int, str]:
+    """Return the characters shared and lost, and a sentence that shows where two parts differ."""
+    was = _sent(one)
+    now = "" if other is None else _sent(other[1])
+    same = _same_characters(was, now) if other and other[0] == name else 0
+    lost = len(was) - same + sum(len(_sent(each)) for _, each in rest)
+    start = max(0, same - _SHOWN // 3)
+    before, after = was[start : same + _SHOWN], now[start : same + _SHOWN]
+    if other is None:
+        return shared, lost, f"{name} is gone: {before!r}"
+    place = name if other[0] == name else f"{name}, now {other[0]},"
+    return shared + same, lost, f"{place} differs from character {same} on: {before!r} became {after!r}"
+
+
+def _same_characters(one: str, other: str) -> int:
+    return next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
