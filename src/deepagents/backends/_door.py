@@ -19,7 +19,7 @@ from deepagents.errors import BackendError, CodedError, ErrorCode
 _NO_BOUND = Patience()
 _log = logging.getLogger(__name__)
 _PATH_AT: Final[Mapping[str, int]] = {
-    **dict.fromkeys(("ls", "read", "write", "edit", "delete", "upload_files", "download_files"), 0),
+    **dict.fromkeys(("ls", "read", "write", "append", "edit", "delete", "upload_files", "download_files"), 0),
     **dict.fromkeys(("grep", "glob"), 1),
 }
 _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (

@@ -54,6 +54,10 @@ class FileFlows(Protocol):
         allowed: Allowed | None = None,
     ) -> Flow[WriteResult]: ...
 
+    def append(
+        self, path: str, content: str | bytes, /, allowed: Allowed | None = None
+    ) -> Flow[WriteResult]: ...
+
     def edit(
         self,
         path: str,
@@ -167,6 +171,14 @@ class FlowBackend(BackendProtocol):
     async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
         """Create a file or replace it whole; takes what `write` takes."""
         return await arun(self._flows.write(file_path, content, **options))
+
+    def append(self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None) -> WriteResult:
+        """Add to the end of a file, byte for byte; a file that is not there is made."""
+        return run(self._flows.append(file_path, content, allowed))
+
+    async def aappend(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
+        """Add to the end of a file; takes what `append` takes."""
+        return await arun(self._flows.append(file_path, content, **options))
 
     def edit(
         self,

@@ -39,6 +39,7 @@ _RESULTS: Final[Mapping[str, type[Any]]] = {
     "grep": GrepResult,
     "glob": GlobResult,
     "write": WriteResult,
+    "append": WriteResult,
     "edit": EditResult,
     "delete": DeleteResult,
     "execute": ExecuteResponse,

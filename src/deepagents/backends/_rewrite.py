@@ -7,8 +7,10 @@ from typing import Any
 
 from deepagents._paths import normalise
 from deepagents._text import keep_line_endings, replace_exact
+from deepagents.backends import filedata
 from deepagents.backends._flat import text_of
 from deepagents.backends.filedata import (
+    checked_addition,
     checked_bytes,
     create_file_data,
     encoded,
@@ -101,6 +103,20 @@ def edited(path: str, current: FileData, old: str, new: str, replace_all: bool) 
     encoded(new)
     done = replace_exact(text_of(path, current), old, new, replace_all)
     return update_file_data(current, done.content), done.count
+
+
+def appended(path: str, current: FileData | None, content: str | bytes) -> FileData:
+    """Make a file that has something more at its end.
+
+    Raises:
+        BackendError: `invalid_encoding` for text that is not Unicode, `invalid_argument` for neither text nor
+            bytes, `io_error` when what is there cannot be read.
+    """
+    added = checked_addition(path, content)
+    try:
+        return filedata.appended(path, current, added)
+    except (TypeError, ValueError) as error:
+        raise BackendError("io_error", f"Error reading file '{path}': {error}") from error
 
 
 def uploaded(path: str, current: FileData | None, content: bytes) -> FileData:

@@ -96,6 +96,21 @@ class Stored:
 
         return (yield from self.shelf.alone([path], work))
 
+    @answering_flow(WriteResult)
+    def append(
+        self, file_path: str, content: str | bytes, allowed: Allowed | None = None
+    ) -> Flow[WriteResult]:
+        """Add to the end of a file, in two round trips."""
+        path = _rewrite.file_path(file_path)
+        _flat.check_allowed(path, allowed)
+
+        def work() -> Flow[WriteResult]:
+            data = _rewrite.appended(path, (yield from self.shelf.get(path)), content)
+            yield from self.shelf.put(path, data)
+            return WriteResult(path=path, version=file_version(data))
+
+        return (yield from self.shelf.alone([path], work))
+
     @answering_flow(EditResult)
     def edit(
         self,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar
 
 from deepagents._flow import Flow
+from deepagents.backends._appending import append, transfer_failure
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import RealPaths
 from deepagents.backends._missing import made
@@ -25,13 +26,14 @@ from deepagents.backends.results import (
     DeleteResult,
     EditResult,
     ExecuteOffloadResult,
+    FileDownloadResponse,
     GlobResult,
     GrepResult,
     LsResult,
     ReadResult,
     WriteResult,
 )
-from deepagents.errors import BackendError, ErrorCode, ToolFailure
+from deepagents.errors import BackendError, ToolFailure
 
 Result = TypeVar("Result")
 
@@ -104,6 +106,18 @@ class Files:
         }
         return _answered((yield from self._ask("write", path, content, **options)))
 
+    def append(self, path: str, text: str, *, allowed: Allowed | None = None) -> Flow[WriteResult]:
+        """Add text to the end of a file as it is, half characters included; make the file if need be.
+
+        Where the backend cannot, the file is fetched and put back whole, which costs what the file has.
+        """
+        content = _text_or_bytes(text)
+        try:
+            options: dict[str, Any] = {"allowed": allowed, "patience": self.patience}
+            return _answered((yield from append(self.backend, path, content, **options)))
+        except BackendError as error:
+            raise ToolFailure(error.code, error.text) from error
+
     def edit(
         self,
         path: str,
@@ -154,9 +168,13 @@ class Files:
             raise _transfer_failure(path, answer.error or "no content returned")
         return answer.content
 
+    def download_each(self, paths: Sequence[str]) -> Flow[list[FileDownloadResponse]]:
+        """Read many files whole, as bytes, in order; each answer has its own error."""
+        return (yield from self._ask("download_files", list(paths)))
+
     def download_all(self, paths: Sequence[str]) -> Flow[list[bytes | None]]:
         """Read many files whole, as bytes, in order; `None` stands for each that cannot be read."""
-        answers = yield from self._ask("download_files", list(paths))
+        answers = yield from self.download_each(paths)
         return [None if answer.error else answer.content for answer in answers]
 
     def upload(self, path: str, content: bytes, *, allowed: Allowed | None = None) -> Flow[None]:
@@ -213,8 +231,16 @@ def supports_execution(backend: BackendProtocol) -> bool:
 
 
 def _transfer_failure(path: str, error: str) -> ToolFailure:
-    code = cast("ErrorCode", error) if error in get_args(ErrorCode) else "io_error"
-    return ToolFailure(code, f"File {path!r}: {error}")
+    failure = transfer_failure(path, error)
+    return ToolFailure(failure.code, failure.text)
+
+
+def _text_or_bytes(text: str) -> str | bytes:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
 
 
 def _answered(result: Result, or_else: Any = None) -> Result:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from deepagents._text import merge3, replace_exact
-from deepagents.backends.kinds import BINARY_HEAD, file_kind
+from deepagents.backends.kinds import BINARY_HEAD, as_content, file_kind
 from deepagents.backends.results import FileData
 from deepagents.errors import BackendError
 
@@ -136,6 +137,8 @@ def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]
       what others made of that base. Clashes in text stand between conflict markers; clashes in binary files
       leave both, the older one as `<path>.conflict-<hex>`.
     - `{"edit": [old, new, replace_all], "modified_at": iso}`: applied to what is there, if it still fits.
+    - `{"append": text, "modified_at": iso}`, or base64 with `"encoding": "base64"`: added to the end of what
+      is there; without a file it makes one.
     - `{"delete": version}`: the file is removed, unless it changed since that version.
     """
     files = dict(left or {})
@@ -155,9 +158,12 @@ def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | N
         case {"edit": [str(old), str(new), bool(replace_all)]}:
             if current is not None:
                 files[path] = _edited(current, old, new, replace_all, change.get("modified_at"))
+        case {"append": str(added)}:
+            data = base64.b64decode(added) if is_base64(change) else added
+            with suppress(TypeError, ValueError):
+                files[path] = appended(path, current, data, change.get("modified_at"))
         case {"delete": version}:
-            if current is not None and _holds(current, version):
-                del files[path]
+            _delete(files, path, version)
         case {"base": base}:
             _merge(files, path, base, {key: value for key, value in change.items() if key != "base"})
         case _:
@@ -170,11 +176,36 @@ def _file(path: str, given: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", given)
 
 
+def _delete(files: dict[str, Any], path: str, version: str) -> None:
+    if path in files and _holds(files[path], version):
+        del files[path]
+
+
 def _holds(current: Mapping[str, Any], version: str) -> bool:
     try:
         return file_version(current) == version
     except TypeError:
         return False
+
+
+def appended(
+    path: str, current: Mapping[str, Any] | None, added: str | bytes, modified_at: str | None = None
+) -> FileData:
+    """Make the file that has something more at its end.
+
+    Raises:
+        TypeError: when the content of the file has a wrong type.
+        ValueError: when it should be base64, and is not.
+    """
+    moment = modified_at or now()
+    before = current or {"content": "", "created_at": moment}
+    text, encoding = file_data_to_string(before), "utf-8"
+    if isinstance(added, str) and "\0" not in added and not is_base64(before) and file_kind(path) == "text":
+        text += added
+    else:
+        data = added if isinstance(added, bytes) else added.encode()
+        text, encoding = as_content(path, file_data_to_bytes(cast("FileData", before)) + data)
+    return cast("FileData", {**before, "content": text, "encoding": encoding, "modified_at": moment})
 
 
 def _edited(
@@ -245,3 +276,16 @@ def checked_bytes(path: str, content: bytes) -> bytes:
         return bytes(content)
     kind = type(content).__name__
     raise BackendError("invalid_argument", f"The content of '{path}' must be bytes, not a {kind}.")
+
+
+def checked_addition(path: str, content: str | bytes) -> str | bytes:
+    """Return what is to be added to a file.
+
+    Raises:
+        BackendError: `invalid_encoding` for text with half characters, `invalid_argument` for neither text
+            nor bytes.
+    """
+    if not isinstance(content, str):
+        return checked_bytes(path, content)
+    encoded(content)
+    return content

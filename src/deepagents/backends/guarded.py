@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from deepagents._flow import Flow
 from deepagents._paths import parent
+from deepagents.backends._appending import method_for
 from deepagents.backends._enforcing import RealPaths, asks, tells_all, told
 from deepagents.backends._guard import Guard, exposed_rule, left_out
 from deepagents.backends.calls import Files, Keep, SearchOptions
@@ -63,6 +64,12 @@ class GuardedFiles(Files):
         access = self.guard.naming("write", path)
         yield from self._admit(access, "write", path)
         return (yield from Files.write(self, path, content, expected_version, allowed=access))
+
+    def append(self, path: str, text: str, *, allowed: Allowed | None = None) -> Flow[WriteResult]:
+        """Add to the end of a file that may be written."""
+        access = self.guard.naming("write", path)
+        yield from self._admit(access, method_for(self.backend, "append"), path)
+        return (yield from Files.append(self, path, text, allowed=access))
 
     def edit(
         self,

@@ -173,6 +173,17 @@ class BackendProtocol(OlderNames, ABC):
         """Create a file or replace it whole."""
         return await await_aside(lambda: self.write(file_path, content, **options))
 
+    def append(self, file_path: str, content: str | bytes) -> WriteResult:
+        """Add to the end of a file, byte for byte; a file that is not there is made.
+
+        A backend need not have this: without it a file is fetched and put back whole.
+        """
+        raise NotImplementedError(lacks(self, "append"))
+
+    async def aappend(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
+        """Add to the end of a file, byte for byte; a file that is not there is made."""
+        return await await_aside(lambda: self.append(file_path, content, **options))
+
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace exact text; more than one place needs `replace_all`."""
         raise NotImplementedError(lacks(self, "edit"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any, Final, cast
 
 from deepagents._channels import read_channel, write_channel
@@ -104,6 +105,15 @@ class StateBackend(BackendProtocol):
         self._send_files_update({path: {**data, "base": base} if mergeable else data})
         return WriteResult(path=path, version=file_version(data))
 
+    @answering(WriteResult)
+    def append(self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None) -> WriteResult:
+        """Add to the end of a file; the checkpoint grows by what is added, not by what is there."""
+        path = _rewrite.file_path(file_path)
+        _flat.check_allowed(path, allowed)
+        data = _rewrite.appended(path, self._read_files().get(path), content)
+        self._send_files_update({path: _addition(content)})
+        return WriteResult(path=path, version=file_version(data))
+
     @answering(EditResult)
     def edit(
         self,
@@ -168,6 +178,12 @@ class StateBackend(BackendProtocol):
 
     def _send_files_update(self, update: dict[str, Any]) -> None:
         write_channel(CHANNEL, update)
+
+
+def _addition(content: str | bytes) -> dict[str, str]:
+    if isinstance(content, str):
+        return {"append": content, "modified_at": now()}
+    return {"append": base64.b64encode(content).decode(), "encoding": "base64", "modified_at": now()}
 
 
 def _deletion(data: FileData) -> dict[str, str] | None:

@@ -13,6 +13,7 @@ from langgraph.runtime import get_runtime
 from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.backends._answering import abilities
+from deepagents.backends._appending import ask_or_append, method_for
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import RealPaths, asks, told, without_slash
 from deepagents.backends._legacy import is_factory, resolve
@@ -104,6 +105,9 @@ class Tree:
         extra = {"expected_version": expected_version}
         return (yield from self._one(WriteResult, "write", path, content, allowed=allowed, **extra))
 
+    def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> Flow[WriteResult]:
+        return (yield from self._one(WriteResult, "append", path, content, allowed=allowed))
+
     def edit(
         self,
         path: str,
@@ -180,10 +184,11 @@ class Tree:
             path = normalise(path)
             route = self.table.serving(path)
             backend, rule = self.open(route), OnRoute.of(allowed, route)
-            if rule and not asks(backend, method):
-                yield from check(backend, method, route.key(path), rule)
-            found: Result = yield from ask(
-                backend, method, route.key(path), *args, **options(backend, method, rule), **extra
+            by = method_for(backend, method)
+            if rule and not asks(backend, by):
+                yield from check(backend, by, route.key(path), rule)
+            found: Result = yield from ask_or_append(
+                backend, method, route.key(path), *args, **options(backend, by, rule), **extra
             )
         except BackendError as error:
             return result(error=route.reworded(error.text, path), code=error.code)

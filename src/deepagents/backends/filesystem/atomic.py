@@ -1,4 +1,7 @@
-"""Replace a file in one step: whatever happens, the old content stands there or the new one, whole."""
+"""Replace a file in one step: whatever happens, the old content stands there or the new one, whole.
+
+What is added at the end of one stands there whole, or not at all, unless the process is killed meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,23 @@ def replace(place: Place, data: bytes, before: os.stat_result | None) -> str:
         raise
     place.above.sync()
     return version
+
+
+def extend(place: Place, data: bytes) -> str:
+    """Add `data` at the end of a file, take it back if not all of it fits, and return the new version."""
+    fd = place.above.open(place.name, os.O_WRONLY | os.O_APPEND)
+    try:
+        size = os.fstat(fd).st_size
+        try:
+            _fill(fd, data)
+            os.fsync(fd)
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(fd, size)
+            raise
+        return version_of(os.fstat(fd))
+    finally:
+        os.close(fd)
 
 
 def sweep(directory: Directory) -> None:

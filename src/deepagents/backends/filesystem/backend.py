@@ -123,6 +123,15 @@ class FilesystemBackend(BackendProtocol):
 
         return _answer(write, WriteResult)
 
+    def append(self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None) -> WriteResult:
+        """Add to the end of a file, byte for byte; a file that is not there is made."""
+
+        def append() -> WriteResult:
+            target = self._find(file_path, "write", allowed)
+            return WriteResult(path=target.shown, version=self._writer.append(target, content))
+
+        return _answer(append, WriteResult)
+
     def edit(
         self,
         file_path: str,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from deepagents._text import format_size, keep_line_endings, replace_exact
 from deepagents.backends._directory import is_temporary
-from deepagents.backends.filedata import checked_bytes, encoded
-from deepagents.backends.filesystem.atomic import FORGOTTEN_AFTER, replace, sweep, version_of
+from deepagents.backends.filedata import checked_addition, checked_bytes, encoded
+from deepagents.backends.filesystem.atomic import FORGOTTEN_AFTER, extend, replace, sweep, version_of
 from deepagents.backends.filesystem.faults import told
 from deepagents.backends.filesystem.locks import locked
 from deepagents.backends.filesystem.pages import is_binary, read_all
@@ -51,6 +51,13 @@ class Writer:
         data = checked_bytes(target.shown, content)
         with self._to_change(target, "writing", make_parents=True) as (place, before):
             replace(place, data, before)
+
+    def append(self, target: Target, content: str | bytes) -> str:
+        """Add to the end of a file, all of it or nothing, and return the version."""
+        given = checked_addition(target.shown, content)
+        data = given.encode() if isinstance(given, str) else given
+        with self._to_change(target, "writing", make_parents=True) as (place, before):
+            return replace(place, data, None) if before is None else extend(place, data)
 
     def edit(
         self, target: Target, old: str, new: str, replace_all: bool, expected_version: str | None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+
 from deepagents._paths import normalise
+from deepagents.backends.filedata import checked_addition
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.sandbox.answers import Knows
 from deepagents.errors import BackendError, ErrorCode
@@ -54,6 +57,18 @@ def refuse_unless(is_allowed: bool, operation: str, shown: str) -> None:
     """
     if not is_allowed:
         raise BackendError("permission_denied", f"permission denied for {operation} on {shown}")
+
+
+def addition(shown: str, content: str | bytes) -> dict[str, str]:
+    """Return what is to be added to a file as texts that a program takes.
+
+    Raises:
+        BackendError: for what can be added to no file.
+    """
+    given = checked_addition(shown, content)
+    if isinstance(given, str):
+        return {"content": given}
+    return {"base64": base64.b64encode(given).decode()}
 
 
 def transfer_code(error: str) -> ErrorCode:

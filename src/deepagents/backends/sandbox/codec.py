@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, cast
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError
 
-Operation = Literal["ls", "read", "glob", "grep", "write", "edit", "delete", "where", "capture"]
+Operation = Literal["ls", "read", "glob", "grep", "write", "append", "edit", "delete", "where", "capture"]
 
 MARK: Final = "@deepagents:"
 _SCRIPTS: Final = "deepagents.backends.sandbox.scripts"

@@ -36,6 +36,7 @@ from deepagents.backends.results import (
 )
 from deepagents.backends.sandbox import answers
 from deepagents.backends.sandbox.checks import (
+    addition,
     file_at,
     knows,
     normal,
@@ -109,6 +110,19 @@ class Operations:
         )  # fmt: skip
         end = answers.check(answer, what, "writing").end
         return WriteResult(path=shown, version=end["version"])
+
+    def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> Flow[WriteResult]:
+        """Add to the end of a file, once it is prepared for."""
+        refused = (yield from self.prepare(path)) if self.prepare else None
+        return refused if refused is not None else (yield from self._append(path, content, allowed))
+
+    @answering_flow(WriteResult)
+    def _append(self, path: str, content: str | bytes, allowed: Allowed | None) -> Flow[WriteResult]:
+        shown, what = file_at(path, "writing")
+        texts = addition(shown, content)
+        expected = yield from self._place(shown, what, "writing", allowed)
+        answer = yield from self._change("append", what, shown, texts, expected=expected)
+        return WriteResult(path=shown, version=answers.check(answer, what, "writing").end["version"])
 
     @answering_flow(EditResult)
     def edit(
@@ -234,7 +248,7 @@ class Operations:
             raise
 
     def _stand(self, operation: Operation, what: str, shown: str, expected_version: str | None) -> Flow[str]:
-        is_new = operation == "write" and expected_version is None
+        is_new = operation != "edit" and expected_version is None
         answer = yield from self._ask("where", path=shown, make_parents=is_new)
         end = answers.check(answer, what, "writing").end
         if not (end["exists"] or is_new):

@@ -13,6 +13,7 @@ Each check runs on a new backend, once blocking and once awaiting. What a backen
 
 from deepagents.testing.contract import _assertions as _assertions
 from deepagents.testing.contract.allowing import AllowingContract
+from deepagents.testing.contract.appending import AppendingContract
 from deepagents.testing.contract.base import Called
 from deepagents.testing.contract.changing import ChangingContract
 from deepagents.testing.contract.editing import EditingContract
@@ -24,6 +25,7 @@ from deepagents.testing.contract.searching import SearchingContract
 class BackendContract(
     ReadingContract,
     ChangingContract,
+    AppendingContract,
     EditingContract,
     SearchingContract,
     NamingContract,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
+from deepagents.backends._older_names import overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, accepts
 
@@ -110,6 +111,9 @@ class Called:
         assert done.error is None, done.error
         return done
 
+    def append(self, path: str, content: str | bytes, **options: Any) -> Any:
+        return self.call("append", path, content, **options)
+
     def edit(self, path: str, old: str, new: str, *args: Any, **options: Any) -> Any:
         return self.call("edit", path, old, new, *args, **options)
 
@@ -138,6 +142,12 @@ class Called:
         """Skip the check when the backend does not claim a capability."""
         if not getattr(self._awaited(self._capabilities), capability):
             pytest.skip(f"the backend does not claim {capability!r}")
+
+    def has(self, method: str) -> None:
+        """Skip the check when the backend brings no such method, which it need not."""
+        self._awaited(self._capabilities)
+        if not (overrides(self._type, method) or overrides(self._type, f"a{method}")):
+            pytest.skip(f"{self._type.__name__} has no {method!r}")
 
     def takes(self, method: str, option: str) -> None:
         """Skip the check when a method of the backend does not name an option."""

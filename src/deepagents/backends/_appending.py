@@ -1,0 +1,109 @@
+"""Add to the end of a file: natively where a backend can, else by fetching it and putting it back whole."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast, get_args
+
+from deepagents._flow import Flow
+from deepagents.backends._door import ask
+from deepagents.backends._patience import Patience
+from deepagents.backends.filedata import file_data_to_bytes
+from deepagents.backends.protocol import Allowed, BackendProtocol
+from deepagents.backends.results import (
+    FileDownloadResponse,
+    FileUploadResponse,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.errors import BackendError, ErrorCode
+
+_NO_BOUND: Final = Patience()
+_ALL_LINES: Final = 1_000_000_000
+
+
+def method_for(backend: BackendProtocol, method: str) -> str:
+    """Name the method that really does it: to append without `append`, `upload_files`.
+
+    A subclass that writes in a way of its own is not gone round by an `append` that it inherits.
+    """
+    if method != "append":
+        return method
+    for kind in type(backend).__mro__:
+        if {"append", "aappend"} & vars(kind).keys():
+            return "upload_files" if kind is BackendProtocol else "append"
+        if {"write", "awrite"} & vars(kind).keys():
+            break
+    return "upload_files"
+
+
+def append(
+    backend: BackendProtocol,
+    path: str,
+    content: str | bytes,
+    *,
+    allowed: Allowed | None = None,
+    patience: Patience = _NO_BOUND,
+) -> Flow[WriteResult]:
+    """Add to the end of a file, which is made when it is not there.
+
+    Raises:
+        BackendError: for whatever the backend raised, and when the file could not be put back.
+    """
+    if method_for(backend, "append") == "append":
+        return (yield from ask(backend, "append", path, content, allowed=allowed, patience=patience))
+    added = content if isinstance(content, bytes) else content.encode()
+    options: dict[str, Any] = {"allowed": allowed, "patience": patience}
+    whole = (yield from _fetched(backend, path, options)) + added
+    yield from _put(backend, path, whole, options)
+    return WriteResult(path=path)
+
+
+def _fetched(backend: BackendProtocol, path: str, options: dict[str, Any]) -> Flow[bytes]:
+    try:
+        answers: list[FileDownloadResponse] = yield from ask(backend, "download_files", [path], **options)
+    except BackendError as error:
+        if error.code != "not_supported":
+            raise
+        return (yield from _read(backend, path, options))
+    found = answers[0]
+    if found.error and found.error != "file_not_found":
+        raise transfer_failure(path, found.error)
+    return found.content or b""
+
+
+def _read(backend: BackendProtocol, path: str, options: dict[str, Any]) -> Flow[bytes]:
+    found: ReadResult = yield from ask(backend, "read", path, 0, _ALL_LINES, **options)
+    if found.code == "file_not_found":
+        return b""
+    if found.error or found.file_data is None or found.next_offset is not None:
+        raise BackendError(found.code or "io_error", found.error or f"File {path!r} cannot be read whole.")
+    return file_data_to_bytes(found.file_data)
+
+
+def _put(backend: BackendProtocol, path: str, whole: bytes, options: dict[str, Any]) -> Flow[None]:
+    try:
+        sent: list[FileUploadResponse] = yield from ask(backend, "upload_files", [(path, whole)], **options)
+        error, code = sent[0].error, None
+    except BackendError as failure:
+        if failure.code != "not_supported":
+            raise
+        done: WriteResult = yield from ask(backend, "write", path, whole.decode(), **options)
+        error, code = done.error, done.code
+    if error:
+        raise BackendError(code, error) if code else transfer_failure(path, error)
+
+
+def ask_or_append(backend: BackendProtocol, method: str, *args: Any, **options: Any) -> Flow[Any]:
+    """Call a method of a backend, of which `append` may be missing.
+
+    Raises:
+        BackendError: for whatever the backend raised.
+    """
+    call = append(backend, *args, **options) if method == "append" else ask(backend, method, *args, **options)
+    return (yield from call)
+
+
+def transfer_failure(path: str, error: str) -> BackendError:
+    """Make the error for a file that could not be moved."""
+    code = cast("ErrorCode", error) if error in get_args(ErrorCode) else "io_error"
+    return BackendError(code, f"File {path!r}: {error}")

@@ -1,0 +1,342 @@
+"""Adding to the end of a file through `Files`, whatever the backend can."""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import signal
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.store.memory import InMemoryStore
+
+from deepagents import FilesystemPermission
+from deepagents._flow import Flow, run, twins
+from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
+from deepagents.backends._guard import Guard
+from deepagents.backends.calls import Files
+from deepagents.backends.filedata import file_data_to_bytes, reduce_files
+from deepagents.backends.guarded import GuardedFiles
+from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse, FileUploadResponse
+from deepagents.backends.results import WriteResult
+from deepagents.errors import ToolFailure
+from deepagents.middleware.filesystem.state import FilesystemState
+from deepagents.permissions import Rules
+from tests.backends.flat_backend import FlatBackend
+from tests.backends.sandboxes import rooted
+from tests.backends.test_filesystem_crashes import ask, finish, listen, start, wait_until_ready
+from tests.conftest import Colour
+
+KILLS = 20
+ADD_FOR_EVER = """
+import os, sys
+from deepagents.backends.filesystem import FilesystemBackend
+print("ready", flush=True)
+while sys.stdin.readline():
+    if pid := os.fork():
+        print(pid, flush=True)
+        os.waitpid(pid, 0)
+        print("gone", flush=True)
+        continue
+    backend = FilesystemBackend(sys.argv[1])
+    while True:
+        backend.append("/log.txt", "x" * 300_000 + "\\n")
+"""
+ADD_TOO_MUCH = """
+import resource, sys
+from deepagents.backends.filesystem import FilesystemBackend
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+backend = FilesystemBackend(sys.argv[1])
+for path in ("/old.txt", "/new.txt"):
+    result = backend.append(path, "x" * 200_000)
+    print(result.code, result.error)
+"""
+THREAD: Any = {"configurable": {"thread_id": "one"}}
+
+
+class Doing:
+    """Runs a flow in either colour."""
+
+    def _flow(self, flow: Flow[Any]) -> Flow[Any]:
+        return (yield from flow)
+
+    do, ado = twins(_flow)
+
+
+def do(colour: Colour, flow: Flow[Any]) -> Any:
+    return colour.call(Doing(), "do", flow)
+
+
+class Foreign(BackendProtocol):
+    """A backend of whole files in memory that cannot append."""
+
+    def __init__(self, **files: bytes) -> None:
+        self.files = {f"/{name}": content for name, content in files.items()}
+        self.full = False
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return [
+            FileDownloadResponse(each, self.files[each])
+            if each in self.files
+            else FileDownloadResponse(each, error="file_not_found")
+            for each in paths
+        ]
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        if self.full:
+            return [FileUploadResponse(path, "no room") for path, _ in files]
+        self.files.update(files)
+        return [FileUploadResponse(path) for path, _ in files]
+
+
+class Careful(FilesystemBackend):
+    """Files on disk, some of which a subclass does not let be written."""
+
+    def write(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        return WriteResult(error="not this way", code="permission_denied")
+
+    def upload_files(self, files: list[tuple[str, bytes]], **options: Any) -> list[FileUploadResponse]:
+        return [FileUploadResponse(path, "permission_denied") for path, _ in files]
+
+
+def test_a_backend_that_cannot_append_gets_the_file_whole(colour: Colour) -> None:
+    backend = Foreign(log=b"one\r\n")
+
+    do(colour, Files(backend).append("/log", "two\n"))
+    do(colour, Files(backend).append("/new", "first\n"))
+
+    assert backend.files == {"/log": b"one\r\ntwo\n", "/new": b"first\n"}
+
+
+def test_a_backend_of_the_oldest_kind_reads_and_writes(colour: Colour) -> None:
+    backend = FlatBackend({"/log": "one\n"})
+
+    do(colour, Files(backend).append("/log", "two\n"))
+    do(colour, Files(backend).append("/new", "first\n"))
+
+    assert backend.files == {"/log": "one\ntwo\n", "/new": "first\n"}
+
+
+def test_what_cannot_be_put_back_is_said(colour: Colour) -> None:
+    backend = Foreign(log=b"one\n")
+    backend.full = True
+
+    with pytest.raises(ToolFailure, match="no room") as failed:
+        do(colour, Files(backend).append("/log", "two\n"))
+
+    assert failed.value.code == "io_error"
+    assert backend.files == {"/log": b"one\n"}
+
+
+def test_an_inherited_append_does_not_go_round_what_a_subclass_forbids(
+    colour: Colour, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text("one\n")
+
+    with pytest.raises(ToolFailure) as failed:
+        do(colour, Files(Careful(tmp_path)).append("/log", "two\n"))
+
+    assert failed.value.code == "permission_denied"
+    assert (tmp_path / "log").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("where", ["disk", "store", "sandbox", "route", "foreign"])
+def test_half_characters_are_kept(colour: Colour, tmp_path: Path, where: str) -> None:
+    backends: dict[str, BackendProtocol] = {
+        "disk": FilesystemBackend(tmp_path),
+        "store": StoreBackend(store=InMemoryStore(), namespace=("a",)),
+        "sandbox": rooted(tmp_path),
+        "route": CompositeBackend(FilesystemBackend(tmp_path), {"/far/": Foreign()}),
+        "foreign": Foreign(),
+    }
+    files = Files(backends[where])
+    path = "/far/log" if where == "route" else "/log"
+
+    for text in ("ü\n", "a\ud800b\n", "c\n"):
+        do(colour, files.append(path, text))
+
+    assert do(colour, files.download(path)).decode("utf-8", "surrogatepass") == "ü\na\ud800b\nc\n"
+
+
+def test_a_route_appends_as_its_backend_can(colour: Colour, tmp_path: Path) -> None:
+    foreign = Foreign(log=b"one\n")
+    tree = CompositeBackend(FilesystemBackend(tmp_path), {"/far/": foreign})
+
+    for path in ("/far/log", "/near/log"):
+        done = do(colour, Files(tree).append(path, "two\n"))
+        assert done.path == path
+
+    assert foreign.files == {"/log": b"one\ntwo\n"}
+    assert (tmp_path / "near" / "log").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("kind", ["native", "whole"])
+def test_rules_bind_an_append(colour: Colour, tmp_path: Path, kind: Literal["native", "whole"]) -> None:
+    rules = Rules([FilesystemPermission(operations=["write"], paths=["/secret/**"], mode="deny")])
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "link").symlink_to("secret")
+    backend = FilesystemBackend(tmp_path) if kind == "native" else Foreign()
+    files = GuardedFiles(backend, guard=Guard(rules))
+
+    for path in ("/secret/log", *(["/link/log"] if kind == "native" else [])):
+        with pytest.raises(ToolFailure) as failed:
+            do(colour, files.append(path, "x"))
+        assert failed.value.code == "permission_denied"
+    do(colour, files.append("/log", "x"))
+
+    assert not list((tmp_path / "secret").iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no permission bits there")
+def test_a_file_stays_the_same_file_with_its_bits(colour: Colour, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("one\n")
+    log.chmod(0o640)
+    before = log.stat()
+
+    do(colour, Files(FilesystemBackend(tmp_path)).append("/log", "two\n"))
+
+    assert log.read_text() == "one\ntwo\n"
+    assert (log.stat().st_ino, stat.S_IMODE(log.stat().st_mode)) == (before.st_ino, 0o640)
+
+
+def test_no_link_leads_an_append_out(colour: Colour, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("mine\n")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "out").symlink_to(outside)
+    for backend in (FilesystemBackend(tmp_path / "root"), rooted(tmp_path / "root")):
+        with pytest.raises(ToolFailure) as failed:
+            do(colour, Files(backend).append("/out", "x"))
+        assert failed.value.code == "invalid_path"
+    assert outside.read_text() == "mine\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on file sizes there")
+def test_what_does_not_fit_is_taken_back(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("old")
+
+    output = finish(start(ADD_TOO_MUCH, tmp_path))
+
+    assert [line.split()[0] for line in output.splitlines()] == ["io_error"] * 2
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old.txt": "old"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is not killed like that there")
+def test_a_writer_killed_at_any_moment_leaves_all_that_was_there(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("begin\n")
+    moment = random.Random(7)
+    writers = start(ADD_FOR_EVER, tmp_path)
+    wait_until_ready(writers)
+    for _ in range(KILLS):
+        before = log.read_bytes()
+        pid = int(ask(writers))
+        time.sleep(moment.uniform(0, 0.02))
+        os.kill(pid, signal.SIGKILL)
+        assert listen(writers) == "gone"
+        after = log.read_bytes()
+        assert after.startswith(before)
+        assert after[len(before) :].strip(b"x\n") == b""
+    finish(writers)
+
+
+def node_that(appends: list[str]) -> Any:
+    def node(state: FilesystemState) -> dict[str, Any]:
+        for text in appends:
+            assert StateBackend().append("/log.txt", text).error is None
+        return {}
+
+    return node
+
+
+def test_checkpoints_grow_by_what_is_added() -> None:
+    saver = InMemorySaver()
+    graph: Any = StateGraph(FilesystemState)
+    graph.add_node("work", node_that(["x" * 999 + "\n"])).add_edge(START, "work")
+    agent = graph.compile(checkpointer=saver)
+
+    for _ in range(30):
+        agent.invoke({"messages": []}, THREAD)
+
+    kept = sum(len(value) for writes in saver.writes.values() for *_, (_, value), _ in writes.values())
+    kept += sum(len(value) for _, value in saver.blobs.values())
+    assert len(agent.get_state(THREAD).values["files"]["/log.txt"]["content"]) == 30_000
+    assert 30_000 <= kept < 90_000
+
+
+def test_two_tasks_that_append_at_the_same_time_lose_nothing() -> None:
+    graph: Any = StateGraph(FilesystemState)
+    for name, texts in (("one", ["a\n", "b\n"]), ("two", ["c\n"])):
+        graph.add_node(name, node_that(texts)).add_edge(START, name)
+
+    files = graph.compile().invoke({"messages": [], "files": {"/log.txt": {"content": "begin\n"}}})["files"]
+
+    assert files["/log.txt"]["content"] in ("begin\na\nb\nc\n", "begin\nc\na\nb\n")
+
+
+def test_a_whole_write_beside_an_append_keeps_both() -> None:
+    old = {"content": "one\ntwo\nthree\n", "encoding": "utf-8"}
+    write = {"/log": {"content": "1\ntwo\nthree\n", "encoding": "utf-8", "base": old["content"]}}
+    append = {"/log": {"append": "four\n", "modified_at": "later"}}
+
+    for order in ([write, append], [append, write]):
+        merged = reduce_files({"/log": old}, order)
+        assert merged["/log"]["content"] == "1\ntwo\nthree\nfour\n"
+
+
+def test_an_append_outlives_a_deletion_of_what_was_there_before() -> None:
+    assert reduce_files({}, [{"/a": {"append": "x"}}])["/a"]["content"] == "x"
+    files = reduce_files(
+        {"/a": {"content": "x", "encoding": "utf-8"}},
+        [{"/a": {"append": "y", "modified_at": "later"}}, {"/a": {"delete": "0" * 16}}],
+    )
+    assert files["/a"]["content"] == "xy"
+    assert files["/a"]["modified_at"] == "later"
+
+
+def test_content_of_a_wrong_type_is_left_alone() -> None:
+    assert reduce_files({"/a": {"content": 7}}, [{"/a": {"append": "x"}}]) == {"/a": {"content": 7}}
+
+
+ADDED = st.one_of(st.text(st.characters(codec="utf-8"), max_size=8), st.binary(max_size=8))
+
+
+@given(
+    st.one_of(st.none(), ADDED),
+    st.lists(ADDED, max_size=5),
+    st.integers(0, 5),
+    st.sampled_from(["/a.txt", "/a.png"]),
+)
+def test_appends_may_be_folded_in_any_batches(
+    begin: str | bytes | None, added: list[str | bytes], cut: int, path: str
+) -> None:
+    def change(each: str | bytes) -> dict[str, Any]:
+        if isinstance(each, str):
+            return {path: {"append": each, "modified_at": "t"}}
+        return {path: {"append": base64.b64encode(each).decode(), "encoding": "base64", "modified_at": "t"}}
+
+    writes = [change(each) for each in ([] if begin is None else [begin]) + added]
+
+    at_once = reduce_files({}, writes)
+    in_two = reduce_files(reduce_files({}, writes[:cut]), writes[cut:])
+
+    assert at_once == in_two
+    whole = b"".join(each.encode() if isinstance(each, str) else each for each in [begin or b"", *added])
+    if writes:
+        assert file_data_to_bytes(at_once[path]) == whole
+
+
+def test_a_flow_without_a_backend_of_its_own_says_so() -> None:
+    with pytest.raises(ToolFailure) as failed:
+        run(Files(BackendProtocol()).append("/a", "x"))
+    assert failed.value.code == "not_supported"
