@@ -49,7 +49,7 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "LINE_NUMBER_WIDTH": f"{_OLDER}:LINE_NUMBER_WIDTH",
             "MAX_VIDEO_INPUT_BYTES": f"{_VIDEO}:MAX_VIDEO_INPUT_BYTES",
             "TOO_LARGE_HUMAN_MSG": f"{_FILE_TOOLS}.long_messages:NOTICE",
-            "TOO_LARGE_TOOL_MSG": f"{_FILE_TOOLS}.eviction:NOTICE",
+            "TOO_LARGE_TOOL_MSG": "deepagents.middleware._notices:NOTICE",
             "_file_data_reducer": f"{_FILE_DATA}:reduce_pair",
             "_file_data_delta_reducer": f"{_FILE_DATA}:reduce_files",
             "_get_filesystem_tools": f"{_FILE_TOOLS}.middleware:file_tools_on",

@@ -38,6 +38,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/graph.py": "agents/test_create_deep_agent.py",
     "deepagents/middleware/_base.py": "middleware/test_filesystem.py",
     "deepagents/middleware/_dangling.py": "middleware/test_patch_tool_calls.py",
+    "deepagents/middleware/_notices.py": "middleware/test_eviction.py",
     "deepagents/middleware/_turns.py": "middleware/test_unsupported_content.py",
     "deepagents/middleware/_fs_interrupt.py": "agents/test_permissions.py",
     "deepagents/middleware/interrupts.py": "agents/test_asking.py",

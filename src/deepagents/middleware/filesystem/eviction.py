@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,16 +14,11 @@ from deepagents._flow import Flow
 from deepagents._text import preview
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
+from deepagents.middleware._notices import moved_notice, parts, with_text
 from deepagents.middleware.filesystem.in_result import over_messages
-from deepagents.tools._tool import READ_ON, artifact_name, read_on
+from deepagents.tools._tool import artifact_name
 
 TOOLS_EXCLUDED_FROM_EVICTION = ("ls", "glob", "grep", "read_file", "edit_file", "write_file", "delete")
-
-NOTICE = f"""Tool result too large, so all of it was saved to the file {{file_path}}
-{READ_ON}
-Its beginning and end:
-
-{{content_sample}}"""
 
 OUT_OF_REACH = """Tool result too large to show, and rules keep the file that it was saved to from being read.
 Ask for less. Its beginning and end:
@@ -55,13 +50,9 @@ class Eviction:
             yield from saved(self.files, path, text)
         except ToolFailure:
             return message
-        notice = self._template(path, text).format(file_path=path, content_sample=preview(text))
+        may_read = self.may_read(path)
+        notice = moved_notice(path, text) if may_read else OUT_OF_REACH.format(content_sample=preview(text))
         return message.model_copy(update={"content": with_text(notice, others)})
-
-    def _template(self, path: str, text: str) -> str:
-        if not self.may_read(path):
-            return OUT_OF_REACH
-        return NOTICE.replace(READ_ON, read_on(text))
 
 
 def saved(files: Files, path: str, text: str) -> Flow[None]:
@@ -76,27 +67,6 @@ def saved(files: Files, path: str, text: str) -> Flow[None]:
         if failure.code != "invalid_encoding":
             raise
         yield from files.upload(path, text.encode("utf-8", "surrogatepass"))
-
-
-def parts(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any]]:
-    """Return all the text of a message's content, and what is not text."""
-    if isinstance(content, str):
-        return content, []
-    texts: list[str] = []
-    others: list[Any] = []
-    for block in content:
-        if isinstance(block, str):
-            texts.append(block)
-        elif block.get("type") == "text":
-            texts.append(str(block.get("text", "")))
-        else:
-            others.append(block)
-    return "\n".join(texts), others
-
-
-def with_text(text: str, others: Sequence[Any]) -> str | list[Any]:
-    """Return content that holds a text and blocks that are not text."""
-    return [{"type": "text", "text": text}, *others] if others else text
 
 
 def _file_name(call_id: str, text: str) -> str:

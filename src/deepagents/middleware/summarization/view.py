@@ -1,0 +1,99 @@
+"""The messages a request shows: a summary in place of those it stands for, and all others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, cast
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from deepagents.middleware.summarization.remembered import Remembered
+
+_LOGGER: Final = logging.getLogger(__name__)
+_BOUND: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
+_BEDROCK: Final = frozenset({"bedrock", "bedrock_converse", "amazon_bedrock"})
+_CLAUDE: Final = ("claude", "anthropic")
+
+Copies = Remembered[AnyMessage]
+
+
+def visible(
+    messages: list[AnyMessage],
+    event: Any,
+    summarized_ids: Collection[str] = (),
+    copies: Copies | None = None,
+) -> list[AnyMessage]:
+    """Return the summary of the last compaction, and every message that no summary stands for, in order.
+
+    What is hidden is decided by id, so that messages deleted, added or changed meanwhile hide no other.
+    Messages without an id, and compactions that recorded none, go by `cutoff_index`. An event that cannot be
+    understood hides nothing. `copies` remembers messages that are shown without their reasoning.
+    """
+    if event is None:
+        return messages
+    summary, cutoff = _parts(event)
+    if summary is None or cutoff is None:
+        _LOGGER.warning("Showing the whole conversation: its compaction is malformed (%r)", event)
+        return messages
+    if not summarized_ids and cutoff > len(messages):
+        _LOGGER.warning("The compaction covers %d messages, but only %d are there", cutoff, len(messages))
+    kept = [
+        message
+        for at, message in enumerate(messages)
+        if (at >= cutoff if message.id is None or not summarized_ids else message.id not in summarized_ids)
+    ]
+    return [summary, *_unbound(kept, len(messages) - len(kept), event, copies or Remembered())]
+
+
+def _parts(event: Any) -> tuple[HumanMessage | None, int | None]:
+    if not isinstance(event, Mapping):
+        return None, None
+    given = cast("Mapping[str, Any]", event)
+    summary, cutoff = given.get("summary_message"), given.get("cutoff_index")
+    return (
+        summary if isinstance(summary, HumanMessage) else None,
+        cutoff if isinstance(cutoff, int) and cutoff >= 0 else None,
+    )
+
+
+def _unbound(
+    kept: list[AnyMessage], hidden: int, event: Mapping[str, Any], copies: Copies
+) -> list[AnyMessage]:
+    """Return the messages, those from before the compaction without reasoning bound to its context."""
+    before = _from_before(kept, hidden, event)
+    return [*(copies.of(each, without_bound_reasoning) for each in kept[:before]), *kept[before:]]
+
+
+def _from_before(kept: Sequence[AnyMessage], hidden: int, event: Mapping[str, Any]) -> int:
+    """Count the messages at the front that were there when the context was compacted."""
+    after_id = event.get("after_id")
+    if after_id is not None:
+        for at, message in enumerate(kept, 1):
+            if message.id == after_id:
+                return at
+    created = event.get("created_at_index", event["cutoff_index"])
+    return max(created - hidden, 0) if isinstance(created, int) else 0
+
+
+def without_bound_reasoning(message: AnyMessage) -> AnyMessage:
+    """Return a message without reasoning that only its provider can check, and only in its place."""
+    if not isinstance(message, AIMessage) or isinstance(message.content, str):
+        return message
+    kinds = _bound_kinds(message.response_metadata)
+    blocks: list[Any] = message.content
+    content = [block for block in blocks if _kind(block) not in kinds]
+    return message if len(content) == len(blocks) else message.model_copy(update={"content": content})
+
+
+def _bound_kinds(metadata: Mapping[str, Any]) -> frozenset[str]:
+    provider = metadata.get("model_provider")
+    if provider is None:
+        return _BOUND
+    named = f"{metadata.get('model_name') or metadata.get('model_id') or ''}".lower()
+    is_claude = provider == "anthropic" or (provider in _BEDROCK and any(mark in named for mark in _CLAUDE))
+    return _BOUND | {"reasoning"} if is_claude else frozenset()
+
+
+def _kind(block: Any) -> Any:
+    return cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None
