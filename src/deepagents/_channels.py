@@ -11,23 +11,22 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
-from langchain_core.messages import BaseMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.config import get_config
-from langgraph.graph import message as langgraph_message
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from deepagents._growing import SNAPSHOT_AFTER as SNAPSHOT_AFTER
+from deepagents._growing import GrowingChannel as GrowingChannel
+from deepagents._growing import MessagesChannel as MessagesChannel
 
 _READ = "__pregel_read"
 _SEND = "__pregel_send"
-SNAPSHOT_AFTER = 50
-"""Writes after which a channel that holds little is saved whole."""
-_SNAPSHOT_SHARE = 4
+_SAVER = "__pregel_checkpointer"
 MOST_REMEMBERED = 64 * 1024 * 1024
 """Characters that a run remembers at most."""
 _OUTSIDE = (
@@ -93,6 +92,15 @@ def in_graph() -> bool:
         return False
 
 
+def is_saved() -> bool:
+    """Tell whether a checkpointer keeps the running graph, its own or that of a graph around it.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    return _configurable().get(_SAVER) not in (None, False)
+
+
 def has_channel(key: str) -> bool:
     """Tell whether the running graph has a channel of this name.
 
@@ -100,6 +108,11 @@ def has_channel(key: str) -> bool:
         RuntimeError: outside a graph run.
     """
     return key in _bound_read().args[1]
+
+
+def moves_what_is_removed(key: str) -> bool:
+    """Tell whether a message that one write removes and adds again goes to the end of a channel."""
+    return in_graph() and isinstance(_bound_read().args[1].get(key), MessagesChannel)
 
 
 def channel_reducers() -> Mapping[str, Callable[..., Any]]:
@@ -119,87 +132,6 @@ def reducers_of(channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> Mapping[s
             case _:
                 continue
     return found
-
-
-class GrowingChannel(DeltaChannel[Any]):
-    """A delta channel that is saved whole ever more rarely as it grows.
-
-    At a fixed distance the whole copies alone would grow with the square of the number of steps.
-    """
-
-    def copy(self) -> Self:
-        """Return an independent channel; its reducer makes new values, so both may hold this one."""
-        twin = type(self)(self.reducer, self.ValueType, snapshot_frequency=self.snapshot_frequency)
-        twin.key, twin.value = self.key, self.value
-        return twin
-
-    def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
-        changed = super().update(values)
-        self.space_snapshots()
-        return changed
-
-    def space_snapshots(self) -> None:
-        """Set the distance to the next whole copy by what the channel holds."""
-        if self.is_available():
-            self.snapshot_frequency = max(SNAPSHOT_AFTER, len(self.value) // _SNAPSHOT_SHARE)
-
-
-class MessagesChannel(GrowingChannel):
-    """A delta channel of messages that also understands `RemoveMessage(REMOVE_ALL_MESSAGES)`.
-
-    LangGraph gives ids to strings, tuples and dicts only where the channel's reducer is its own function
-    object, so that object stays the reducer. It looks at the whole history for each write; new messages,
-    which is nearly all there ever is, are appended here without that.
-    """
-
-    known: set[str] | None = None
-    """The ids of all messages, while they are known."""
-
-    def copy(self) -> Self:
-        """Return an independent channel with the same messages."""
-        twin = super().copy()
-        if twin.is_available():
-            twin.value = list(twin.value)
-        twin.known = None if self.known is None else self.known.copy()
-        return twin
-
-    def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
-        if not values:
-            return False
-        if new := self._new(values):
-            self.value = [*self.value, *new]
-            self.space_snapshots()
-            return True
-        self.known = None
-        reset, rest = _after_last_reset(values)
-        if reset:
-            self.value = []
-        return super().update(rest) or reset
-
-    def replay_writes(self, writes: Sequence[Any]) -> None:
-        """Fold the writes saved since the last snapshot, oldest first."""
-        self.known = None
-        reset, rest = _after_last_reset([value for _, _, value in writes])
-        if reset:
-            self.value = []
-        super().replay_writes([("", self.key, value) for value in rest])
-
-    def _new(self, values: Sequence[Any]) -> list[BaseMessage]:
-        """Return what is written, noting its ids, when all of it is messages that were not there before."""
-        written: list[Any] = []
-        for value in values:
-            written += cast("list[Any]", value) if isinstance(value, list) else [value]
-        if not self.is_available() or not all(map(_is_message, written)):
-            return []
-        if self.known is None:
-            self.known = {each.id for each in self.value if each.id}
-        ids = [each.id for each in written if each.id]
-        if len(set(ids)) < len(ids) or not self.known.isdisjoint(ids):
-            return []
-        self.known.update(ids)
-        return written
 
 
 class RunMemory(UntrackedValue[dict[str, str]]):
@@ -226,30 +158,6 @@ class RunMemory(UntrackedValue[dict[str, str]]):
 def run_memory() -> RunMemory:
     """Make a channel for what a run may forget."""
     return RunMemory(dict[str, str], guard=False)
-
-
-def messages_channel() -> MessagesChannel:
-    """Make the channel that holds an agent's messages."""
-    return MessagesChannel(
-        vars(langgraph_message)["_messages_delta_reducer"], snapshot_frequency=SNAPSHOT_AFTER
-    )
-
-
-def _after_last_reset(values: Sequence[Any]) -> tuple[bool, list[Any]]:
-    for at in range(len(values) - 1, -1, -1):
-        write: list[Any] = values[at] if isinstance(values[at], list) else [values[at]]
-        for place in range(len(write) - 1, -1, -1):
-            if _is_reset(write[place]):
-                return True, [write[place + 1 :], *values[at + 1 :]]
-    return False, list(values)
-
-
-def _is_message(item: Any) -> bool:
-    return isinstance(item, BaseMessage) and not isinstance(item, RemoveMessage)
-
-
-def _is_reset(item: Any) -> bool:
-    return isinstance(item, RemoveMessage) and item.id == REMOVE_ALL_MESSAGES
 
 
 def _configurable() -> Mapping[str, Any]:

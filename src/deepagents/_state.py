@@ -10,7 +10,7 @@ from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AnyMessage
 
-from deepagents._channels import messages_channel
+from deepagents._growing import messages_channel
 
 
 def merge_latest(known: dict[str, Any] | None, writes: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -14,14 +14,13 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from deepagents import create_deep_agent
 from deepagents._channels import (
     MOST_REMEMBERED,
-    MessagesChannel,
     channel_reducers,
     in_graph,
-    messages_channel,
     read_channel,
     run_memory,
     write_channel,
 )
+from deepagents._growing import MessagesChannel, messages_channel
 from deepagents._state import DeepAgentState
 from deepagents.backends.filedata import reduce_files
 from deepagents.middleware.filesystem.state import Kept

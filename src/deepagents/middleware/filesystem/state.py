@@ -7,7 +7,8 @@ from typing import Annotated, Any, NotRequired
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 
-from deepagents._channels import SNAPSHOT_AFTER, GrowingChannel, run_memory
+from deepagents._channels import run_memory
+from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel, HandedDownChannel
 from deepagents._state import merge_latest
 from deepagents.backends.filedata import reduce_files
 from deepagents.backends.results import FileData
@@ -15,7 +16,7 @@ from deepagents.backends.results import FileData
 Versions = Annotated[
     dict[str, str], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
 ]
-Kept = Annotated[dict[str, FileData], GrowingChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
+Kept = Annotated[dict[str, FileData], HandedDownChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
 Links = Annotated[dict[str, list[str]], PrivateStateAttr]
 Asked = Annotated[list[str] | None, PrivateStateAttr]
 Payloads = Annotated[dict[str, str], run_memory(), PrivateStateAttr]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable
+from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from deepagents._channels import channel_reducers, reducers_of
 from deepagents._flow import Call, Flow
+from deepagents._growing import Handed, HandedDownChannel, handing_down, mark_of
 from deepagents.errors import ToolFailure
 from deepagents.middleware.subagents.merge import changes
 from deepagents.middleware.subagents.report import report
@@ -34,6 +36,8 @@ NEVER_SHARED = frozenset(
     }
 )
 """State keys that a subagent neither receives nor returns."""
+
+_FILES: Final = "files"
 
 TASK_TOOL_DESCRIPTION = """Delegate a task to a subagent, which works on its own and returns one report.
 
@@ -112,7 +116,30 @@ def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]
 
 def _run(runnable: Runnable[Any, Any], state: dict[str, Any], runtime: Runtime) -> Flow[dict[str, Any]]:
     config: Any = {"configurable": {"ls_agent_type": "subagent"}, **_lower_limit(runnable, runtime)}
-    return (yield from Call(lambda: runnable.invoke(state, config), lambda: runnable.ainvoke(state, config)))
+    handed = Handed(str(runtime.tool_call_id), state.get(_FILES) or {})
+    given = _as_handed(runnable, state, handed)
+
+    def block() -> dict[str, Any]:
+        with handing_down(handed):
+            return runnable.invoke(given, config)
+
+    async def wait() -> dict[str, Any]:
+        with handing_down(handed):
+            return await runnable.ainvoke(given, config)
+
+    return (yield from Call(block, wait))
+
+
+def _as_handed(runnable: Runnable[Any, Any], state: dict[str, Any], handed: Handed) -> dict[str, Any]:
+    """Put a mark in the place of the files where that will do, so that they are not saved again."""
+    if not handed.value or not isinstance(runnable, CompiledStateGraph):
+        return state
+    channels: Mapping[str, Any] = vars(runnable)["channels"]
+    if _FILES not in channels:
+        return {key: value for key, value in state.items() if key != _FILES}
+    forgets = vars(runnable)["checkpointer"] in (None, False)
+    takes_marks = isinstance(channels[_FILES], HandedDownChannel)
+    return {**state, _FILES: mark_of(handed)} if takes_marks and forgets else state
 
 
 def _lower_limit(runnable: Runnable[Any, Any], runtime: Runtime) -> dict[str, int]:
