@@ -20,19 +20,16 @@ def warn_legacy(message: str, *, removal: str = "1.0") -> None:
         warn_caller(f"{message} The old form goes away in {removal}.", DeprecationWarning)
 
 
-def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line outside this package that led here."""
+def warn_caller(message: str, category: type[Warning] = UserWarning, *, beyond: tuple[str, ...] = ()) -> None:
+    """Warn at the first line outside this package, and `beyond` these, that led here."""
     depth = 0
     frame: FrameType | None = inspect.currentframe()
-    while frame is not None and _leads_here(name := f"{frame.f_globals.get('__name__', '')}."):
+    passed = (*_OURS, _IMPORTING, *beyond)
+    while frame is not None and (name := f"{frame.f_globals.get('__name__', '')}.").startswith(passed):
         frame = frame.f_back
         # `warnings` itself does not count the frames of the import system.
         depth += not name.startswith(_IMPORTING)
     warnings.warn(message, category, stacklevel=depth + 1)
-
-
-def _leads_here(module: str) -> bool:
-    return module.startswith((*_OURS, _IMPORTING))
 
 
 @contextmanager

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from langchain.agents.middleware import HumanInTheLoopMiddleware
-
-from deepagents._deprecation import already_warned
-from deepagents._plan import AgentPlan, CompileChild, ReadyWorker
+from deepagents._deprecation import already_warned, warn_caller
+from deepagents._plan import AgentPlan, CompileChild, InterruptOn, ReadyWorker
 from deepagents._state import private_keys
 from deepagents.errors import StackError
-from deepagents.middleware._base import Middleware
+from deepagents.middleware._base import Middleware, names_of_tools
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.interrupts import Approval
 from deepagents.middleware.memory import MemoryMiddleware
@@ -127,20 +125,37 @@ def _subagents(building: Building) -> Middleware | None:
         *(private_keys(each.state_schema) for each in building.brought)
     )
     return SubAgentMiddleware(
-        subagents=[_worker(child, building.compile_child) for child in plan.subagents],
+        subagents=[_worker(child, building) for child in plan.subagents],
         task_description=plan.profile.tool_description_overrides.get("task"),
         private_state_keys=private,
     )
 
 
-def _worker(child: AgentPlan | ReadyWorker, compile_child: CompileChild) -> Worker:
+def _worker(child: AgentPlan | ReadyWorker, parent: Building) -> Worker:
     if isinstance(child, ReadyWorker):
         return Worker(child.name, child.description, lambda: named(child.runnable, child.name))
-    building = Building(child, compile_child, child.profile.materialize_extra_middleware())
+    building = Building(child, parent.compile_child, child.profile.materialize_extra_middleware())
     _refuse_contradictions(building)
     with already_warned():
-        _under_rules(building, building.replacement("FilesystemMiddleware") or _filesystem(building))
-    return Worker(child.name or "", child.description, lambda: compile_child(child))
+        files = building.replacement("FilesystemMiddleware") or _filesystem(building)
+        _under_rules(building, files)
+    _warn_of_freed_tools(building, parent.plan.interrupt_on or {}, files)
+    return Worker(child.name or "", child.description, lambda: parent.compile_child(child))
+
+
+def _warn_of_freed_tools(building: Building, inherited: InterruptOn, files: Middleware) -> None:
+    """Warn when a subagent's own interrupt_on lets a tool run that the parent's makes wait."""
+    own = building.plan.interrupt_on
+    if not inherited or own is inherited or building.replacement(_APPROVAL):
+        return
+    brought = (files, _todos(building), *building.brought)
+    tools = names_of_tools(building.plan.tools, *(getattr(each, "tools", ()) for each in brought))
+    unspoken = {name for name, entry in inherited.items() if entry is not False} - (own or {}).keys()
+    if freed := sorted((unspoken & tools) - building.plan.profile.excluded_tools):
+        warn_caller(
+            f"interrupt_on of {building.who} replaces the agent's, so {', '.join(map(repr, freed))} will run "
+            "there without asking; name each of them in it, with False if that is meant"
+        )
 
 
 def _patch_tool_calls(building: Building) -> Middleware:
@@ -156,9 +171,7 @@ def _rules(building: Building) -> Rules:
 
 def _approval(building: Building) -> Middleware | None:
     rules, interrupt_on = _rules(building), building.plan.interrupt_on
-    if rules.has("interrupt"):
-        return Approval(rules, interrupt_on)
-    return HumanInTheLoopMiddleware(interrupt_on=dict(interrupt_on)) if interrupt_on else None
+    return Approval(rules, interrupt_on) if interrupt_on or rules.has("interrupt") else None
 
 
 def _asking_for_rules(building: Building, approval: Middleware) -> Middleware:
@@ -228,7 +241,8 @@ def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise StackError(f"two middleware are named {twice!r}; give one of each pair another name")
-    return stack
+    tools = names_of_tools(plan.tools, *(getattr(each, "tools", ()) for each in stack))
+    return [each.among(tools) if isinstance(each, Approval) else each for each in stack]
 
 
 def _fill(row: Slot | Place, building: Building) -> Iterator[Middleware]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from deepagents import create_deep_agent
+from deepagents import FilesystemMiddleware, create_deep_agent
+from deepagents.backends import StateBackend
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
 
@@ -23,8 +31,8 @@ def send(to: str) -> str:
 
 
 def agent_with(model: ScriptedModel, **options: Any) -> Any:
-    options = {"tools": [send], "interrupt_on": {"send": True}, **options}
-    return create_deep_agent(model, checkpointer=InMemorySaver(), **options)
+    standing: Any = {"tools": [send], "interrupt_on": {"send": True}, "checkpointer": InMemorySaver()}
+    return create_deep_agent(model, **{**standing, **options})
 
 
 def decide(*decisions: dict[str, Any]) -> Command[Any]:
@@ -166,3 +174,252 @@ def test_a_rejected_change_does_not_stand_in_the_way_of_an_approved_one(colour: 
         done = colour.invoke(agent, decide({"type": "reject"}, {"type": "approve"}), THREAD)
 
     assert done["files"]["/a.txt"]["content"] == "two"
+
+
+APPROVE = {"type": "approve"}
+WRONG: list[Any] = [
+    {"decisions": []},
+    {"decisions": [APPROVE, APPROVE]},
+    {"decisions": [{"type": "aprove"}]},
+    {"decisions": [{"type": "respond"}]},
+    {"decisions": [{"type": "edit"}]},
+    {"decisions": [{"type": "edit", "edited_action": "send it to Bob"}]},
+    {"decisions": [{"type": "edit", "edited_action": {"name": "send", "args": ["Bob"]}}]},
+    {"decisions": [{"type": "edit", "edited_action": {"name": "sennd", "args": {"to": "Bob"}}}]},
+    {"decisions": ["approve"]},
+    {"decisions": None},
+    {"decision": "approve"},
+    ["approve"],
+    "yes",
+]
+
+
+def resume(answer: Any) -> Command[Any]:
+    return Command(resume=answer)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_after_a_wrong_answer_the_same_question_can_be_answered_right(colour: Colour, wrong: Any) -> None:
+    with ScriptedModel(call("send", to="Ada"), "Done.") as model:
+        agent = agent_with(model)
+        first = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        again = colour.invoke(agent, resume(wrong), THREAD)["__interrupt__"][0].value
+        result = colour.invoke(agent, decide(APPROVE), THREAD)
+
+    assert "error" not in first
+    assert "could not be used" in again["error"]
+    request = again["action_requests"][0]
+    assert request["description"].startswith(again["error"])
+    assert {**request, "description": ""} == {**first["action_requests"][0], "description": ""}
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
+    assert result["messages"][2].text == "sent to Ada"
+
+
+def test_a_question_says_what_was_wrong_with_the_answer() -> None:
+    only: Any = {"send": {"allowed_decisions": ["approve", "reject"]}}
+    agent = agent_with(ScriptedModel(call("send", to="Ada")), interrupt_on=only)
+    agent.invoke({"messages": "Go"}, THREAD)
+
+    def error(*decisions: Any) -> str:
+        return agent.invoke(decide(*decisions), THREAD)["__interrupt__"][0].value["error"]
+
+    assert "(2) does not match" in error(APPROVE, APPROVE)
+    assert "['approve', 'reject']" in error({"type": "respond", "message": "no need"})
+    assert '{"decisions": [...]}' in error({})
+
+
+def test_an_edit_to_a_tool_that_is_not_there_is_told_which_are() -> None:
+    agent = agent_with(ScriptedModel(call("send", to="Ada")))
+    agent.invoke({"messages": "Go"}, THREAD)
+    wrong = {"type": "edit", "edited_action": {"name": "sennd", "args": {}}}
+
+    error = agent.invoke(decide(wrong), THREAD)["__interrupt__"][0].value["error"]
+
+    assert "no tool 'sennd'" in error
+    assert {"send", "task", "write_file", "write_todos"} <= set(re.findall(r"\w+", error))
+
+
+def test_a_person_may_put_a_call_of_another_tool_in_its_place(colour: Colour) -> None:
+    other = {"name": "write_file", "args": {"file_path": "/a.txt", "content": "A"}}
+    with ScriptedModel(call("send", to="Ada"), "Done.") as model:
+        agent = agent_with(model)
+        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        result = colour.invoke(agent, decide({"type": "edit", "edited_action": other}), THREAD)
+
+    assert result["files"]["/a.txt"]["content"] == "A"
+
+
+def test_where_the_tools_are_not_known_a_wrong_edit_becomes_an_error_result(colour: Colour) -> None:
+    files = FilesystemMiddleware(backend=StateBackend())
+    wrong = {"type": "edit", "edited_action": {"name": "sennd", "args": {}}}
+    with ScriptedModel(call("send", to="Ada"), "Sorry.") as model:
+        middleware: Any = [files, files.approval({"send": True})]
+        agent: Any = create_agent(model, [send], middleware=middleware, checkpointer=InMemorySaver())
+        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        result = colour.invoke(agent, decide(wrong), THREAD)
+
+    assert "'sennd', which is no tool" in result["messages"][2].text
+    assert result["messages"][-1].text == "Sorry."
+
+
+def asks_wrongly(agent: Any) -> None:
+    agent.invoke({"messages": "Go"}, THREAD)
+    for wrong in WRONG:
+        assert "error" in agent.invoke(resume(wrong), THREAD)["__interrupt__"][0].value
+
+
+def test_many_wrong_answers_do_not_spoil_a_thread_on_disk(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "threads.db", check_same_thread=False) as saved:
+        asks_wrongly(agent_with(ScriptedModel(call("send", to="Ada")), checkpointer=SqliteSaver(saved)))
+    with sqlite3.connect(tmp_path / "threads.db", check_same_thread=False) as saved:
+        agent = agent_with(ScriptedModel("Done."), checkpointer=SqliteSaver(saved))
+        result = agent.invoke(decide(APPROVE), THREAD)
+
+    assert result["messages"][-2].text == "sent to Ada"
+
+
+async def test_many_wrong_answers_do_not_spoil_an_awaited_thread_on_disk(tmp_path: Path) -> None:
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saved:
+        agent = agent_with(ScriptedModel(call("send", to="Ada"), "Done."), checkpointer=saved)
+        await agent.ainvoke({"messages": "Go"}, THREAD)
+        for wrong in WRONG:
+            assert "error" in (await agent.ainvoke(resume(wrong), THREAD))["__interrupt__"][0].value
+        result = await agent.ainvoke(decide(APPROVE), THREAD)
+
+    assert result["messages"][-2].text == "sent to Ada"
+
+
+@pytest.mark.parametrize("wrong", WRONG[:3] + WRONG[7:8], ids=repr)
+def test_a_subagent_asks_again_too(colour: Colour, wrong: Any) -> None:
+    helper = ScriptedModel(call("send", to="Ada"), "it is sent")
+    spec: Any = {"name": "helper", "description": "helps", "model": helper}
+    with ScriptedModel(call("task", description="Send", subagent_type="helper"), "Done.") as model:
+        agent = agent_with(model, subagents=[spec])
+        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        again = colour.invoke(agent, resume(wrong), THREAD)["__interrupt__"][0].value
+        result = colour.invoke(agent, decide(APPROVE), THREAD)
+
+    assert "could not be used" in again["error"]
+    assert result["messages"][-2].text == "it is sent"
+    assert len(helper.asked) == 2
+
+
+@pytest.mark.parametrize("wrong", WRONG[:3] + WRONG[7:8], ids=repr)
+def test_of_two_subagents_only_the_one_answered_wrongly_asks_again(colour: Colour, wrong: Any) -> None:
+    models = {name: ScriptedModel(call("send", to=name), f"{name} is done") for name in ("left", "right")}
+    specs: Any = [{"name": name, "description": name, "model": own} for name, own in models.items()]
+    both = calls(*(("task", {"description": "Send", "subagent_type": name}) for name in models))
+    with ScriptedModel(both, "Done.") as model:
+        agent = agent_with(model, subagents=specs)
+        left, right = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        answers = {left.id: {"decisions": [APPROVE]}, right.id: wrong}
+        (again,) = colour.invoke(agent, resume(answers), THREAD)["__interrupt__"]
+        result = colour.invoke(agent, resume({again.id: {"decisions": [APPROVE]}}), THREAD)
+
+    assert "could not be used" in again.value["error"]
+    assert [message.text for message in result["messages"][-3:-1]] == ["left is done", "right is done"]
+    assert [len(own.asked) for own in models.values()] == [2, 2]
+
+
+def test_an_error_in_the_callers_own_function_is_no_wrong_answer(colour: Colour) -> None:
+    def broken(*given: Any) -> Any:
+        raise KeyError("mine")
+
+    for own in ({"when": broken}, {"description": broken}):
+        config: Any = {"send": {"allowed_decisions": ["approve"], **own}}
+        agent = agent_with(ScriptedModel(call("send", to="Ada")), interrupt_on=config)
+        with pytest.raises(KeyError, match="mine"):
+            colour.invoke(agent, {"messages": "Go"}, THREAD)
+
+
+def test_each_request_names_its_call(colour: Colour) -> None:
+    several = calls(("send", {"to": "Ada"}), ("ls", {}), ("send", {"to": "Ada"}))
+    agent = agent_with(ScriptedModel(several))
+    asked = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+
+    made = [each["id"] for each in several.tool_calls]
+    assert [request["tool_call_id"] for request in asked["action_requests"]] == [made[0], made[2]]
+    assert sorted(asked["action_requests"][0]) == ["args", "description", "name", "tool_call_id"]
+
+
+def test_a_request_of_a_subagent_names_its_call() -> None:
+    made = call("send", to="Ada")
+    spec: Any = {"name": "helper", "description": "helps", "model": ScriptedModel(made)}
+    task = call("task", description="Send", subagent_type="helper")
+    asked = agent_with(ScriptedModel(task), subagents=[spec]).invoke({"messages": "Go"}, THREAD)
+
+    request = asked["__interrupt__"][0].value["action_requests"][0]
+    assert request["tool_call_id"] == made.tool_calls[0]["id"]
+
+
+@pytest.mark.parametrize("kept", ["agent", "around"])
+def test_where_a_thread_is_kept_nothing_is_said_of_it(colour: Colour, kept: str) -> None:
+    """An agent without a checkpointer of its own may be a part of one that has it."""
+    spec: Any = {
+        "name": "helper",
+        "description": "helps",
+        "runnable": create_deep_agent(
+            ScriptedModel(call("send", to="Ada"), "sent"), tools=[send], interrupt_on={"send": True}
+        ),
+    }
+    task = call("task", description="Send", subagent_type="helper")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agent = agent_with(
+            ScriptedModel(task if kept == "around" else call("send", to="Ada")), subagents=[spec]
+        )
+        asked = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+
+    assert "error" not in asked
+
+
+def test_without_a_checkpointer_it_is_said_at_the_first_answer_of_the_model(colour: Colour) -> None:
+    agent = create_deep_agent(ScriptedModel("Hello."), tools=[send], interrupt_on={"send": True})
+    with pytest.warns(UserWarning, match="checkpointer=InMemorySaver") as said:
+        colour.invoke(agent, {"messages": "Hello"})
+
+    assert len(said) == 1
+    assert Path(said[0].filename).name == "conftest.py"
+
+
+def test_without_a_checkpointer_a_request_says_that_nobody_can_answer_it(colour: Colour) -> None:
+    agent = create_deep_agent(
+        ScriptedModel(call("send", to="Ada")), tools=[send], interrupt_on={"send": True}
+    )
+    with pytest.warns(UserWarning, match="checkpointer"):
+        asked = colour.invoke(agent, {"messages": "Go"})["__interrupt__"][0].value
+
+    assert "no checkpointer keeps the thread" in asked["error"]
+    assert "no checkpointer keeps the thread" in asked["action_requests"][0]["description"]
+
+
+def helper_with(**own: Any) -> Any:
+    return {"name": "helper", "description": "helps", "model": ScriptedModel(), **own}
+
+
+@pytest.mark.parametrize("own", [{"ls": True}, {}, None], ids=repr)
+def test_rules_of_a_subagent_that_let_a_gated_tool_run_are_spoken_of_at_the_callers_line(own: Any) -> None:
+    gated: Any = {"send": True, "write_file": {"allowed_decisions": ["approve"]}, "read_file": False}
+    with pytest.warns(UserWarning, match="'send', 'write_file'.*False") as said:
+        agent_with(ScriptedModel(), interrupt_on=gated, subagents=[helper_with(interrupt_on=own)])
+
+    assert len(said) == 1
+    assert "'helper'" in str(said[0].message)
+    assert said[0].filename == str(Path(__file__))
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {},
+        {"interrupt_on": {"send": False}},
+        {"interrupt_on": {"send": {"allowed_decisions": ["approve"]}}},
+        {"interrupt_on": {"ls": True}, "tools": []},
+        {"tools": []},
+    ],
+    ids=repr,
+)
+def test_nothing_is_said_of_rules_that_free_no_tool_or_say_so(own: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agent_with(ScriptedModel(), subagents=[helper_with(**own)])

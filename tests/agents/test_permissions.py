@@ -313,6 +313,7 @@ def unmakeable(runtime: Any) -> StateBackend:
     raise ConnectionError("gone")
 
 
+@pytest.mark.filterwarnings("ignore:Calls of this agent may wait:UserWarning")
 @pytest.mark.filterwarnings("ignore:A backend factory:DeprecationWarning")
 @pytest.mark.parametrize("rules", [[], [SECRET], [ASK]])
 def test_a_backend_that_fails_ends_no_run(colour: Colour, rules: Any) -> None:

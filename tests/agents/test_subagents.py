@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from threading import Barrier
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
@@ -378,3 +380,42 @@ def test_a_runnable_that_returns_no_state_is_told_what_to_return() -> None:
         result = create_deep_agent(model, subagents=[wrong]).invoke({"messages": "Go"})
 
     assert "must return a state" in result["messages"][-2].text
+
+
+class Watched(list[Any]):
+    """No tools, and a note of each look at them, which whoever compiles an agent has to take."""
+
+    def __init__(self, seen: list[str], name: str) -> None:
+        super().__init__()
+        self.seen, self.of = seen, name
+
+    def __iter__(self) -> Iterator[Any]:
+        self.seen.append(self.of)
+        return super().__iter__()
+
+
+class Compiled(AgentMiddleware[Any, Any, Any]):
+    """Middleware of a subagent that tells when it was compiled."""
+
+    def __init__(self, seen: list[str], name: str) -> None:
+        self.tools = Watched(seen, name)
+
+
+def test_a_subagent_is_compiled_on_first_use_and_once(colour: Colour) -> None:
+    """Also with state of its own kept back, with two at once, and in later runs."""
+    seen: list[str] = []
+    one, other = (worker(name, *["ok"] * 4, middleware=[Compiled(seen, name)]) for name in ("one", "other"))
+    script = [together("one", "one"), "Done.", delegate("one"), "Done."]
+    with ScriptedModel(*script) as model:
+        agent = create_deep_agent(model, subagents=[one, other])
+        built = list(seen)
+        colour.invoke(agent, {"messages": "Go"})
+        used = list(seen)
+        colour.invoke(agent, {"messages": "Again"})
+
+    once: list[str] = []
+    create_agent(ScriptedModel(), middleware=[Compiled(once, "one")])
+    assert built == []
+    assert len(used) <= len(once) + 1
+    assert set(used) == {"one"}
+    assert seen == used

@@ -170,6 +170,7 @@ def test_a_subagent_may_be_stricter_than_its_parent(colour: Colour) -> None:
     assert own.asked[1].last == "contents of notes"
 
 
+@pytest.mark.filterwarnings("ignore:Calls of this agent may wait:UserWarning")
 def test_without_a_checkpointer_the_run_stops_at_the_call(colour: Colour) -> None:
     with ScriptedModel(call("send", to="Ada")) as model:
         rules: Any = {"send": {"allowed_decisions": ALL}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from langchain.agents.middleware.types import (
@@ -24,13 +24,14 @@ Response: TypeAlias = ModelResponse[Any]
 ToolResult: TypeAlias = ToolMessage | Command[Any]
 
 _HOOKS = {
+    "_before_agent": ("before_agent", "abefore_agent"),
     "_around_model": ("wrap_model_call", "awrap_model_call"),
     "_around_tool": ("wrap_tool_call", "awrap_tool_call"),
 }
 
 
 class FlowMiddleware(AgentMiddleware[Any, Any, Any]):
-    """A middleware whose subclass writes `_around_model` or `_around_tool` as a flow.
+    """A middleware whose subclass writes `_before_agent`, `_around_model` or `_around_tool` as a flow.
 
     LangChain installs a hook only where a class overrides it, so the twins are made for the flows a
     subclass defines.
@@ -81,3 +82,9 @@ def tool_name(tool: Any) -> str | None:
     inside = described.get("function")
     name = cast("dict[str, Any]", inside).get("name") if isinstance(inside, dict) else described.get("name")
     return name if isinstance(name, str) else None
+
+
+def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:
+    """Name all tools of these lists, functions by their own names."""
+    names = [tool_name(each) or getattr(each, "__name__", None) for tools in given for each in tools]
+    return frozenset(name for name in names if name)

@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage
+from langgraph.errors import GraphInterrupt
 
+from deepagents._channels import has_channel, in_graph, is_saved
+from deepagents._deprecation import warn_caller
 from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.backends._enforcing import RealPaths
 from deepagents.backends.calls import Files
 from deepagents.errors import BackendError
+from deepagents.middleware._asked import (
+    EDITED,
+    NOBODY_CAN_ANSWER,
+    CallersError,
+    asking,
+    asks_safely,
+    what_was_wrong,
+    wrong_edit,
+)
+from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, inner, keeping
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Rules
+from deepagents.tools._tool import failure_message
 
 InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig]
 LINKS: Final = "file_links"
 """State key: for each call of the last turn, the path that it names and where that led."""
 ASKED: Final = "file_calls_asked"
 """State key: the ids of the calls of the last turn that a person was asked about."""
+HELD: Final = "held_calls"
+"""State key: the ids of the calls of the last turn while a person is to decide about one before any runs."""
 
 _NAMING: Final[Mapping[str, FilesystemOperation]] = MappingProxyType(
     {"read_file": "read", "write_file": "write", "edit_file": "write"}
 )
 _SEARCHES: Final = frozenset({"ls", "glob", "grep"})
 _TOOLS: Final = (*_NAMING, *sorted(_SEARCHES), "delete")
+_OF_NO_USE: Final = (ValueError, KeyError, TypeError, AttributeError, IndexError)
+_MOST_ANSWERS: Final = 100
+_RUNNING: Final = (
+    "langchain.",
+    "langchain_core.",
+    "langgraph.",
+    "concurrent.",
+    "threading.",
+    "asyncio.",
+    "contextvars.",
+)
 
 
-class Approval(HumanInTheLoopMiddleware[Any, Any, Any]):
-    """LangChain's approval, which also asks where rules say so and notes in state what it asked about."""
+class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
+    """LangChain's approval, which also asks where rules say so, and asks again when an answer is of no use.
 
-    def __init__(self, rules: Rules, interrupt_on: InterruptOn | None = None) -> None:
+    Each request names its call. `tools` are the names that a person may put in a call's place; without them
+    an edit that names no tool becomes an error result.
+    """
+
+    def __init__(
+        self, rules: Rules, interrupt_on: InterruptOn | None = None, tools: Collection[str] | None = None
+    ) -> None:
         super().__init__(interrupt_on=approvals(rules, interrupt_on))
+        self.interrupt_on = {name: asks_safely(config) for name, config in self.interrupt_on.items()}
         self.rules = rules
         self._given = interrupt_on
+        self._tools = tools
 
     @property
     def name(self) -> str:
@@ -45,16 +80,84 @@ class Approval(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     def under(self, rules: Rules) -> Approval:
         """Return the approval that asks for these rules, and for whatever else this one asks."""
-        return self if rules.given == self.rules.given else Approval(rules, self._given)
+        return self if rules.given == self.rules.given else Approval(rules, self._given, self._tools)
+
+    def among(self, tools: Collection[str]) -> Approval:
+        """Return the approval for an agent that has these tools."""
+        return Approval(self.rules, self._given, tools)
 
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Ask about the calls that the model made."""
-        asked = [call["id"] for call in _last_calls(state) if self._asks(call, state)]
-        return {**(super().after_model(state, runtime) or {}), ASKED: asked}
+        """Ask about the calls that the model made, until there is an answer that can be used.
+
+        Raises:
+            ValueError: after a hundred answers of no use.
+        """
+        nobody = _said_that_nobody_can_answer() if self.interrupt_on else None
+        problem: str | None = None
+        for _ in range(_MOST_ANSWERS):
+            try:
+                update = super().after_model(state, runtime) or {}
+            except GraphInterrupt as raised:
+                raise asking(raised, _last_calls(state), problem, nobody) from None
+            except CallersError as error:
+                raise error.__cause__ or error from None
+            except _OF_NO_USE as error:
+                problem = what_was_wrong(error)
+                continue
+            problem = wrong_edit(update.get(EDITED) or {}, self._tools)
+            if problem is None:
+                return {**update, **self._noted(state)} or None
+        raise ValueError(problem)
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        """Note which calls are held until a person has decided; `after_model` releases them."""
+        response = yield from inner(handler, request)
+        calls = [call for each in response.result if isinstance(each, AIMessage) for call in each.tool_calls]
+        held = [call["id"] for call in calls] if any(c["name"] in self.interrupt_on for c in calls) else None
+        before = cast("Mapping[str, Any]", request.state).get(HELD)
+        if held == before or not (in_graph() and has_channel(HELD)):
+            return response
+        return keeping(response, (), {HELD: held})
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], ToolResult]) -> ToolResult:
+        """Run the call, or what a person put in its place."""
+        return _refused(request) or super().wrap_tool_call(request, handler)
+
+    async def awrap_tool_call(
+        self, request: Any, handler: Callable[[Any], Awaitable[ToolResult]]
+    ) -> ToolResult:
+        """Run the call, or what a person put in its place."""
+        return _refused(request) or await super().awrap_tool_call(request, handler)
+
+    def _noted(self, state: Any) -> dict[str, Any]:
+        released = {HELD: None} if state.get(HELD) else {}
+        if not self.rules.has("interrupt"):
+            return released
+        return {**released, ASKED: [call["id"] for call in _last_calls(state) if self._asks(call, state)]}
 
     def _asks(self, call: Mapping[str, Any], state: Any) -> bool:
         entry = self.interrupt_on.get(call["name"])
         return entry is not None and (entry.get("when") is None or waits(self.rules, call, state))
+
+
+def _said_that_nobody_can_answer() -> str | None:
+    """Warn, at the first answer of the model rather than at the first question, that no thread is kept."""
+    if not in_graph() or is_saved():
+        return None
+    warn_caller(f"Calls of this agent may wait for a person. {NOBODY_CAN_ANSWER}", beyond=_RUNNING)
+    return NOBODY_CAN_ANSWER
+
+
+def _refused(request: Any) -> ToolResult | None:
+    """Answer a call that a person replaced by one of no tool; LangChain would end the run."""
+    call = request.tool_call
+    edits: Mapping[str, Any] = request.state.get(EDITED) or {}
+    edit = edits.get(call["id"])
+    names = [tool.name for tool in request.runtime.tools]
+    if edit is None or edit["name"] == call["name"] or edit["name"] in names:
+        return None
+    text = f"A person replaced this call by one of {edit['name']!r}, which is no tool; nothing was run."
+    return failure_message(call["name"], call["id"], "invalid_argument", text)
 
 
 def approvals(rules: Rules, interrupt_on: InterruptOn | None = None) -> dict[str, bool | InterruptOnConfig]:

@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
-from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.runnables import Runnable
 
 from deepagents._flow import Flow
 from deepagents._state import DeepAgentState
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, add_section, inner
+from deepagents.middleware.interrupts import Approval
 from deepagents.middleware.subagents.legacy import asks_itself, with_defaults
 from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, checked
 from deepagents.middleware.subagents.task import TASK, Delegation, Worker, describe
 from deepagents.models.resolve import resolve_model
+from deepagents.permissions import Rules
 from deepagents.tools._tool import Runtime, make_tool
 
 SUBAGENT_PROMPT: Final = (
@@ -112,14 +113,14 @@ def create_sub_agent(
     """Compile a complete spec into an agent, as it stands: nothing is added but its approval rules."""
     middleware: list[Middleware] = list(spec.get("middleware") or ())
     if spec.get("interrupt_on"):
-        middleware.append(HumanInTheLoopMiddleware(interrupt_on=spec["interrupt_on"]))
+        middleware.append(Approval(Rules(()), spec["interrupt_on"]))
     graph: Any = create_agent(
         resolve_model(spec["model"]),
         tools=list(spec["tools"] or ()),
         system_prompt=spec.get("system_prompt") or None,
         middleware=middleware,
         response_format=response_format or spec.get("response_format"),
-        state_schema=cast(Any, state_schema),
+        state_schema=cast(Any, state_schema or DeepAgentState),
         name=spec["name"],
     )
     return graph.with_config({"recursion_limit": 9_999, "metadata": {"lc_agent_name": spec["name"]}})
