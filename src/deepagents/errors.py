@@ -35,6 +35,8 @@ ErrorCode = Literal[
     "io_error",
     "unknown_subagent",
     "tool_failed",
+    "not_run",
+    "result_lost",
 ]
 """What went wrong, for programs. The wording beside a code may change; a code may not."""
 

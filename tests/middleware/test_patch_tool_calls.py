@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
 
 from deepagents import create_deep_agent
-from deepagents.testing import ScriptedModel, call
+from deepagents.middleware._dangling import first_wrong, repaired_turns
+from deepagents.middleware._turns import media_behind_results
+from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.testing import ScriptedModel, call, calls, history_faults
 from tests.conftest import Colour
 
 
@@ -53,9 +64,8 @@ def test_an_id_used_again_later_hides_nothing(colour: Colour) -> None:
 
 
 def test_malformed_calls_are_told_apart(colour: Colour) -> None:
-    broken = InvalidToolCall(name="ls", args="{", id="1", error="no end", type="invalid_tool_call")
     read = read_by_model(
-        colour, HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken]), HumanMessage("?")
+        colour, HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken("1")]), HumanMessage("?")
     )
 
     assert "could not be parsed" in read[2].text
@@ -151,3 +161,206 @@ def test_calls_that_share_an_id_keep_an_answer_each(colour: Colour) -> None:
     read = read_by_model(colour, HumanMessage("Go"), wants("1", "1"), *answers, HumanMessage("So?"))
 
     assert [message.text for message in read if message.type == "tool"] == ["x", "y"]
+
+
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+def broken(call_id: str) -> InvalidToolCall:
+    return InvalidToolCall(name="ls", args="{", id=call_id, error="no end", type="invalid_tool_call")
+
+
+def results(messages: Any) -> list[tuple[str, str | None, str]]:
+    return [
+        (each.tool_call_id, each.additional_kwargs.get("error_code"), each.text)
+        for each in messages
+        if each.type == "tool"
+    ]
+
+
+def test_a_call_that_waited_for_a_person_is_said_not_to_have_run(colour: Colour) -> None:
+    both = calls(("write_file", {"file_path": "/a", "content": "x"}), ("ls", {"path": "/"}))
+    with ScriptedModel(both, "I see.") as model:
+        agent = create_deep_agent(
+            model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver(), subagents=[]
+        )
+        colour.invoke(agent, {"messages": "Write"}, THREAD)
+        result = colour.invoke(agent, {"messages": "Leave it"}, THREAD)
+
+    assert [code for _, code, _ in results(result["messages"])] == ["not_run", "not_run"]
+    assert "was not run" in model.asked[1].messages[-2].text
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "tool", "human", "ai"]
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+def test_a_call_that_a_person_approved_is_not_said_to_have_been_left_alone(colour: Colour) -> None:
+    @tool
+    def send() -> str:
+        """Send it."""
+        raise Killed
+
+    with ScriptedModel(call("send"), "I see.") as model:
+        agent = create_deep_agent(
+            model, tools=[send], interrupt_on={"send": True}, checkpointer=InMemorySaver()
+        )
+        colour.invoke(agent, {"messages": "Send"}, THREAD)
+        with pytest.raises(Killed):
+            colour.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+        result = colour.invoke(agent, {"messages": "And?"}, THREAD)
+
+    ((_, code, text),) = results(result["messages"])
+    assert code == "result_lost"
+    assert "may or may not have taken effect" in text
+
+
+def test_an_earlier_turn_that_waited_says_nothing_about_a_later_one(colour: Colour) -> None:
+    with ScriptedModel(call("write_file", file_path="/a", content="x"), "One.") as model:
+        agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
+        colour.invoke(agent, {"messages": "Write"}, THREAD)
+        later = [AIMessage("", tool_calls=[ToolCall(name="ls", args={"path": "/"}, id="later")])]
+        result = colour.invoke(agent, {"messages": [HumanMessage("?"), *later, HumanMessage("So?")]}, THREAD)
+
+    assert [code for _, code, _ in results(result["messages"])] == ["result_lost", "result_lost"]
+
+
+def test_a_lost_result_beside_others_is_told_apart(colour: Colour) -> None:
+    read = read_by_model(
+        colour, HumanMessage("Go"), wants("1", "2"), ToolMessage("x", tool_call_id="2"), HumanMessage("?")
+    )
+    alone = read_by_model(colour, HumanMessage("Go"), wants("1"), HumanMessage("?"))
+
+    assert "other calls of the same turn have theirs" in results(read)[1][2]
+    assert "other calls" not in results(alone)[0][2]
+
+
+def test_a_malformed_call_is_answered_at_once_and_the_model_goes_on(colour: Colour) -> None:
+    with ScriptedModel(AIMessage("", invalid_tool_calls=[broken("1")]), "Mended.") as model:
+        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
+    assert "could not be parsed, so nothing was run" in model.asked[1].last
+    assert results(result["messages"])[0][:2] == ("1", "invalid_argument")
+
+
+@pytest.mark.parametrize("asks", [{"ls": True}, None])
+def test_a_malformed_call_beside_a_good_one_is_answered_before_the_next_request(
+    colour: Colour, asks: Any
+) -> None:
+    good = ToolCall(name="glob", args={"pattern": "*"}, id="2")
+    mixed = AIMessage("", tool_calls=[good], invalid_tool_calls=[broken("1")])
+    only = AIMessage("", invalid_tool_calls=[broken("3")])
+    with ScriptedModel(mixed, only, "Done.") as model:
+        agent = create_deep_agent(model, interrupt_on=asks, checkpointer=InMemorySaver())
+        result = colour.invoke(agent, {"messages": "Go"}, THREAD)
+
+    assert [call_id for call_id, _, _ in results(result["messages"])] == ["1", "2", "3"]
+    assert [message.type for message in model.asked[1].messages[1:]] == ["human", "ai", "tool", "tool"]
+    assert result["messages"][-1].text == "Done."
+
+
+def test_a_malformed_call_does_not_write_the_history_anew() -> None:
+    saver = InMemorySaver()
+    history = [message for number in range(200) for message in (HumanMessage(f"{number}"), AIMessage("ok"))]
+    mixed = AIMessage(
+        "", tool_calls=[ToolCall(name="ls", args={"path": "/"}, id="2")], invalid_tool_calls=[broken("1")]
+    )
+    with ScriptedModel("Hi.", mixed, "Done.") as model:
+        agent = create_deep_agent(model, checkpointer=saver)
+        agent.invoke({"messages": history}, THREAD)
+        updates = list(agent.stream({"messages": "Go"}, THREAD, stream_mode="updates"))
+
+    written = [
+        each for update in updates for node in update.values() for each in (node or {}).get("messages", [])
+    ]
+    assert len(written) < 10
+
+
+def written_by_repair(agent: Any, messages: Any) -> list[Any]:
+    updates = list(agent.stream({"messages": messages}, THREAD, stream_mode="updates"))
+    (repair,) = [u[name] for u in updates for name in u if name.startswith("PatchToolCalls")]
+    return (repair or {}).get("messages", [])
+
+
+def test_a_repair_writes_only_what_stands_behind_the_unanswered_call() -> None:
+    history = [message for number in range(200) for message in (HumanMessage(f"{number}"), AIMessage("ok"))]
+    with ScriptedModel("Hi.", "Sorry.") as model:
+        agent = create_deep_agent(model, checkpointer=InMemorySaver())
+        agent.invoke({"messages": history}, THREAD)
+        agent.update_state(THREAD, {"messages": [wants("lost")]}, as_node="model")
+        ids = [message.id for message in agent.get_state(THREAD).values["messages"]]
+        written = written_by_repair(agent, HumanMessage("And?", id="last"))
+
+    after = agent.get_state(THREAD).values["messages"]
+    assert [message.type for message in written] == ["remove", "tool", "human"]
+    assert [message.id for message in after][: len(ids)] == ids
+    assert [message.type for message in after[-4:]] == ["ai", "tool", "human", "ai"]
+    assert after[-2].id == "last"
+
+
+def test_a_repair_is_the_same_after_it_was_saved_and_read_again(tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "saved.sqlite")) as saver:
+        with ScriptedModel("Hi.", "Sorry.") as model:
+            agent = create_deep_agent(model, checkpointer=saver)
+            agent.invoke({"messages": "Go"}, THREAD)
+            agent.update_state(THREAD, {"messages": [wants("1", "2"), ToolMessage("x", tool_call_id="2")]})
+            live = agent.invoke({"messages": "And?"}, THREAD)["messages"]
+        saved = create_deep_agent(ScriptedModel(), checkpointer=saver).get_state(THREAD).values["messages"]
+
+    assert [(each.type, each.id) for each in saved] == [(each.type, each.id) for each in live]
+    assert history_faults(live) == []
+
+
+def test_a_history_kept_without_deltas_is_repaired_too(colour: Colour) -> None:
+    with ScriptedModel("Sorry.") as model:
+        agent: Any = create_agent(model, middleware=[PatchToolCallsMiddleware()])
+        result = colour.invoke(agent, {"messages": [HumanMessage("Go"), wants("1"), HumanMessage("?")]})
+
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "human", "ai"]
+
+
+class Counting(list[Any]):
+    """A list that counts how often it is walked."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_a_long_sound_history_is_looked_at_once() -> None:
+    turns = [[HumanMessage("?"), wants(f"{n}"), ToolMessage("x", tool_call_id=f"{n}")] for n in range(3_000)]
+    history = Counting([message for turn in turns for message in turn])
+
+    assert PatchToolCallsMiddleware().before_agent({"messages": history}, None) is None
+    assert history.walks == 1
+
+
+def histories() -> st.SearchStrategy[list[Any]]:
+    answer = st.sampled_from("abc").map(lambda call_id: ToolMessage("x", tool_call_id=call_id))
+    asking = st.lists(st.sampled_from("abc"), max_size=3).map(lambda ids: wants(*ids))
+    malformed = st.sampled_from("abc").map(lambda each: AIMessage("", invalid_tool_calls=[broken(each)]))
+    film = st.just(HumanMessage("film", additional_kwargs={"read_file_media_result": True}))
+    return st.lists(
+        st.one_of(answer, answer, asking, malformed, st.just(HumanMessage("hi")), film), max_size=12
+    )
+
+
+@settings(max_examples=150)
+@given(histories())
+def test_any_history_becomes_one_that_providers_take(given_messages: list[Any]) -> None:
+    messages = [message.model_copy(update={"id": str(at)}) for at, message in enumerate(given_messages)]
+    first = first_wrong(messages)
+    repaired = messages if first is None else [*messages[:first], *repaired_turns(messages[first:])]
+    asked = [each for each in media_behind_results(repaired) if each.type != "system"]
+
+    assert history_faults([HumanMessage("Go"), *asked]) == []
+    assert first_wrong(repaired) is None
+    assert [each.id for each in repaired if each.type != "tool"] == [
+        each.id for each in messages if each.type != "tool"
+    ]
+    if not history_faults([HumanMessage("Go"), *media_behind_results(messages)]):
+        assert first is None

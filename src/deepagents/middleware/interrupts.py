@@ -130,10 +130,11 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
         return _refused(request) or await super().awrap_tool_call(request, handler)
 
     def _noted(self, state: Any) -> dict[str, Any]:
-        released = {HELD: None} if state.get(HELD) else {}
+        passed_on = {"jump_to": state["jump_to"]} if state.get("jump_to") else {}
+        noted = {**passed_on, HELD: None} if state.get(HELD) else passed_on
         if not self.rules.has("interrupt"):
-            return released
-        return {**released, ASKED: [call["id"] for call in _last_calls(state) if self._asks(call, state)]}
+            return noted
+        return {**noted, ASKED: [call["id"] for call in _last_calls(state) if self._asks(call, state)]}
 
     def _asks(self, call: Mapping[str, Any], state: Any) -> bool:
         entry = self.interrupt_on.get(call["name"])

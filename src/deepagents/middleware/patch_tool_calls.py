@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, NotRequired, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage, ToolMessage
+from langchain.agents import AgentState
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from deepagents._channels import moves_what_is_removed
 from deepagents._flow import Flow
-from deepagents.middleware._base import FlowMiddleware, Request, Response, inner
+from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping
+from deepagents.middleware._dangling import first_wrong, malformed_result, repaired_turns
+from deepagents.middleware.interrupts import HELD
 
 _LARGEST: Final = 2**64
 """Checkpoints are MessagePack, which has no larger whole numbers (its specification, "int format family")."""
@@ -20,33 +24,67 @@ _LARGEST: Final = 2**64
 _DEEPEST: Final = 100
 """Levels of lists and dicts that arguments keep; what reads and saves them cannot follow without end."""
 
-_NO_RESULT = (
-    "Error: no result of this call was recorded; it may have been cancelled or interrupted, and may or may "
-    "not have taken effect. Check before you repeat it."
-)
-_MALFORMED = "Error: the arguments of this call could not be parsed, so nothing was run."
 _TOO_DEEP = "(nested too deep to show)"
 
 
-class PatchToolCallsMiddleware(FlowMiddleware):
-    """Repair a history that a crash or a cancelled run left with calls and results that do not match.
+class PatchToolCallsState(AgentState[Any]):
+    """State of agents whose calls may wait for a person."""
 
-    Numbers in a model's calls that are too large for a checkpoint become text, and so does what is nested
-    too deep; the call is then a mistake that the model can mend.
+    held_calls: NotRequired[Annotated[list[str] | None, PrivateStateAttr]]
+
+
+class PatchToolCallsMiddleware(FlowMiddleware):
+    """Keep a history valid that a crash, a cancelled run or a malformed call left with calls without results.
+
+    What the model reads in the place of a result says what is known: that nothing was run, or that the call
+    may have taken effect. Numbers in a model's calls that are too large for a checkpoint become text, and so
+    does what is nested too deep; the call is then a mistake that the model can mend.
     """
+
+    state_schema: type[Any] = PatchToolCallsState
 
     def before_agent(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
         """Give each call one result right behind it, and drop results of no call, before the model reads."""
-        messages: list[AnyMessage] = state["messages"]
-        patched = _patched(messages)
-        if len(patched) == len(messages) and all(map(_is_same, patched, messages)):
+        messages: Sequence[AnyMessage] = state["messages"]
+        first = first_wrong(messages)
+        if first is None:
             return None
-        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *patched]}
+        tail = messages[first:]
+        repaired = repaired_turns(tail, frozenset(state.get(HELD) or ()))
+        return {"messages": _in_place(messages[:first], tail, repaired)}
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         response = yield from inner(handler, request)
-        said: list[BaseMessage] = [_savable(message) for message in response.result]
-        return response if all(map(_is_same, said, response.result)) else replace(response, result=said)
+        said = [answer for message in response.result for answer in _with_malformed_answered(message)]
+        if len(said) == len(response.result) and all(map(_is_same, said, response.result)):
+            return response
+        response = replace(response, result=said)
+        return keeping(response, (), {"jump_to": "model"}) if _has_nothing_to_run(said) else response
+
+
+def _in_place(
+    sound: Sequence[AnyMessage], tail: Sequence[AnyMessage], repaired: Sequence[AnyMessage]
+) -> list[BaseMessage]:
+    """Write the repaired tail: without touching what is sound before it, where the channel can do that."""
+    if not moves_what_is_removed("messages") or not all(message.id for message in tail):
+        return [RemoveMessage(REMOVE_ALL_MESSAGES), *sound, *repaired]
+    same = next(
+        (at for at, pair in enumerate(zip(tail, repaired, strict=False)) if not _is_same(*pair)), None
+    )
+    same = min(len(tail), len(repaired)) if same is None else same
+    return [*(RemoveMessage(message.id or "") for message in tail[same:]), *repaired[same:]]
+
+
+def _with_malformed_answered(message: BaseMessage) -> list[BaseMessage]:
+    """Return the message as it can be saved, and a result for each of its calls that cannot be run."""
+    malformed = message.invalid_tool_calls if isinstance(message, AIMessage) else []
+    return [_savable(message), *(malformed_result(call) for call in malformed if call["id"])]
+
+
+def _has_nothing_to_run(said: Sequence[BaseMessage]) -> bool:
+    """Tell whether all calls were malformed: the model is to read that before the run may end."""
+    made = [message for message in said if isinstance(message, AIMessage)]
+    return len(said) > len(made) and not any(message.tool_calls for message in made)
 
 
 def _is_same(one: object, other: object) -> bool:
@@ -92,40 +130,3 @@ def _as_text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     except (RecursionError, TypeError, ValueError):
         return _TOO_DEEP
-
-
-def _patched(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    answers = _answers(messages)
-    whole: list[AnyMessage] = []
-    for at, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            continue
-        whole += [message, *answers[at]]
-        answered = {answer.tool_call_id for answer in answers[at]}
-        whole += [
-            ToolMessage(content=text, tool_call_id=call_id, name=name, status="error")
-            for call_id, name, text in _calls(message)
-            if call_id not in answered
-        ]
-    return whole
-
-
-def _answers(messages: Sequence[AnyMessage]) -> Mapping[int, list[ToolMessage]]:
-    """Find by place of each message the results of its calls, wherever they stand behind it."""
-    waiting: dict[str, list[int]] = {}
-    found: defaultdict[int, list[ToolMessage]] = defaultdict(list)
-    for at, message in enumerate(messages):
-        if not isinstance(message, ToolMessage):
-            asked = Counter(call_id for call_id, _, _ in _calls(message))
-            waiting.update({call_id: [at] * count for call_id, count in asked.items()})
-        elif waiting.get(message.tool_call_id):
-            found[waiting[message.tool_call_id].pop()].append(message)
-    return found
-
-
-def _calls(message: AnyMessage) -> list[tuple[str, str, str]]:
-    if not isinstance(message, AIMessage):
-        return []
-    calls = [(call["id"], call["name"], _NO_RESULT) for call in message.tool_calls]
-    calls += [(call["id"], call["name"] or "unknown", _MALFORMED) for call in message.invalid_tool_calls]
-    return [(call_id, name, text) for call_id, name, text in calls if call_id is not None]

@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 def history_faults(messages: Sequence[BaseMessage]) -> list[str]:
     """Say what the strictest of the providers would refuse; an empty list for a valid history.
 
-    System messages stand first. Each call is answered exactly once, right behind the message that made it,
-    and no result stands anywhere else. Something is there to answer.
+    System messages stand first. Each call, malformed or not, is answered exactly once, right behind the
+    message that made it, and no result stands anywhere else. Something is there to answer.
     """
     faults: list[str] = []
     turn = _Turn()
@@ -34,9 +34,8 @@ class _Turn:
     """One message of the model and the calls of it that still wait for a result."""
 
     def __init__(self, at: int = -1, message: BaseMessage | None = None) -> None:
-        made = message.tool_calls if isinstance(message, AIMessage) else []
         self._at = at
-        self._all = Counter(call["id"] or "" for call in made)
+        self._all = Counter(_ids(message)) if isinstance(message, AIMessage) else Counter[str]()
         self._open = self._all.copy()
 
     def answered(self, at: int, result: ToolMessage) -> list[str]:
@@ -51,3 +50,8 @@ class _Turn:
     def ended(self) -> list[str]:
         """Say which calls were left without a result."""
         return [f"message {self._at}: no result for call {call_id!r}" for call_id in (+self._open).elements()]
+
+
+def _ids(message: AIMessage) -> list[str]:
+    ids = [call["id"] for call in message.tool_calls] + [call["id"] for call in message.invalid_tool_calls]
+    return [each for each in ids if each is not None]
