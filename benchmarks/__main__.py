@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.contenders import BARE, OURS, REFERENCE, REFERENCE_RELEASE, ROOT, install_reference, versions
-from benchmarks.parts import Part, Size, creation, files, imports, pages, state, steps, store
+from benchmarks.parts import Part, Size, checkpoints, creation, files, imports, pages, state, steps, store
 from benchmarks.report import Table, Verdict, as_markdown, as_text, as_values, verdicts
 from benchmarks.rounds import Samples, measure
 
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
-PARTS = ("imports", "creation", "steps", "files", "pages", "store", "state")
+PARTS = ("imports", "creation", "steps", "files", "pages", "store", "state", "checkpoints")
 
 
 def main() -> int:
@@ -87,6 +87,9 @@ def _measured(only: Sequence[str], size: Size, rounds: int, samples: Samples) ->
     for name, part in (("store", store), ("state", state)):
         if name in only:
             tables += _run(part.plan(size), rounds, samples)
+    if "checkpoints" in only:
+        with checkpoints.database() as place:
+            tables += _run(checkpoints.plan(size, place), 1, samples)
     return tables
 
 

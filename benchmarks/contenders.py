@@ -8,12 +8,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS, BARE, REFERENCE = "deepagents", "create_agent", "reference"
 REFERENCE_RELEASE = "deepagents==0.7.32"
 REFERENCE_HOME = ROOT / ".venv-reference"
+REFERENCE_SAVERS = (
+    "langgraph-checkpoint-sqlite",
+    "langgraph-checkpoint-postgres",
+    "psycopg",
+    "psycopg-binary",
+)
+"""What the reference keeps threads with, in the versions that are used here."""
 SHOWN_PACKAGES = ("deepagents", "langchain", "langchain-core", "langgraph", "pydantic")
 _DROPPED = ("PYTHON", "DEEPAGENTS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "COV_", "COVERAGE_")
 
@@ -30,14 +39,19 @@ def python_of(contender: str) -> str:
 
 def install_reference() -> None:
     """Make the environment of the reference implementation, once; it is run as a black box."""
-    ready = REFERENCE_HOME / f".{REFERENCE_RELEASE}"
+    wanted = [REFERENCE_RELEASE, *_pinned_as_here(REFERENCE_SAVERS)]
+    ready = REFERENCE_HOME / f".{'+'.join(wanted)}"
     if ready.exists():
         return
     print(f"Installing {REFERENCE_RELEASE} into {REFERENCE_HOME.name}, once", file=sys.stderr)
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(REFERENCE_HOME)], check=True)
     pip = [python_of(REFERENCE), "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
-    subprocess.run([*pip, REFERENCE_RELEASE], check=True)
+    subprocess.run([*pip, *wanted], check=True)
     ready.touch()
+
+
+def _pinned_as_here(packages: Sequence[str]) -> list[str]:
+    return [f"{name}=={metadata.version(name)}" for name in packages]
 
 
 def without_ripgrep() -> tuple[str, dict[str, str]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import postgres
 from tests.architecture.source import ROOT
 
 TINY = ("--rounds", "1", "--steps", "2", "--files", "40", "--beside", "none")
@@ -30,6 +31,11 @@ EXPECTED = {
         for measure in ("search", "ls", "glob", "grep", "delete", "globbed", "grepped")
     },
     "state": {f"state {count} {work}": ["deepagents"] for count in (100, 20) for work in ("write", "edit")},
+    "checkpoints": {
+        f"held {saver} {measure}": ["deepagents"]
+        for saver in ("memory", "sqlite", *([] if postgres.missing() else ["postgres"]))
+        for measure in ("1", "2", "4", "growth", "linear")
+    },
 }
 
 
