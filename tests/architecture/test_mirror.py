@@ -40,6 +40,8 @@ TESTED_BY: dict[str, str] = {
     "deepagents/middleware/_dangling.py": "middleware/test_patch_tool_calls.py",
     "deepagents/middleware/_notices.py": "middleware/test_eviction.py",
     "deepagents/middleware/_turns.py": "middleware/test_unsupported_content.py",
+    "deepagents/middleware/summarization/estimates.py": "middleware/test_counting.py",
+    "deepagents/middleware/summarization/sizes.py": "middleware/test_policy.py",
     "deepagents/middleware/_fs_interrupt.py": "agents/test_permissions.py",
     "deepagents/middleware/interrupts.py": "agents/test_asking.py",
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",

@@ -13,22 +13,33 @@ _MEDIA: Final = frozenset(
 )
 _CHARACTERS_PER_TOKEN: Final = 4
 _MEDIA_CHARACTERS_PER_TOKEN: Final = 50
+_LEAST_MEDIA: Final = 85
 
 
 def tokens_of(message: BaseMessage, counter: Callable[..., int] = count_tokens_approximately) -> int:
     """Estimate a message, with media by their size and with calls that its content does not repeat."""
-    if isinstance(message.content, str):
-        return counter([message])
-    content: list[Any] = message.content
-    media = [block for block in content if _kind(block) in _MEDIA]
-    rest = [block for block in content if _kind(block) not in _MEDIA]
+    content: list[Any] = message.content if isinstance(message.content, list) else []
+    media = list(filter(_is_measured, content))
+    rest = [block for block in content if not _is_measured(block)]
     tokens = counter([message.model_copy(update={"content": rest}) if media else message])
-    tokens += sum(len(text) for block in media for text in _texts(block)) // _MEDIA_CHARACTERS_PER_TOKEN
-    if isinstance(message, AIMessage):
-        shown = {_call_id(block) for block in content}
-        hidden = [call for call in message.tool_calls if call["id"] not in shown]
-        tokens += len(repr(hidden)) // _CHARACTERS_PER_TOKEN if hidden else 0
-    return tokens
+    return tokens + sum(map(_media_tokens, media)) + _hidden_calls(message)
+
+
+def _media_tokens(block: Any) -> int:
+    return max(_LEAST_MEDIA, sum(map(len, _texts(block))) // _MEDIA_CHARACTERS_PER_TOKEN)
+
+
+def _hidden_calls(message: BaseMessage) -> int:
+    """Estimate the calls that the usual counter does not see: malformed ones, and those beside a list."""
+    if not isinstance(message, AIMessage):
+        return 0
+    calls: list[Any] = list(message.invalid_tool_calls)
+    shown: set[str | None] = set()
+    if isinstance(message.content, list):
+        calls += message.tool_calls
+        shown = set(map(_call_id, message.content))
+    hidden = [call for call in calls if call["id"] not in shown]
+    return len(repr(hidden)) // _CHARACTERS_PER_TOKEN if hidden else 0
 
 
 def tool_tokens(tool: Any) -> int:
@@ -36,16 +47,25 @@ def tool_tokens(tool: Any) -> int:
     return count_tokens_approximately([], tools=[tool])
 
 
-def _kind(block: Any) -> str | None:
+def _is_measured(block: Any) -> bool:
+    """Tell whether a block counts by its size: media, and what the usual counter cannot bear."""
+    return isinstance(block, dict) and (
+        block_type(block) in _MEDIA or (block_type(block) is None and "type" in block)
+    )
+
+
+def block_type(block: Any) -> str | None:
+    """Return the type that a block of content says it has."""
     kind = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else None
 
 
-def _call_id(block: Any) -> object:
+def _call_id(block: Any) -> str | None:
     if not isinstance(block, dict):
         return None
     named = cast("dict[str, Any]", block)
-    return named.get("call_id") or named.get("id")
+    call_id = named.get("call_id") or named.get("id")
+    return call_id if isinstance(call_id, str) else None
 
 
 def _texts(value: Any) -> Iterator[str]:

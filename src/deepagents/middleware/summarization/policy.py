@@ -46,6 +46,7 @@ FULL: Final = 0.97
 """The share of a window up to which a context is let grow."""
 _SPACING: Final = 0.15
 _LEAST_GAIN: Final = 0.05
+_LEAST_SHARE: Final = 0.25
 _KEPT_WITHOUT_WINDOW: Final = Size("messages", 20)
 
 PieceKind: TypeAlias = Literal["summary", "human", "model", "tool", "other"]
@@ -166,7 +167,7 @@ class _Context:
             return 0
         before = self.boundaries[after - 1]
         evicted = before - self.summaries
-        if evicted * 2 >= wanted - self.summaries and self.gains(before, least):
+        if evicted >= _LEAST_SHARE * (wanted - self.summaries) and self.gains(before, least):
             return before
         return self.boundaries[after] if after < len(self.boundaries) else before
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
+from deepagents.middleware.summarization.estimates import block_type
 from deepagents.middleware.summarization.remembered import Remembered
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ def without_bound_reasoning(message: AnyMessage) -> AnyMessage:
         return message
     kinds = _bound_kinds(message.response_metadata)
     blocks: list[Any] = message.content
-    content = [block for block in blocks if _kind(block) not in kinds]
+    content = [block for block in blocks if block_type(block) not in kinds]
     return message if len(content) == len(blocks) else message.model_copy(update={"content": content})
 
 
@@ -93,7 +94,3 @@ def _bound_kinds(metadata: Mapping[str, Any]) -> frozenset[str]:
     named = f"{metadata.get('model_name') or metadata.get('model_id') or ''}".lower()
     is_claude = provider == "anthropic" or (provider in _BEDROCK and any(mark in named for mark in _CLAUDE))
     return _BOUND | {"reasoning"} if is_claude else frozenset()
-
-
-def _kind(block: Any) -> Any:
-    return cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None

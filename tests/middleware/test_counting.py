@@ -1,0 +1,335 @@
+"""A context is counted by what the provider reported of it, and by estimates of what is new since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, SupportsIndex, cast
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    InvalidToolCall,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.tools import tool
+
+from deepagents.middleware.summarization.counting import Meter
+from deepagents.middleware.summarization.estimates import tokens_of
+
+SYSTEM = SystemMessage("You work on files. " * 20)
+
+
+@tool
+def look_up(word: str) -> str:
+    """Look a word up."""
+    return word
+
+
+def answer(text: str = "", *, total: int = 0, by: str | None = None, **options: Any) -> AIMessage:
+    """A message of the model, with what the provider reports."""
+    usage: Any = {"input_tokens": total - 1, "output_tokens": 1, "total_tokens": total} if total else None
+    metadata = {"model_provider": by} if by else {}
+    return AIMessage(text, usage_metadata=usage, response_metadata=metadata, **options)
+
+
+def estimate(*messages: AnyMessage) -> int:
+    return count_tokens_approximately(list(messages))
+
+
+def count(messages: Sequence[AnyMessage], **options: Any) -> int:
+    return Meter().of(messages, None, (), **options)
+
+
+# From a report on.
+
+
+def test_without_a_report_all_is_estimated() -> None:
+    messages = [HumanMessage("hello " * 50), AIMessage("hi"), HumanMessage("what now?")]
+    tools = [look_up, {"name": "search", "parameters": {"type": "object"}}]
+
+    counted = Meter().of(messages, SYSTEM, tools)
+
+    assert counted == estimate(SYSTEM, *messages) + sum(
+        count_tokens_approximately([], tools=[each]) for each in tools
+    )
+
+
+def test_a_report_counts_for_all_up_to_it() -> None:
+    messages = [HumanMessage("hello"), answer("hi", total=700), HumanMessage("what now?")]
+
+    assert count(messages) == 700 + estimate(messages[2])
+
+
+def test_the_last_report_counts() -> None:
+    messages = [HumanMessage("hello"), answer(total=700), HumanMessage("so"), answer(total=900)]
+
+    assert count(messages) == 900
+
+
+def test_a_message_without_a_report_is_estimated_after_the_last_that_has_one() -> None:
+    nothing = AIMessage(
+        "b", usage_metadata={"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}, response_metadata={}
+    )
+    messages = [HumanMessage("hello"), answer(total=700), AIMessage("a"), nothing]
+
+    assert count(messages) == 700 + estimate(*messages[2:])
+
+
+@pytest.mark.parametrize(
+    ("by", "provider"),
+    [
+        (None, "openai"),
+        ("openai", "openai"),
+        ("openai", None),
+        ("bedrock", "amazon_bedrock"),
+        ("bedrock_converse", "amazon_bedrock"),
+        ("openai", "openai-mantle"),
+        ("anthropic", "anthropic-mantle"),
+    ],
+)
+def test_reports_of_the_same_provider_count(by: str | None, provider: str | None) -> None:
+    assert count([HumanMessage("hello"), answer(total=700, by=by)], provider=provider) == 700
+
+
+def test_reports_of_another_provider_do_not_count() -> None:
+    messages = [HumanMessage("hello"), answer("hi", total=700, by="openai")]
+
+    assert count(messages, provider="anthropic") == estimate(*messages)
+
+
+def test_a_report_from_before_the_context_changed_does_not_count() -> None:
+    messages = [
+        HumanMessage("hello", id="1"),
+        answer("hi", total=700, id="2"),
+        HumanMessage("so", id="3"),
+    ]
+
+    assert count(messages, after_id="3") == estimate(*messages)
+    assert count(messages, after_id="2") == estimate(*messages)
+    assert count(messages, after_id="1") == 700 + estimate(messages[2])
+    assert count(messages, after_id="gone") == estimate(*messages)
+
+
+def test_a_report_that_once_stood_after_the_change_counts_though_that_message_is_deleted() -> None:
+    meter = Meter()
+    messages = [HumanMessage("hello", id="1"), answer("hi", total=700, id="2"), HumanMessage("so", id="3")]
+
+    first = meter.of(messages, None, (), after_id="1")
+
+    assert meter.of(messages[1:], None, (), after_id="1") == first
+    assert meter.of(messages[1:], None, (), after_id="other") == estimate(*messages[1:])
+
+
+def test_a_prompt_and_tools_that_grew_since_the_report_are_added() -> None:
+    meter = Meter()
+    asked = HumanMessage("hello", id="1")
+    meter.of([asked], SYSTEM, [])
+    messages = [asked, answer("hi", total=700, id="2")]
+
+    grown = meter.of(messages, SystemMessage(SYSTEM.text * 2), [look_up])
+
+    more = meter.fixed(SystemMessage(SYSTEM.text * 2), [look_up]) - meter.fixed(SYSTEM, [])
+    assert more > 0
+    assert grown == 700 + more
+    assert meter.of(messages, None, []) == 700 - meter.fixed(SYSTEM, [])
+
+
+def test_without_memory_of_the_prompt_then_the_report_stands() -> None:
+    messages = [HumanMessage("hello", id="1"), answer("hi", total=700, id="2")]
+
+    assert Meter().of(messages, SYSTEM, [look_up]) == 700
+
+
+# Work.
+
+
+class Watched(list[AnyMessage]):
+    """Messages that note how many of them were looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, key: SupportsIndex | slice) -> Any:
+        found = cast(Any, super().__getitem__(key))
+        self.looked_at += len(found) if isinstance(key, slice) else 1
+        return found
+
+    def __iter__(self) -> Iterator[AnyMessage]:
+        for message in super().__iter__():
+            self.looked_at += 1
+            yield message
+
+
+@pytest.mark.parametrize("after_id", [None, "h0"])
+def test_the_work_for_a_call_does_not_grow_with_the_history(after_id: str | None) -> None:
+    meter = Meter()
+    messages: list[AnyMessage] = []
+    looks: list[int] = []
+    for step in range(1000):
+        messages.append(HumanMessage(f"step {step}", id=f"h{step}"))
+        watched = Watched(messages)
+        meter.of(watched, SYSTEM, [look_up], after_id=after_id)
+        looks.append(watched.looked_at)
+        messages.append(answer("done", total=100 + step, id=f"a{step}"))
+
+    assert max(looks) <= 16
+
+
+def test_a_message_is_estimated_once_for_as_long_as_it_lives() -> None:
+    counted: list[str] = []
+
+    def counter(messages: list[AnyMessage]) -> int:
+        counted.extend(each.text for each in messages)
+        return len(messages)
+
+    meter = Meter(counter)
+    messages = [HumanMessage("a"), HumanMessage("b")]
+    assert meter.each(messages) == [1, 1]
+    assert meter.each([*messages, HumanMessage("c")]) == [1, 1, 1]
+
+    assert counted == ["a", "b", "c"]
+
+
+# A counter of the caller's own.
+
+
+def test_a_callers_counter_counts_everything_once() -> None:
+    calls: list[tuple[int, int]] = []
+
+    def counter(messages: list[AnyMessage], tools: list[Any] | None = None) -> int:
+        calls.append((len(messages), len(tools or [])))
+        return 200 * len(messages)
+
+    counted = Meter(counter).of([HumanMessage("a"), HumanMessage("b")], SYSTEM, [look_up])
+
+    assert counted == 600
+    assert calls == [(3, 1)]
+
+
+def test_a_report_that_is_larger_than_a_callers_count_counts() -> None:
+    messages = [HumanMessage("a"), answer(total=5000), HumanMessage("b")]
+
+    assert Meter(lambda given: 200 * len(given)).of(messages, None, ()) == 5000
+    assert Meter(lambda given: 9000 * len(given)).of(messages, None, ()) == 27_000
+
+
+def test_tools_go_to_a_counter_whose_signature_takes_them() -> None:
+    def with_tools(messages: list[AnyMessage], *, tools: list[Any]) -> int:
+        return len(messages) + 100 * len(tools)
+
+    def with_options(messages: list[AnyMessage], **options: Any) -> int:
+        return len(messages) + 100 * len(options["tools"])
+
+    def with_others(messages: list[AnyMessage], *tools: Any) -> int:
+        return len(messages) + 1000 * len(tools)
+
+    class Unknown:
+        __signature__ = "none to be read"
+
+        def __call__(self, messages: list[AnyMessage]) -> int:
+            return len(messages)
+
+    def count_with(counter: Any) -> int:
+        return Meter(counter).of([HumanMessage("a")], None, [look_up])
+
+    assert count_with(with_tools) == 101
+    assert count_with(with_options) == 101
+    assert count_with(with_others) == 1
+    assert count_with(Unknown()) == 1
+
+
+def test_an_error_of_a_callers_counter_is_the_callers_to_see() -> None:
+    def broken(messages: list[AnyMessage], tools: list[Any]) -> int:
+        raise TypeError("cannot count this")
+
+    with pytest.raises(TypeError, match="cannot count this"):
+        Meter(broken).of([HumanMessage("a")], None, [])
+
+
+def test_the_usual_counter_with_other_settings_is_still_the_usual_one() -> None:
+    meter = Meter(partial(count_tokens_approximately, chars_per_token=2.0))
+    messages = [HumanMessage("hello " * 50), answer(total=700), HumanMessage("hello " * 50)]
+
+    assert meter.of(messages, None, ()) == 700 + meter.each(messages)[2]
+    assert meter.each(messages)[2] > estimate(messages[2])
+
+
+# Parts.
+
+
+def test_the_prompt_and_the_tools_are_counted_apart() -> None:
+    meter = Meter()
+
+    assert meter.fixed(None, []) == 0
+    assert meter.fixed(SYSTEM, []) == estimate(SYSTEM)
+    assert meter.fixed(None, [look_up]) == count_tokens_approximately([], tools=[look_up])
+    assert Meter(len).fixed(None, []) == 0
+    assert Meter(len).fixed(SYSTEM, [look_up]) == 1
+
+
+def test_estimates_grow_where_all_is_known_to_be_more() -> None:
+    messages = [HumanMessage("hello " * 100), HumanMessage("hello " * 300)]
+    plain = Meter().each(messages)
+
+    assert Meter().each(messages, sum(plain) - 1) == plain
+    assert Meter().each(messages, 2 * sum(plain)) == [2 * each for each in plain]
+    assert Meter().each(messages, 10**9) == [8 * each for each in plain]
+    assert Meter(lambda _: 5).each(messages, 10**9) == [5, 5]
+
+
+# One message.
+
+
+def test_arguments_count_whatever_the_form_of_the_content() -> None:
+    call: ToolCall = {"name": "write_file", "args": {"content": "x" * 4000}, "id": "c", "type": "tool_call"}
+    block = {"type": "tool_use", "id": "c", "name": "write_file", "input": call["args"]}
+    item = {
+        "type": "function_call",
+        "call_id": "c",
+        "id": "fc_1",
+        "name": "write_file",
+        "arguments": "x" * 4000,
+    }
+
+    plain = tokens_of(AIMessage("", tool_calls=[call]))
+    for content in ([], [{"type": "text", "text": ""}], [block], [item]):
+        assert tokens_of(AIMessage(cast(Any, content), tool_calls=[call])) == pytest.approx(plain, abs=40)
+
+
+def test_malformed_calls_count() -> None:
+    malformed: InvalidToolCall = {
+        "name": "write_file",
+        "args": "x" * 4000,
+        "id": "c",
+        "error": "no JSON",
+        "type": "invalid_tool_call",
+    }
+
+    assert tokens_of(AIMessage("", invalid_tool_calls=[malformed])) > 1000
+
+
+def test_media_count_by_their_size_and_not_as_text() -> None:
+    film = {"type": "video", "base64": "A" * 1_000_000, "mime_type": "video/mp4"}
+    message = HumanMessage(cast(Any, ["Look:", film]))
+
+    assert 10_000 < tokens_of(message) < 30_000
+    assert tokens_of(ToolMessage(cast(Any, [film]), tool_call_id="c")) < 30_000
+    assert message.content == ["Look:", film]
+    linked = {"type": "file", "url": "https://example.com/a.pdf"}
+    assert tokens_of(HumanMessage(cast(Any, [linked]))) > 80
+
+
+def test_pictures_and_text_count_as_the_usual_counter_counts_them() -> None:
+    picture = {"type": "image", "base64": "A" * 1_000_000, "mime_type": "image/png"}
+    message = HumanMessage(cast(Any, [{"type": "text", "text": "Look: " * 100}, picture]))
+
+    assert tokens_of(message) == estimate(message)
+
+
+def test_blocks_whose_type_is_no_text_are_counted_too() -> None:
+    assert tokens_of(HumanMessage(cast(Any, [{"type": ["odd"]}, {"type": None}, "x" * 400]))) > 100

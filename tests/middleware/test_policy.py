@@ -1,0 +1,429 @@
+"""When a context is compacted, and where it is cut."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepagents.errors import ConfigError
+from deepagents.middleware.summarization.policy import (
+    FULL,
+    ContextSize,
+    Keep,
+    Load,
+    Piece,
+    Since,
+    Trigger,
+    TriggerClause,
+    cut,
+    defaults_for,
+    is_due,
+    is_worth_asking,
+    least_gain,
+)
+
+SUMMARY = Piece("summary", 100)
+
+
+def human(tokens: int = 100) -> Piece:
+    return Piece("human", tokens)
+
+
+def said(tokens: int = 100) -> Piece:
+    return Piece("model", tokens)
+
+
+def step(name: str, *results: int, tokens: int = 10) -> list[Piece]:
+    """One message of the model with calls, and their results."""
+    calls = tuple(f"{name}.{at}" for at in range(len(results)))
+    answers = [Piece("tool", size, answers=call) for call, size in zip(calls, results, strict=True)]
+    return [Piece("model", tokens, calls=calls), *answers]
+
+
+def due(
+    trigger: Any, tokens: int, messages: int = 1, window: int | None = 1000, since: Since | None = None
+) -> bool:
+    return is_due(Trigger.of(trigger), Load(tokens, messages, window), since)
+
+
+# Sizes.
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        ("tokens", 10),
+        ("messages", 3),
+        ("fraction", 0.5),
+        ("fraction", 1),
+        {"tokens": 10, "messages": 3},
+        [("tokens", 10), {"fraction": 0.5, "messages": 3}],
+        [],
+        None,
+    ],
+)
+def test_a_trigger_is_a_size_a_clause_a_list_of_both_or_nothing(given_: Any) -> None:
+    assert isinstance(Trigger.of(given_), Trigger)
+
+
+@pytest.mark.parametrize(
+    ("given_", "named"),
+    [
+        (("words", 10), "'words'"),
+        (("tokens",), "('tokens',)"),
+        (("tokens", 0), "0"),
+        (("tokens", -5), "-5"),
+        (("tokens", True), "True"),
+        (("tokens", 10.0), "10.0"),
+        (("messages", "20"), "'20'"),
+        (("fraction", 0), "0"),
+        (("fraction", 1.5), "1.5"),
+        (("fraction", float("nan")), "nan"),
+        (("fraction", True), "True"),
+        (("fraction", "0.5"), "'0.5'"),
+        ({}, "{}"),
+        ({"words": 10}, "'words'"),
+        ({"tokens": 10, "messages": 2.0}, "2.0"),
+        ([("tokens", 10), ("tokens", 0)], "0"),
+    ],
+)
+def test_a_size_that_cannot_be_is_named(given_: Any, named: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(named)) as refused:
+        Trigger.of(given_)
+
+    assert isinstance(refused.value, ValueError)
+
+
+@pytest.mark.parametrize("given_", ["tokens", 10, {("tokens", 10)}, ["tokens", 10], [[("tokens", 10)]]])
+def test_what_has_no_form_of_a_trigger_is_a_type_error(given_: Any) -> None:
+    with pytest.raises(TypeError, match="no trigger"):
+        Trigger.of(given_)
+
+
+def test_what_a_caller_changes_later_changes_no_trigger() -> None:
+    clause: TriggerClause = {"tokens": 10}
+    clauses: list[ContextSize | TriggerClause] = [clause]
+    trigger = Trigger.of(clauses)
+    clause["messages"] = 5
+    clauses.append(("messages", 1))
+
+    assert trigger == Trigger.of([{"tokens": 10}])
+
+
+def test_keep_is_one_size() -> None:
+    assert Keep.of(("fraction", 0.1)).uses_fraction
+    assert not Keep.of(("messages", 6)).uses_fraction
+    with pytest.raises(TypeError, match=r"\['messages', 6\]"):
+        Keep.of(cast(Any, ["messages", 6]))
+    with pytest.raises(ConfigError, match="-6"):
+        Keep.of(("messages", -6))
+
+
+def test_fractions_are_found_in_any_clause() -> None:
+    assert Trigger.of([("tokens", 5), {"messages": 2, "fraction": 0.5}]).uses_fraction
+    assert not Trigger.of([("tokens", 5), {"messages": 2}]).uses_fraction
+
+
+def test_defaults_are_shares_of_a_window_that_is_known() -> None:
+    assert defaults_for(None)["trigger"] == ("tokens", 170_000)
+    assert defaults_for(None)["keep"] == ("messages", 6)
+    assert defaults_for(200_000)["trigger"] == ("fraction", 0.85)
+    assert defaults_for(200_000)["keep"] == ("fraction", 0.1)
+    assert defaults_for(200_000)["truncate_args_settings"].get("trigger") == ("fraction", 0.5)
+
+
+# When.
+
+
+def test_a_threshold_is_reached_or_exceeded() -> None:
+    assert not due(("tokens", 850), 849)
+    assert due(("tokens", 850), 850)
+    assert not due(("fraction", 0.85), 849)
+    assert due(("fraction", 0.85), 850)
+    assert not due(("messages", 5), 9999, messages=4)
+    assert due(("messages", 5), 0, messages=5)
+
+
+def test_a_clause_needs_all_and_a_list_any() -> None:
+    both = {"tokens": 100, "messages": 5}
+
+    assert not due(both, 100, messages=4)
+    assert due(both, 100, messages=5)
+    assert due([both, ("tokens", 500)], 500, messages=1)
+    assert not due([], 10**9, messages=10**9)
+
+
+def test_a_fraction_of_an_unknown_window_is_never_reached() -> None:
+    assert not due(("fraction", 0.1), 10**9, window=None)
+    assert due([("fraction", 0.1), ("tokens", 5)], 5, window=None)
+
+
+def test_a_fraction_of_a_tiny_window_is_at_least_one_token() -> None:
+    assert not due(("fraction", 0.01), 0, window=10)
+    assert due(("fraction", 0.01), 1, window=10)
+
+
+def test_claude_with_200k_compacts_at_85_percent() -> None:
+    trigger = defaults_for(200_000)["trigger"]
+
+    assert not due(trigger, 169_999, window=200_000)
+    assert due(trigger, 170_000, window=200_000)
+
+
+def test_after_a_compaction_there_is_room_for_15_percent_of_new_text() -> None:
+    assert not due(("fraction", 0.85), 929, since=Since(780, 3))
+    assert due(("fraction", 0.85), 930, since=Since(780, 3))
+
+
+def test_a_threshold_never_moves_beyond_97_percent_of_the_window() -> None:
+    assert not due(("fraction", 0.85), 969, since=Since(900, 3))
+    assert due(("fraction", 0.85), 970, since=Since(900, 3))
+    assert not due(("fraction", 0.99), 980, since=Since(900, 3))
+    assert due(("fraction", 0.99), 990, since=Since(900, 3))
+
+
+def test_a_small_compaction_leaves_the_threshold_where_it_is() -> None:
+    assert due(("fraction", 0.85), 850, since=Since(200, 3))
+
+
+def test_without_a_window_the_tokens_of_the_trigger_stand_for_it() -> None:
+    assert not due(("tokens", 850), 1049, window=None, since=Since(900, 3))
+    assert due(("tokens", 850), 1050, window=None, since=Since(900, 3))
+
+
+def test_a_trigger_far_below_the_window_is_spaced_by_its_own_size() -> None:
+    assert due(("tokens", 850), 1050, window=1_000_000, since=Since(900, 3))
+
+
+def test_messages_are_spaced_by_half_of_their_threshold() -> None:
+    assert not due(("messages", 10), 0, messages=16, since=Since(0, 12))
+    assert due(("messages", 10), 0, messages=17, since=Since(0, 12))
+    assert not due(("messages", 1), 0, messages=3, since=Since(0, 2))
+    assert due(("messages", 1), 0, messages=4, since=Since(0, 2))
+
+
+def test_asking_for_it_is_worth_it_from_half_of_the_trigger_on() -> None:
+    def worth(trigger: Any, tokens: int, messages: int = 1) -> bool:
+        return is_worth_asking(Trigger.of(trigger), Load(tokens, messages, 1000))
+
+    assert not worth(("fraction", 0.8), 399)
+    assert worth(("fraction", 0.8), 400)
+    assert not worth(("messages", 5), 0, messages=1)
+    assert worth(("messages", 5), 0, messages=2)
+    assert worth(("messages", 1), 0, messages=1)
+    assert not worth({"tokens": 100, "messages": 10}, 50, messages=4)
+    assert not worth(None, 10**9)
+
+
+# Where.
+
+
+def cut_at(
+    pieces: list[Piece],
+    keep: ContextSize,
+    window: int | None = 1000,
+    *,
+    fixed: int = 0,
+    least: int = 0,
+    forced: bool = False,
+) -> int:
+    return cut(pieces, Keep.of(keep), window=window, fixed=fixed, least=least, forced=forced)
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.5, 2), (0.6, 3), (0.8, 4)])
+def test_a_share_of_the_window_is_kept(share: float, kept: int) -> None:
+    pieces = [human(200), said(200), human(200), said(200)]
+
+    assert len(pieces) - cut_at(pieces, ("fraction", share)) == kept
+
+
+def test_messages_are_cut_by_their_number() -> None:
+    pieces = [human(), said(), human(), said(), human()]
+
+    assert cut_at(pieces, ("messages", 2), None) == 3
+    assert cut_at(pieces, ("messages", 5), None) == 0
+    assert cut_at(pieces, ("messages", 9), None) == 0
+
+
+def test_a_chain_of_compactions_comes_out_at_6_12_and_18_messages() -> None:
+    trigger, keep = Trigger.of(("messages", 5)), Keep.of(("messages", 2))
+    cutoff, since, cutoffs = 0, None, list[int]()
+    for state in (8, 14, 20):
+        pieces = [human(1)] * (state - cutoff)
+        pieces = [SUMMARY, *pieces] if cutoff else pieces
+        assert is_due(trigger, Load(0, len(pieces)), since)
+        at = cut(pieces, keep, window=None, fixed=0)
+        cutoff = cutoff + at - (1 if cutoff else 0)
+        since = Since(0, 1 + len(pieces) - at)
+        cutoffs.append(cutoff)
+
+    assert cutoffs == [6, 12, 18]
+
+
+def test_calls_stay_with_their_results() -> None:
+    pieces = [human(), *step("a", 100, 100, 100), said(), human()]
+
+    assert cut_at(pieces, ("messages", 3), None) == 1
+    assert cut_at(pieces, ("tokens", 350)) == 5
+
+
+def test_media_stay_behind_the_results_that_they_show() -> None:
+    pieces = [human(), said(), human(), *step("a", 50), Piece("other", 50), Piece("other", 50), said(50)]
+
+    assert cut_at(pieces, ("tokens", 120)) == 7
+    assert cut_at(pieces, ("messages", 2), None) == 3
+
+
+def test_results_that_come_late_stay_with_their_calls() -> None:
+    calls, *results = step("a", 50, 50)
+    pieces = [human(), calls, results[0], human(), results[1], said(), human()]
+
+    assert cut_at(pieces, ("messages", 3), None) == 1
+    assert cut_at(pieces, ("tokens", 250)) == 5
+
+
+def test_ids_that_are_used_again_belong_to_the_last_call() -> None:
+    pieces = [human(), *step("a", 50), *step("a", 50), *step("a", 50), said(), human()]
+
+    assert cut_at(pieces, ("messages", 4), None) == 5
+
+
+def test_results_that_the_model_has_not_seen_are_kept() -> None:
+    pieces = [human(), said(), human(), *step("a", 900, 900)]
+
+    assert cut_at(pieces, ("tokens", 10)) == 3
+    assert cut_at([*pieces, human()], ("tokens", 10)) == 3
+    assert cut_at([*pieces, human()], ("messages", 1), None) == 3
+
+
+def test_the_last_message_is_kept_however_large() -> None:
+    assert cut_at([human(), said(), human(5000)], ("tokens", 10)) == 2
+    assert cut_at([human(5000)], ("tokens", 10)) == 0
+    assert cut_at([human(5000)], ("tokens", 10), forced=True) == 0
+    assert cut_at([], ("tokens", 10)) == 0
+
+
+def test_a_summary_alone_is_not_summarised_again() -> None:
+    assert cut_at([SUMMARY, *step("a", 900)], ("tokens", 10)) == 0
+    assert cut_at([SUMMARY, human(900)], ("messages", 1), None) == 0
+    assert cut_at([SUMMARY, *step("a", *[50] * 20)], ("messages", 6), None) == 0
+
+
+def test_where_snapping_back_leaves_nothing_new_the_cut_goes_forward() -> None:
+    answered = [SUMMARY, *step("a", *[50] * 20), said(), human()]
+
+    assert cut_at(answered, ("messages", 6), None) == 22
+    assert cut_at([SUMMARY, human(), *answered[1:]], ("messages", 6), None) == 23
+
+
+def test_little_is_not_worth_a_summary() -> None:
+    pieces = [SUMMARY, human(49), *step("a", 400, 400), said(10), human(10)]
+
+    assert cut_at(pieces, ("tokens", 830), None, least=50) == 0
+    assert cut_at(pieces, ("tokens", 830), None, least=49) == 2
+    assert cut_at(pieces, ("tokens", 830), None, least=50, forced=True) == 5
+
+
+def test_what_is_worth_it_depends_on_the_trigger() -> None:
+    assert least_gain(Trigger.of(("fraction", 0.85)), 1000) == 50
+    assert least_gain(Trigger.of(("tokens", 850)), None) == 50
+    assert least_gain(Trigger.of([("fraction", 0.85), ("tokens", 85)]), 1000) == 5
+    assert least_gain(Trigger.of(("messages", 5)), 1000) == 0
+    assert least_gain(Trigger.of(None), 1000) == 0
+
+
+def test_what_is_kept_leaves_room_beside_the_prompt_and_the_tools() -> None:
+    pieces = [human(100) for _ in range(9)]
+
+    assert 9 - cut_at(pieces, ("fraction", 0.8)) == 8
+    assert 9 - cut_at(pieces, ("fraction", 0.8), fixed=300) == 5
+    assert 9 - cut_at(pieces, ("messages", 8), fixed=300) == 5
+    assert 9 - cut_at(pieces, ("messages", 8), None, fixed=300) == 8
+    assert 9 - cut_at(pieces, ("fraction", 0.8), fixed=5000) == 1
+
+
+def test_a_fraction_without_a_window_keeps_the_usual_number_of_messages() -> None:
+    assert cut_at([human() for _ in range(25)], ("fraction", 0.1), None) == 5
+
+
+def test_a_refusal_evicts_half_even_if_all_is_thought_to_fit() -> None:
+    pieces = [human(10) for _ in range(10)]
+
+    assert cut_at(pieces, ("messages", 20)) == 0
+    assert cut_at(pieces, ("messages", 20), forced=True) == 5
+    assert cut_at(pieces, ("fraction", 0.8), forced=True) == 5
+    assert cut_at(pieces, ("fraction", 0.8), None, forced=True) == 5
+    assert cut_at([SUMMARY, human(5000)], ("messages", 1), forced=True) == 0
+
+
+# Any history.
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Piece]:
+    """A view: perhaps a summary, then messages of people and of the model, with calls, results and media."""
+    sizes = st.integers(1, 400)
+    pieces = [SUMMARY] if draw(st.booleans()) else []
+    for turn in range(draw(st.integers(1, 12))):
+        match draw(st.integers(0, 3)):
+            case 0:
+                pieces.append(human(draw(sizes)))
+            case 1:
+                pieces.append(said(draw(sizes)))
+            case _:
+                calls, *results = step(str(turn), *draw(st.lists(sizes, min_size=1, max_size=5)))
+                late = draw(st.booleans())
+                pieces += [calls, *results[:1], *([human()] if late else []), *results[1:]]
+                pieces += [Piece("other", draw(sizes))] * draw(st.integers(0, 2))
+    return pieces
+
+
+def sizes() -> st.SearchStrategy[ContextSize]:
+    def of(metric: str, amounts: st.SearchStrategy[float]) -> st.SearchStrategy[ContextSize]:
+        return amounts.map(lambda amount: cast(ContextSize, (metric, amount)))
+
+    return (
+        of("messages", st.integers(1, 20))
+        | of("tokens", st.integers(1, 1500))
+        | of("fraction", st.floats(0.05, 1))
+    )
+
+
+@given(histories(), sizes(), st.integers(0, 900), st.integers(0, 50), st.booleans())
+def test_a_cut_parts_nothing_that_belongs_together(
+    pieces: list[Piece], keep: ContextSize, fixed: int, least: int, forced: bool
+) -> None:
+    at = cut_at(pieces, keep, fixed=fixed, least=least, forced=forced)
+
+    evicted, kept = pieces[:at], pieces[at:]
+    made = {call for piece in evicted for call in piece.calls}
+    assert not made & {piece.answers for piece in kept}
+    assert kept
+    assert kept[0].kind not in {"tool", "other"} or not at
+    assert {piece.kind for piece in evicted} != {"summary"}
+
+
+@given(histories(), sizes(), st.integers(0, 900))
+def test_a_cut_keeps_what_fits_and_no_less_than_the_last_step(
+    pieces: list[Piece], keep: ContextSize, fixed: int
+) -> None:
+    at = cut_at(pieces, keep, fixed=fixed)
+
+    room = int((FULL - 0.15) * 1000) - fixed
+    kept = sum(piece.tokens for piece in pieces[at:])
+    if at and kept > room:
+        assert _is_last(pieces, at)
+    if keep[0] != "messages" and at and kept > (Keep.of(keep).size.threshold(1000) or 0):
+        assert _is_last(pieces, at)
+    seen = max((n for n, piece in enumerate(pieces) if piece.kind == "model" and piece.calls), default=-1)
+    if seen >= 0 and all(piece.kind != "model" for piece in pieces[seen + 1 :]):
+        assert at <= seen
+
+
+def _is_last(pieces: list[Piece], at: int) -> bool:
+    """Tell whether nothing more can be evicted: calls bind all of it, or the model has not seen it."""
+    return cut(pieces[at:], Keep.of(("tokens", 1)), window=None, fixed=0) == 0

@@ -1,0 +1,59 @@
+"""What was worked out about an object is remembered while it lives, and never told of another."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+
+from deepagents.middleware.summarization.remembered import Remembered
+
+
+def test_a_value_is_made_once() -> None:
+    made: list[str] = []
+    lengths: Remembered[int] = Remembered()
+
+    def length(message: HumanMessage) -> int:
+        made.append(message.text)
+        return len(message.text)
+
+    message = HumanMessage("hello")
+    assert [lengths.of(message, length), lengths.of(message, length)] == [5, 5]
+    assert lengths.of(HumanMessage("hello"), length) == 5
+    assert made == ["hello", "hello"]
+
+
+def test_an_identity_that_is_used_again_does_not_answer_for_what_is_gone() -> None:
+    lengths: Remembered[int] = Remembered()
+    seen: set[int] = set()
+    again = False
+    for size in range(1, 200):
+        message = HumanMessage("x" * size)
+        again = again or id(message) in seen
+        seen.add(id(message))
+        assert lengths.of(message, lambda each: len(each.text)) == size
+
+    assert again
+
+
+def test_what_is_gone_is_forgotten() -> None:
+    lengths: Remembered[int] = Remembered()
+    messages = [HumanMessage("x") for _ in range(100)]
+    assert [lengths.put(message, 1) for message in messages] == [1] * 100
+    assert len(lengths) == 100
+
+    messages.clear()
+    gc.collect()
+    assert len(lengths) == 0
+
+
+def test_what_cannot_be_watched_is_held_up_to_a_number() -> None:
+    lengths: Remembered[int] = Remembered()
+    tools: list[dict[str, Any]] = [{"name": str(number)} for number in range(2500)]
+    for number, tool in enumerate(tools):
+        assert lengths.put(tool, number) == number
+        assert lengths.get(tool) == number
+        assert len(lengths) <= 1000
+
+    assert lengths.get(dict(tools[-1])) is None
