@@ -23,6 +23,7 @@ from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.middleware import named
 from deepagents.middleware.subagents.task import Worker
+from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
@@ -162,6 +163,11 @@ def _patch_tool_calls(building: Building) -> Middleware:
     return PatchToolCallsMiddleware()
 
 
+def _summarization(building: Building) -> Middleware:
+    with already_warned():
+        return create_summarization_middleware(building.plan.model, building.plan.backend)
+
+
 def _rules(building: Building) -> Rules:
     """Return the rules that bind the file tools, whoever gave them."""
     standing = building.replacement("FilesystemMiddleware")
@@ -211,6 +217,11 @@ STACK: Final[tuple[Slot | Place, ...]] = (
     Slot("PatchToolCallsMiddleware", _patch_tool_calls, "the history is valid before the first model call"),
     Place("CALLER", "sees requests with the library's parts in them, and results before they are evicted"),
     Place("PROFILE", "a profile's extras are closer to the model than the caller's"),
+    Slot(
+        "SummarizationMiddleware",
+        _summarization,
+        "counts the request as it will be sent: prompt, tools and messages",
+    ),
     Slot(
         "HumanInTheLoopMiddleware",
         _approval,

@@ -2,6 +2,22 @@
 
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent, SubAgentMiddleware
+from deepagents.middleware.summarization import (
+    DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
+    SummarizationMiddleware,
+    SummarizationToolMiddleware,
+    create_summarization_tool_middleware,
+)
 from deepagents.middleware.todos import TodoListMiddleware
 
-__all__ = ["CompiledSubAgent", "FilesystemMiddleware", "SubAgent", "SubAgentMiddleware", "TodoListMiddleware"]
+__all__ = [
+    "DEEPAGENTS_DEFAULT_SUMMARY_PROMPT",
+    "CompiledSubAgent",
+    "FilesystemMiddleware",
+    "SubAgent",
+    "SubAgentMiddleware",
+    "SummarizationMiddleware",
+    "SummarizationToolMiddleware",
+    "TodoListMiddleware",
+    "create_summarization_tool_middleware",
+]

@@ -57,8 +57,8 @@ class Desk:
 class Reply:
     """What a tool tells the model, and what it leaves for programs.
 
-    `beside` holds content for a message of its own, where a tool's message could not carry it. With a `code` it is
-    a failure that is told in words of its own.
+    `beside` holds content for a message of its own, where a tool's message could not carry it. With a `code`
+    it is a failure, told in words of its own.
     """
 
     content: Content

@@ -1,1 +1,41 @@
 """Compaction: old messages go to an archive, and a summary stands for them."""
+
+from deepagents.middleware.summarization.middleware import (
+    SummarizationMiddleware,
+    create_summarization_middleware,
+)
+from deepagents.middleware.summarization.settings import compute_summarization_defaults
+from deepagents.middleware.summarization.sizes import (
+    SummarizationDefaults,
+    TriggerClause,
+    TruncateArgsSettings,
+)
+from deepagents.middleware.summarization.state import (
+    SUMMARIZATION_EVENT_KEY,
+    SUMMARIZATION_SESSION_ID_KEY,
+    SummarizationEvent,
+    SummarizationState,
+)
+from deepagents.middleware.summarization.summarizer import DEEPAGENTS_DEFAULT_SUMMARY_PROMPT
+from deepagents.middleware.summarization.tool import (
+    CompactConversationSchema,
+    SummarizationToolMiddleware,
+    create_summarization_tool_middleware,
+)
+
+__all__ = [
+    "DEEPAGENTS_DEFAULT_SUMMARY_PROMPT",
+    "SUMMARIZATION_EVENT_KEY",
+    "SUMMARIZATION_SESSION_ID_KEY",
+    "CompactConversationSchema",
+    "SummarizationDefaults",
+    "SummarizationEvent",
+    "SummarizationMiddleware",
+    "SummarizationState",
+    "SummarizationToolMiddleware",
+    "TriggerClause",
+    "TruncateArgsSettings",
+    "compute_summarization_defaults",
+    "create_summarization_middleware",
+    "create_summarization_tool_middleware",
+]

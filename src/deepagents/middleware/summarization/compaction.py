@@ -1,0 +1,173 @@
+"""Compaction: what is old goes to the archive whole, and a summary takes its place."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from langchain_core.messages import AnyMessage, HumanMessage, get_buffer_string
+from langgraph.errors import GraphBubbleUp
+
+from deepagents._deprecation import warn_caller
+from deepagents._flow import Call, Flow, as_call, together
+from deepagents._text import described
+from deepagents.backends.calls import Files
+from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
+from deepagents.middleware.summarization.context import Context
+from deepagents.middleware.summarization.counting import Meter
+from deepagents.middleware.summarization.memo import Memo, Place
+from deepagents.middleware.summarization.state import SummarizationEvent
+from deepagents.middleware.summarization.summarizer import Summarizer
+from deepagents.middleware.summarization.summary import (
+    evicted_request,
+    extracts,
+    is_summary,
+    summary_message,
+)
+
+logger = logging.getLogger(__name__)
+
+_NOT_ARCHIVED: Final = (
+    "Offloading conversation history to backend failed: {error}. The evicted messages are in the state "
+    "alone, and the summary names no file."
+)
+_MEDIA_LOST: Final = (
+    "{many} media of the evicted messages could not be offloaded to files; they stand in the archive itself."
+)
+
+
+class SummaryFailed(Exception):
+    """Nobody could sum up what was to be evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A context that is to be compacted, parted in what goes and what stays."""
+
+    context: Context
+    evicted: Sequence[AnyMessage]
+    kept: Sequence[AnyMessage]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the messages that are newly evicted."""
+        return [each.id for each in self.evicted if each.id and not is_summary(each)]
+
+    @property
+    def whole(self) -> list[AnyMessage]:
+        """The evicted messages as the state holds them, whatever requests showed of them."""
+        own = {each.id: each for each in self.context.originals if each.id is not None}
+        new = [each for each in self.evicted if not is_summary(each)]
+        return [own.get(each.id, each) if each.id is not None else each for each in new]
+
+    @property
+    def request(self) -> str | None:
+        """What the user asked for last, where no request shows that any more."""
+        return evicted_request(self.context.originals, {*self.context.memory.hidden, *self.ids})
+
+    def event(self, message: HumanMessage, path: str | None, tokens: int) -> SummarizationEvent:
+        """Describe the compaction, after which the context has so many tokens."""
+        return {
+            "cutoff_index": self._cutoff(),
+            "summary_message": message,
+            "file_path": path,
+            "created_at_index": len(self.context.originals),
+            "after_id": self.context.newest,
+            "tokens_after": tokens,
+            "messages_after": len(self.kept) + 1,
+        }
+
+    def _cutoff(self) -> int:
+        """Count the messages of the state before the first that is kept; never fewer than last time."""
+        kept = {each.id for each in self.kept if each.id}
+        own = self.context.originals
+        at = next((at for at, each in enumerate(own) if each.id in kept), len(own))
+        earlier = self.context.memory.event
+        return max(at, earlier["cutoff_index"] if earlier else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Compactor:
+    """Archives and sums up. A summary is remembered for a while: the attempt that it was for may fail."""
+
+    summarizer: Summarizer
+    meter: Meter
+    written: Memo[str] = field(default_factory=Memo[str])
+
+    def compact(
+        self, case: Case, files: Files, place: Place, *, or_extracts: bool = False
+    ) -> Flow[SummarizationEvent]:
+        """Return what is to be remembered; `or_extracts` takes extracts where there is no summary.
+
+        Raises:
+            SummaryFailed: when there is no summary, and extracts are not wanted.
+        """
+        archive = Archive(files, _path(files, case, place))
+        beside: list[Call[Any]] = [
+            as_call(lambda: _archived(archive, case.whole)),
+            as_call(lambda: self._summary(archive, case, place)),
+        ]
+        path, summary = yield from together(beside)
+        if isinstance(summary, Exception):
+            if not or_extracts:
+                raise SummaryFailed(described(summary)) from summary
+            logger.warning("No summary could be had, so extracts take its place: %s", described(summary))
+            summary = extracts(case.evicted)
+        return self._event(case, summary, path)
+
+    def _summary(self, archive: Archive, case: Case, place: Place) -> Flow[str | Exception]:
+        key = (place.agent, _digest(case.evicted))
+        known = self.written.get(key)
+        if known is not None:
+            return known
+        try:
+            summary = yield from self.summarizer.summarize(archive.referenced(case.evicted))
+        except Exception as error:
+            if isinstance(error, GraphBubbleUp):
+                raise
+            return error
+        self.written.put(key, summary)
+        return summary
+
+    def _event(self, case: Case, summary: str, path: str | None) -> SummarizationEvent:
+        window = case.context.window
+        message = summary_message(summary, path, case.request, window=window)
+        frame = case.context.frame
+        measured = case.context.tokens - self.meter.fixed(frame.system, frame.tools)
+        sizes = self.meter.each(case.context.shown, measured)
+        gone = sum(sizes[: len(case.evicted)]) - sum(self.meter.each([message]))
+        return case.event(message, path, max(case.context.tokens - gone, 0))
+
+
+def _path(files: Files, case: Case, place: Place) -> str:
+    root = files.capabilities().artifacts_root
+    return archive_path(root, place.thread, case.context.session, place.namespace)
+
+
+def _archived(archive: Archive, messages: Sequence[AnyMessage]) -> Flow[str | None]:
+    """Return the file that holds the messages; `None`, with a warning, where they could not be saved."""
+    try:
+        archived = yield from archive.add(messages, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
+    except Exception as error:
+        if isinstance(error, GraphBubbleUp):
+            raise
+        archived = Archived(None, error=described(error))
+    if archived.error is not None:
+        said = _NOT_ARCHIVED.format(error=archived.error)
+        logger.error(said)
+        warn_caller(said)
+    elif archived.lost_media:
+        said = _MEDIA_LOST.format(many=archived.lost_media)
+        logger.warning(said)
+        warn_caller(said)
+    return archived.path
+
+
+def _digest(messages: Sequence[AnyMessage]) -> str:
+    shown = get_buffer_string(messages, format="xml")
+    ids = "\0".join(each.id or "" for each in messages)
+    return hashlib.sha256(f"{ids}\0{shown}".encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,157 @@
+"""A conversation as a model is to see it, and what the state remembers of how it came to be shown so."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+
+from deepagents.middleware._turns import shows_media
+from deepagents.middleware.summarization.policy import Load, Piece, PieceKind, Since
+from deepagents.middleware.summarization.state import (
+    CLIPPED_KEY,
+    SUMMARIZATION_EVENT_KEY,
+    SUMMARIZATION_SESSION_ID_KEY,
+    SUMMARIZED_IDS_KEY,
+    Clipped,
+    SummarizationEvent,
+)
+from deepagents.middleware.summarization.summary import is_summary
+from deepagents.models.traits import input_window, model_provider
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around the messages of a request: the model that gets them, its prompt and its tools."""
+
+    model: BaseChatModel
+    system: SystemMessage | None = None
+    tools: Sequence[Any] = ()
+
+    @property
+    def provider(self) -> str | None:
+        """The provider whose reports count."""
+        return model_provider(self.model)
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens the model takes."""
+        return input_window(self.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembrance:
+    """What an agent remembers: its last compaction, what that hides, and what is shown clipped."""
+
+    event: SummarizationEvent | None = None
+    hidden: Mapping[str, None] = field(default_factory=dict[str, None])
+    clipped: Clipped | None = None
+    session: str | None = None
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Remembrance:
+        """Read it from an agent's state."""
+        return cls(
+            state.get(SUMMARIZATION_EVENT_KEY),
+            state.get(SUMMARIZED_IDS_KEY) or {},
+            state.get(CLIPPED_KEY),
+            state.get(SUMMARIZATION_SESSION_ID_KEY),
+        )
+
+    @property
+    def clips(self) -> Mapping[str, str | None]:
+        """The messages that are shown clipped."""
+        return self.clipped["ids"] if self.clipped else {}
+
+    @property
+    def changed_after(self) -> str | None:
+        """The newest message when the context last became another one."""
+        if self.clipped is not None:
+            return self.clipped["after_id"]
+        return self.event.get("after_id") if self.event else None
+
+    @property
+    def since(self) -> Since | None:
+        """How large the context was right after the last compaction."""
+        event = self.event
+        if event is None or "tokens_after" not in event or "messages_after" not in event:
+            return None
+        return Since(event["tokens_after"], event["messages_after"])
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The messages to show, the state's own behind them, and what the state is to take if they are shown."""
+
+    frame: Frame
+    originals: Sequence[AnyMessage]
+    shown: list[AnyMessage]
+    memory: Remembrance
+    window: int | None
+    tokens: int = 0
+    update: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def load(self) -> Load:
+        """Its size, for the policy."""
+        return Load(self.tokens, len(self.shown), self.window)
+
+    @property
+    def session(self) -> str:
+        """The name of the conversation where it has no thread: its own, or one made of its beginning."""
+        first = next((each.id for each in self.originals if each.id), None) or uuid4().hex
+        return self.memory.session or f"session_{hashlib.sha256(first.encode()).hexdigest()[:32]}"
+
+    @property
+    def newest(self) -> str | None:
+        """The id of the newest message that has one."""
+        return next((each.id for each in reversed(self.shown) if each.id), None)
+
+    def pieces(self, sizes: Sequence[int]) -> list[Piece]:
+        """Describe the messages for the policy, with their sizes."""
+        return [_piece(each, tokens) for each, tokens in zip(self.shown, sizes, strict=True)]
+
+    def clipping(self, ids: Mapping[str, str | None], shown: list[AnyMessage]) -> Context:
+        """Return the context with more messages clipped, which the state is to remember."""
+        clipped: Clipped = {"ids": {**self.memory.clips, **ids}, "after_id": self.newest}
+        memory = replace(self.memory, clipped=clipped)
+        return replace(self, shown=shown, memory=memory, update={**self.update, CLIPPED_KEY: clipped})
+
+    def after(self, event: SummarizationEvent, ids: Sequence[str], shown: list[AnyMessage]) -> Context:
+        """Return the context after a compaction, which the state is to remember."""
+        earlier: Sequence[str] = self.update.get(SUMMARIZED_IDS_KEY, ())
+        session = self.session
+        update: dict[str, Any] = {
+            SUMMARIZATION_EVENT_KEY: event,
+            SUMMARIZED_IDS_KEY: [*earlier, *ids],
+            SUMMARIZATION_SESSION_ID_KEY: session,
+        }
+        hidden = {**self.memory.hidden, **dict.fromkeys(ids)}
+        clipped = self.memory.clipped
+        if clipped is not None:
+            kept = {each.id for each in shown}
+            still = {each: path for each, path in clipped["ids"].items() if each in kept}
+            clipped = Clipped(ids=still, after_id=event.get("after_id"))
+            update[CLIPPED_KEY] = clipped
+        memory = Remembrance(event, hidden, clipped, session)
+        return replace(self, shown=shown, memory=memory, update={**self.update, **update})
+
+
+def _piece(message: AnyMessage, tokens: int) -> Piece:
+    if isinstance(message, AIMessage):
+        made = [*message.tool_calls, *message.invalid_tool_calls]
+        return Piece("model", tokens, calls=tuple(call["id"] for call in made if call["id"]))
+    if isinstance(message, ToolMessage):
+        return Piece("tool", tokens, answers=message.tool_call_id)
+    return Piece(_kind(message), tokens)
+
+
+def _kind(message: AnyMessage) -> PieceKind:
+    if is_summary(message):
+        return "summary"
+    return "human" if isinstance(message, HumanMessage) and not shows_media(message) else "other"

@@ -1,0 +1,142 @@
+"""What is done about a context that has grown, whoever asks: clip, compact, move results away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage
+
+from deepagents._flow import Flow
+from deepagents.backends.calls import Files
+from deepagents.middleware.summarization.clipping import Clipping
+from deepagents.middleware.summarization.compaction import Case, Compactor, SummaryFailed
+from deepagents.middleware.summarization.context import Context, Frame, Remembrance
+from deepagents.middleware.summarization.counting import Meter
+from deepagents.middleware.summarization.memo import Memo, Place
+from deepagents.middleware.summarization.policy import FULL, cut, is_due, is_worth_asking, least_gain
+from deepagents.middleware.summarization.sizes import Keep, Trigger
+from deepagents.middleware.summarization.tail import large_results, moved
+from deepagents.middleware.summarization.view import Copies, visible
+from deepagents.models.traits import input_window
+
+logger = logging.getLogger(__name__)
+_GROWTH_BEFORE_ANOTHER_TRY: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The settings of one middleware, and what it remembers between calls; anything of that may be lost."""
+
+    model: BaseChatModel
+    trigger: Trigger
+    keep: Keep
+    clipping: Clipping
+    meter: Meter
+    compactor: Compactor
+    copies: Copies = field(default_factory=Copies)
+    declined: Memo[int] = field(default_factory=Memo[int])
+    frames: Memo[Frame] = field(default_factory=Memo[Frame])
+
+    def context(
+        self,
+        messages: list[AnyMessage],
+        state: Mapping[str, Any],
+        frame: Frame,
+    ) -> Context:
+        """Return what is to be shown of these messages, as things stand, with its size."""
+        memory = Remembrance.of(state)
+        shown = visible(messages, memory.event, memory.hidden, self.copies)
+        shown = self.clipping.clipped(shown, memory.clips)
+        window = frame.window or input_window(self.model)
+        return self._measured(Context(frame, state.get("messages") or messages, shown, memory, window))
+
+    def with_new_clips(self, context: Context) -> Context:
+        """Return the context with the next batch of old arguments clipped, if it is time for one."""
+        batch = self.clipping.next_batch(
+            context.shown, self.meter.each, context.load, context.memory.clips.keys()
+        )
+        if not batch:
+            return context
+        new = dict.fromkeys(batch)
+        return self._measured(context.clipping(new, self.clipping.clipped(context.shown, new)))
+
+    def is_due(self, context: Context, place: Place) -> bool:
+        """Tell whether to compact now; not where the last try failed, until it is worth another one."""
+        tried = self.declined.get(place.agent)
+        if tried is not None and self._fits(context):
+            grown = context.tokens - tried
+            if 0 <= grown < _GROWTH_BEFORE_ANOTHER_TRY * (context.window or tried):
+                return False
+        return is_due(self.trigger, context.load, context.memory.since)
+
+    def is_worth_asking(self, context: Context) -> bool:
+        """Tell whether the model may have its context compacted."""
+        return is_worth_asking(self.trigger, context.load)
+
+    def compacted_or_not(self, context: Context, files: Files, place: Place) -> Flow[Context]:
+        """Compact; go on without where there is no summary and the context still fits."""
+        try:
+            found = yield from self.compacted(context, files, place, or_extracts=not self._fits(context))
+        except SummaryFailed as failure:
+            self.declined.put(place.agent, context.tokens)
+            logger.warning("Going on without compaction, no summary could be had: %s", failure)
+            return context
+        return found or context
+
+    def forced(self, context: Context, files: Files, place: Place) -> Flow[Context | None]:
+        """Return the context compacted after a refusal, whatever that takes; `None` where nothing can go."""
+        return (yield from self.compacted(context, files, place, forced=True))
+
+    def compacted(
+        self, context: Context, files: Files, place: Place, *, forced: bool = False, or_extracts: bool = False
+    ) -> Flow[Context | None]:
+        """Return the context compacted; `None` when there is nothing worth evicting.
+
+        Raises:
+            SummaryFailed: when there is no summary, and extracts are not wanted.
+        """
+        at = self._cut(context, forced=forced)
+        if not at:
+            return None
+        case = Case(context, context.shown[:at], context.shown[at:])
+        event = yield from self.compactor.compact(case, files, place, or_extracts=forced or or_extracts)
+        self.declined.drop(place.agent)
+        return self._measured(context.after(event, case.ids, [event["summary_message"], *case.kept]))
+
+    def without_tail(self, context: Context, files: Files, place: Place) -> Flow[Context | None]:
+        """Return the context with large results of the open turn moved to files; `None` without any."""
+        results = large_results(context.shown, context.originals, context.memory.clips.keys())
+        places = yield from moved(files, results)
+        if not places:
+            return None
+        return self._measured(context.clipping(places, self.clipping.clipped(context.shown, places)))
+
+    def _cut(self, context: Context, *, forced: bool) -> int:
+        fixed = self.meter.fixed(context.frame.system, context.frame.tools)
+        sizes = self.meter.each(context.shown, context.tokens - fixed)
+        return cut(
+            context.pieces(sizes),
+            self.keep,
+            window=context.window,
+            fixed=fixed,
+            least=least_gain(self.trigger, context.window),
+            forced=forced,
+        )
+
+    def _fits(self, context: Context) -> bool:
+        return context.window is None or context.tokens < FULL * context.window
+
+    def _measured(self, context: Context) -> Context:
+        frame = context.frame
+        tokens = self.meter.of(
+            context.shown,
+            frame.system,
+            frame.tools,
+            provider=frame.provider,
+            after_id=context.memory.changed_after,
+        )
+        return replace(context, tokens=tokens)

@@ -1,0 +1,204 @@
+"""SummarizationMiddleware: a context is compacted before it is too large, and when it was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
+
+from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages.utils import count_tokens_approximately
+
+from deepagents._channels import writes_undone_on_failure
+from deepagents._flow import Flow
+from deepagents.backends._legacy import warn_form
+from deepagents.backends.calls import Files
+from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping
+from deepagents.middleware.summarization.clipping import Clipping
+from deepagents.middleware.summarization.compaction import Compactor
+from deepagents.middleware.summarization.context import Context, Frame
+from deepagents.middleware.summarization.counting import Meter, TokenCounter
+from deepagents.middleware.summarization.engine import Engine
+from deepagents.middleware.summarization.memo import Place, this_place
+from deepagents.middleware.summarization.overflow import as_overflow, is_overflow
+from deepagents.middleware.summarization.settings import (
+    DEFAULT_KEEP,
+    check_fractions,
+    compute_summarization_defaults,
+    with_older,
+)
+from deepagents.middleware.summarization.sizes import (
+    ContextSize,
+    Keep,
+    Trigger,
+    TriggerLike,
+    TruncateArgsSettings,
+)
+from deepagents.middleware.summarization.state import SUMMARIZED_IDS_KEY, SummarizationState
+from deepagents.middleware.summarization.summarizer import (
+    DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
+    Summarizer,
+    SummarizerLike,
+)
+from deepagents.models.resolve import resolve_model
+from deepagents.tools._tool import Runtime
+
+
+class SummarizationMiddleware(FlowMiddleware):
+    """Put a summary in the place of old messages when the context grows large; the state keeps all of them.
+
+    What is evicted goes to an archive on the backend first, whole, and the summary names it. Where the
+    provider refuses a request as too long, the context is compacted and the request made once more.
+
+    Args:
+        model: whose window counts, and who writes the summaries; a chat model or its name.
+        backend: where the archive goes.
+        trigger: when to compact: a size such as `("fraction", 0.85)`, `("tokens", 100000)` or
+            `("messages", 50)`; a dict of sizes that must all be reached; a list of either, of which one
+            suffices; `None` for refusals only.
+        keep: how much of the newest part stays as it is.
+        token_counter: counts messages; one of your own is asked on every call.
+        summary_prompt: with `{messages}` where the messages go.
+        trim_tokens_to_summarize: most tokens that the summarizer is given; `None` is three quarters of its
+            window.
+        truncate_args_settings: when and how long arguments of old file writes are clipped; `None` is never.
+        summarizer: another model, or a runnable or function of the messages that returns the summary.
+
+    Raises:
+        ConfigError: for sizes and settings that cannot be (also a ValueError).
+        TypeError: for arguments that there are not, and sizes of no known form.
+    """
+
+    state_schema: type[Any] = SummarizationState
+    transformers = (InternalCallTransformer,)
+    serialized_name: ClassVar[str] = "SummarizationMiddleware"
+
+    def __init__(
+        self,
+        model: str | BaseChatModel,
+        *,
+        backend: BACKEND_TYPES,
+        trigger: TriggerLike | None = None,
+        keep: ContextSize = DEFAULT_KEEP,
+        token_counter: TokenCounter = count_tokens_approximately,
+        summary_prompt: str = DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
+        trim_tokens_to_summarize: int | None = None,
+        truncate_args_settings: TruncateArgsSettings | None = None,
+        summarizer: SummarizerLike | None = None,
+        **deprecated_kwargs: object,
+    ) -> None:
+        super().__init__()
+        self.trigger, self.keep = with_older(trigger, keep, deprecated_kwargs)
+        self.model = resolve_model(model)
+        self.backend: BACKEND_TYPES = backend
+        self.token_counter = token_counter
+        warn_form(backend)
+        meter = Meter(token_counter)
+        writer = Summarizer.of(
+            summarizer,
+            self.model,
+            prompt=summary_prompt,
+            most_tokens=trim_tokens_to_summarize,
+            counter=token_counter,
+        )
+        self._engine = Engine(
+            self.model,
+            Trigger.of(self.trigger),
+            Keep.of(self.keep),
+            Clipping.of(truncate_args_settings),
+            meter,
+            Compactor(writer, meter),
+        )
+        check_fractions(self.model, self._engine.trigger, self._engine.keep)
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        place, frame = this_place(), Frame(request.model, request.system_message, request.tools)
+        self._engine.frames.put(place.agent, frame)
+        state = cast("Mapping[str, Any]", request.state)
+        with writes_undone_on_failure():
+            context = self._engine.with_new_clips(self._engine.context(request.messages, state, frame))
+            if self._engine.is_due(context, place):
+                files = self._files(request.runtime)
+                context = yield from self._engine.compacted_or_not(context, files, place)
+            response, context = yield from self._answered(request, handler, context, place)
+        return keeping(response, [], context.update)
+
+    def _answered(
+        self, request: Request, handler: Callable[[Request], Response], context: Context, place: Place
+    ) -> Flow[tuple[Response, Context]]:
+        """Call the model; where a request is refused as too long, do what is left to do and call again."""
+        engine = self._engine
+        try:
+            return (yield from _sent(request, handler, context))
+        except Exception as error:
+            if not is_overflow(error):
+                raise
+            refusal = error
+        files = self._files(request.runtime)
+        for remedy in (engine.forced, engine.without_tail):
+            smaller = yield from remedy(context, files, place)
+            if smaller is None:
+                continue
+            context = smaller
+            try:
+                return (yield from _sent(request, handler, context))
+            except Exception as error:
+                if not is_overflow(error):
+                    raise
+                refusal = error
+        raise as_overflow(refusal)
+
+    def compacted_for(self, runtime: Runtime) -> Flow[tuple[int, Mapping[str, Any]] | None]:
+        """Compact at someone's wish: how many messages went, and what the state is to take.
+
+        `None` where there is nothing to compact yet.
+
+        Raises:
+            SummaryFailed: when there is no summary; nothing has changed then.
+        """
+        place = this_place()
+        frame = self._engine.frames.get(place.agent) or Frame(self.model)
+        context = self._engine.context(runtime.state["messages"], runtime.state, frame)
+        if not self._engine.is_worth_asking(context):
+            return None
+        done = yield from self._engine.compacted(context, self._files(runtime), place)
+        return None if done is None else (len(done.update[SUMMARIZED_IDS_KEY]), done.update)
+
+    def _files(self, runtime: Any) -> Files:
+        return Files.of(self.backend, runtime)
+
+
+def create_summarization_middleware(
+    model: BaseChatModel,
+    backend: BACKEND_TYPES,
+    *,
+    summary_prompt: str = DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
+    trim_tokens_to_summarize: int | None = None,
+    token_counter: TokenCounter = count_tokens_approximately,
+    summarizer: SummarizerLike | None = None,
+) -> SummarizationMiddleware:
+    """Make the middleware with the settings that fit a model (see `compute_summarization_defaults`).
+
+    Raises:
+        TypeError: for a model that is no `BaseChatModel`.
+    """
+    if not isinstance(cast(object, model), BaseChatModel):
+        raise TypeError(f"model must be a BaseChatModel, such as init_chat_model(...) makes, got {model!r}")
+    return SummarizationMiddleware(
+        model,
+        backend=backend,
+        token_counter=token_counter,
+        summary_prompt=summary_prompt,
+        trim_tokens_to_summarize=trim_tokens_to_summarize,
+        summarizer=summarizer,
+        **compute_summarization_defaults(model),
+    )
+
+
+def _sent(
+    request: Request, handler: Callable[[Request], Response], context: Context
+) -> Flow[tuple[Response, Context]]:
+    shown = context.shown
+    request = request if shown is request.messages else request.override(messages=shown)
+    return (yield from inner(handler, request)), context

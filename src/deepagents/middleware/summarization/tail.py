@@ -1,0 +1,83 @@
+"""The last step: large results that the model has not seen yet move to files, and show how they begin."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Iterator, Sequence
+from typing import Final
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from deepagents._flow import Flow
+from deepagents.backends.calls import Files
+from deepagents.errors import ToolFailure
+from deepagents.middleware._notices import moved_notice, parts
+from deepagents.tools._tool import artifact_name
+
+_LARGE: Final = 4_500
+"""In characters; what stands in the place of a result of `read_file` has about 4,200."""
+
+
+def large_results(
+    shown: Sequence[AnyMessage], originals: Sequence[AnyMessage], already: Container[str]
+) -> list[tuple[ToolMessage, str | None]]:
+    """Return the large results of the open turn, as the state holds them, and the files they came from."""
+    own = {each.id: each for each in originals}
+    found: list[tuple[ToolMessage, str | None]] = []
+    asked = next((each for each in reversed(shown) if isinstance(each, AIMessage)), None)
+    for message in _open_results(shown):
+        whole = own.get(message.id, message)
+        if message.id is None or message.id in already or not isinstance(whole, ToolMessage):
+            continue
+        if len(parts(whole.content)[0]) > _LARGE:
+            found.append((whole, _read_from(whole, asked)))
+    return found
+
+
+def moved(files: Files, results: Sequence[tuple[ToolMessage, str | None]]) -> Flow[dict[str, str | None]]:
+    """Save results that lie in no file yet; return by message where each can be read."""
+    places: dict[str, str | None] = {}
+    for message, source in results:
+        text, _ = parts(message.content)
+        path = source or _place(files, message, text)
+        if source is None:
+            if len(moved_notice(path, text)) >= len(text):
+                continue
+            try:
+                yield from _saved(files, path, text)
+            except ToolFailure:
+                continue
+        places[message.id or ""] = path
+    return places
+
+
+def _open_results(shown: Sequence[AnyMessage]) -> Iterator[ToolMessage]:
+    for message in reversed(shown):
+        if isinstance(message, AIMessage):
+            return
+        if isinstance(message, ToolMessage):
+            yield message
+
+
+def _read_from(result: ToolMessage, asked: AIMessage | None) -> str | None:
+    """Return the file that a successful `read_file` showed."""
+    if result.name != "read_file" or result.status == "error" or asked is None:
+        return None
+    call = next((each for each in asked.tool_calls if each["id"] == result.tool_call_id), None)
+    path = call["args"].get("file_path") if call else None
+    return path if isinstance(path, str) else None
+
+
+def _place(files: Files, message: ToolMessage, text: str) -> str:
+    root = files.capabilities().artifacts_root.rstrip("/")
+    digest = hashlib.sha256(f"{message.tool_call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
+    return f"{root}/large_tool_results/{artifact_name(message.tool_call_id, digest[:12])}"
+
+
+def _saved(files: Files, path: str, text: str) -> Flow[None]:
+    try:
+        yield from files.write(path, text, None)
+    except ToolFailure as failure:
+        if failure.code != "invalid_encoding":
+            raise
+        yield from files.upload(path, text.encode("utf-8", "surrogatepass"))

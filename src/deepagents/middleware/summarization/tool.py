@@ -1,0 +1,102 @@
+"""compact_conversation: the model asks for the compaction that otherwise comes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.tools import InjectedToolArg
+from langgraph.errors import GraphBubbleUp
+from pydantic import BaseModel
+
+from deepagents._flow import Flow
+from deepagents._text import described
+from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.middleware._base import FlowMiddleware, Request, Response, add_section, inner
+from deepagents.middleware.summarization.middleware import (
+    SummarizationMiddleware,
+    create_summarization_middleware,
+)
+from deepagents.middleware.summarization.state import SummarizationState
+from deepagents.models.resolve import resolve_model
+from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
+
+_NOTHING: Final = "Nothing to compact yet"
+_DESCRIPTION: Final = (
+    "Summarize older messages to free context; they stay in an archive file. Use it when the conversation "
+    "is long and you turn to an unrelated task, or have finished extracting or combining what you read. "
+    "Takes no arguments."
+)
+
+
+class CompactConversationSchema(BaseModel):
+    """`compact_conversation` takes nothing; LangChain injects a runtime only where there is a field."""
+
+    runtime: Annotated[Any, InjectedToolArg] = None
+
+
+class SummarizationToolMiddleware(FlowMiddleware):
+    """Give an agent `compact_conversation`, which compacts by the settings of a SummarizationMiddleware.
+
+    Args:
+        summarization: whose settings, archive and memory the tool shares; it need not be in the same agent,
+            but summaries are shown only where one is.
+        system_prompt: a section for the system prompt; `None` for none.
+
+    Raises:
+        TypeError: when `system_prompt` is no text.
+    """
+
+    state_schema: type[Any] = SummarizationState
+    transformers = SummarizationMiddleware.transformers
+
+    def __init__(self, summarization: SummarizationMiddleware, *, system_prompt: str | None = None) -> None:
+        super().__init__()
+        if not isinstance(cast(object, system_prompt), str | None):
+            raise TypeError(f"system_prompt must be str or None, got {system_prompt!r}")
+        self.summarization = summarization
+        self.system_prompt = system_prompt
+        spec = ToolSpec("compact_conversation", _DESCRIPTION, CompactConversationSchema, self._compact)
+        self.tools = [make_tool(spec, lambda runtime: runtime)]
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        return (yield from inner(handler, add_section(request, self.system_prompt)))
+
+    def _compact(self, runtime: Runtime) -> Flow[Reply]:
+        if not _is_first(runtime):
+            return Reply(f"{_NOTHING}: the first call of this turn takes care of it.")
+        try:
+            done = yield from self.summarization.compacted_for(runtime)
+        except Exception as error:
+            if isinstance(error, GraphBubbleUp):
+                raise
+            said = f"Compaction failed, and nothing has changed: {described(error)}"
+            return Reply(said, code="tool_failed")
+        if done is None:
+            return Reply(f"{_NOTHING}: there is not enough in the conversation.")
+        many, update = done
+        return Reply(f"Conversation compacted. Summarized {many} messages.", update=update)
+
+
+def create_summarization_tool_middleware(
+    model: str | BaseChatModel, backend: BACKEND_TYPES, *, system_prompt: str | None = None
+) -> SummarizationToolMiddleware:
+    """Make the tool with the settings that fit a model.
+
+    Raises:
+        UnknownModel: when a name names no model.
+        TypeError: when `system_prompt` is no text.
+    """
+    summarization = create_summarization_middleware(resolve_model(model), backend)
+    return SummarizationToolMiddleware(summarization, system_prompt=system_prompt)
+
+
+def _is_first(runtime: Runtime) -> bool:
+    """Tell whether no other call of the same turn came before this one."""
+    messages = runtime.state["messages"]
+    asked = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
+    calls = asked.tool_calls if asked is not None else []
+    ids = [call["id"] for call in calls if call["name"] == "compact_conversation"]
+    return runtime.tool_call_id not in ids[1:]
