@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
@@ -16,7 +16,7 @@ _BOUND: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"}
 _BEDROCK: Final = frozenset({"bedrock", "bedrock_converse", "amazon_bedrock"})
 _CLAUDE: Final = ("claude", "anthropic")
 
-Copies = Remembered[AnyMessage]
+Copies: TypeAlias = Remembered[AnyMessage]
 
 
 def visible(
@@ -37,14 +37,23 @@ def visible(
     if summary is None or cutoff is None:
         _LOGGER.warning("Showing the whole conversation: its compaction is malformed (%r)", event)
         return messages
-    if not summarized_ids and cutoff > len(messages):
-        _LOGGER.warning("The compaction covers %d messages, but only %d are there", cutoff, len(messages))
-    kept = [
-        message
-        for at, message in enumerate(messages)
-        if (at >= cutoff if message.id is None or not summarized_ids else message.id not in summarized_ids)
+    kept = _live(messages, cutoff, summarized_ids)
+    return [
+        summary,
+        *_unbound(kept, len(messages) - len(kept), event, Copies() if copies is None else copies),
     ]
-    return [summary, *_unbound(kept, len(messages) - len(kept), event, copies or Remembered())]
+
+
+def _live(messages: list[AnyMessage], cutoff: int, summarized_ids: Collection[str]) -> list[AnyMessage]:
+    if summarized_ids:
+        return [
+            message
+            for at, message in enumerate(messages)
+            if (message.id not in summarized_ids if message.id else at >= cutoff)
+        ]
+    if cutoff > len(messages):
+        _LOGGER.warning("A summary stands for %d messages, but there are only %d", cutoff, len(messages))
+    return messages[cutoff:]
 
 
 def _parts(event: Any) -> tuple[HumanMessage | None, int | None]:

@@ -1,0 +1,221 @@
+"""A request shows a summary in place of what it stands for, and every live message."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from deepagents.middleware.summarization.remembered import Remembered
+from deepagents.middleware.summarization.view import visible
+
+SUMMARY = HumanMessage("What happened so far.", id="summary")
+
+
+def talk(many: int, *, ids: bool = True) -> list[AnyMessage]:
+    return [HumanMessage(f"message {at}", id=f"m{at}" if ids else None) for at in range(many)]
+
+
+def event(cutoff: Any, **more: Any) -> dict[str, Any]:
+    return {"cutoff_index": cutoff, "summary_message": SUMMARY, "file_path": None, **more}
+
+
+def texts(messages: Sequence[AnyMessage]) -> list[str]:
+    return [each.text.removeprefix("message ") for each in messages]
+
+
+def ids(many: int) -> dict[str, None]:
+    return dict.fromkeys(f"m{at}" for at in range(many))
+
+
+def test_what_was_never_summarised_is_handed_on_as_it_is() -> None:
+    messages = talk(3)
+
+    assert visible(messages, None, ids(2)) is messages
+
+
+def test_a_summary_stands_first_in_place_of_what_it_sums_up() -> None:
+    shown = visible(talk(5), event(3), ids(3))
+
+    assert shown[0] is SUMMARY
+    assert texts(shown[1:]) == ["3", "4"]
+
+
+def test_deleting_summarised_messages_hides_no_live_one() -> None:
+    messages = talk(8)
+    del messages[1:4]
+
+    assert texts(visible(messages, event(5), ids(5))[1:]) == ["5", "6", "7"]
+
+
+def test_deleting_kept_messages_brings_no_summarised_one_back() -> None:
+    messages = talk(8)
+    del messages[5:7]
+
+    assert texts(visible(messages, event(5), ids(5))[1:]) == ["7"]
+
+
+def test_messages_put_in_anywhere_are_shown() -> None:
+    messages = talk(5)
+    messages.insert(0, HumanMessage("first", id="new"))
+    messages.insert(3, HumanMessage("third", id="newer"))
+
+    assert texts(visible(messages, event(4), ids(4))[1:]) == ["first", "third", "4"]
+
+
+def test_a_message_that_was_edited_stays_what_it_was() -> None:
+    messages = talk(5)
+    messages[1] = HumanMessage("edited", id="m1")
+    messages[4] = HumanMessage("also edited", id="m4")
+
+    assert texts(visible(messages, event(4), ids(4))[1:]) == ["also edited"]
+
+
+def test_after_all_was_removed_what_is_new_is_shown() -> None:
+    messages: list[AnyMessage] = [HumanMessage("a new start", id="n1")]
+
+    assert texts(visible(messages, event(6), ids(6))) == ["What happened so far.", "a new start"]
+
+
+def test_without_recorded_ids_positions_count(caplog: pytest.LogCaptureFixture) -> None:
+    assert texts(visible(talk(5), event(3))[1:]) == ["3", "4"]
+    assert not caplog.records
+
+    assert visible(talk(2), event(3)) == [SUMMARY]
+    assert "3 messages" in caplog.text
+
+
+def test_messages_without_an_id_go_by_their_position() -> None:
+    assert texts(visible(talk(5, ids=False), event(3), ids(3))[1:]) == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        "no mapping",
+        {},
+        {"cutoff_index": 2},
+        {"summary_message": SUMMARY},
+        event("2"),
+        event(None),
+        event(-1),
+        {"cutoff_index": 2, "summary_message": "a text"},
+    ],
+)
+def test_an_event_that_cannot_be_understood_hides_nothing(
+    malformed: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages = talk(4)
+
+    with caplog.at_level(logging.WARNING):
+        assert visible(messages, malformed, ids(2)) == messages
+    assert "malformed" in caplog.text
+
+
+# Reasoning.
+
+THOUGHTS: list[Any] = [
+    {"type": "thinking", "thinking": "hm", "signature": "s"},
+    {"type": "redacted_thinking", "data": "x"},
+    {"type": "reasoning_content", "reasoning_content": {"text": "hm"}},
+    {"type": "reasoning", "reasoning": "hm"},
+    {"type": "text", "text": "done"},
+]
+
+
+def thought(message_id: str = "m2", content: Any = THOUGHTS, **metadata: str) -> AIMessage:
+    return AIMessage(content, id=message_id, response_metadata=metadata)
+
+
+def kinds(message: AnyMessage) -> list[str]:
+    return [cast("dict[str, str]", block)["type"] for block in message.content]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "left"),
+    [
+        ({}, ["reasoning", "text"]),
+        ({"model_provider": "anthropic"}, ["text"]),
+        ({"model_provider": "bedrock_converse", "model_name": "eu.anthropic.claude-4"}, ["text"]),
+        ({"model_provider": "bedrock", "model_id": "anthropic.claude-4"}, ["text"]),
+        ({"model_provider": "bedrock_converse", "model_name": "nova"}, [block["type"] for block in THOUGHTS]),
+        ({"model_provider": "openai"}, [block["type"] for block in THOUGHTS]),
+    ],
+)
+def test_reasoning_bound_to_its_context_is_not_carried_over(
+    metadata: dict[str, str], left: list[str]
+) -> None:
+    message = thought(**metadata)
+
+    shown = visible([*talk(2), message], event(2, after_id="m2"), ids(2))
+
+    assert kinds(shown[1]) == left
+    assert kinds(message) == [block["type"] for block in THOUGHTS]
+
+
+def test_only_messages_from_before_the_compaction_lose_their_reasoning() -> None:
+    messages = [*talk(2), thought("m2"), HumanMessage("so", id="m3"), thought("m4")]
+
+    for more in ({"after_id": "m3"}, {"created_at_index": 4}, {"after_id": "gone", "created_at_index": 4}):
+        shown = visible(messages, event(2, **more), ids(2))
+        assert kinds(shown[1]) == ["reasoning", "text"]
+        assert shown[3] is messages[4]
+
+    assert visible(messages, event(2), ids(2))[1:] == messages[2:]
+
+
+def test_deleting_summarised_messages_moves_no_message_to_before_the_compaction() -> None:
+    messages: list[AnyMessage] = [thought("m2"), HumanMessage("so", id="m3"), thought("m4")]
+
+    shown = visible(messages, event(2, after_id="m3", created_at_index=4), ids(2))
+
+    assert kinds(shown[1]) == ["reasoning", "text"]
+    assert shown[3] is messages[2]
+
+
+def test_plain_text_stays_the_same_message() -> None:
+    message = AIMessage("done", id="m2")
+
+    assert visible([*talk(2), message], event(2, after_id="m2"), ids(2))[1] is message
+
+
+def test_a_copy_is_made_once() -> None:
+    copies: Remembered[AnyMessage] = Remembered()
+    messages = [*talk(2), thought()]
+
+    first, second = (visible(messages, event(2, after_id="m2"), ids(2), copies)[1] for _ in range(2))
+
+    assert first is second
+
+
+# Any changes.
+
+
+@given(st.data())
+def test_whatever_is_deleted_added_or_changed_every_live_message_is_shown_in_order(
+    data: st.DataObject,
+) -> None:
+    many = data.draw(st.integers(1, 12))
+    cutoff = data.draw(st.integers(1, many))
+    messages = talk(many)
+    for at in range(data.draw(st.integers(0, 8))):
+        place = data.draw(st.integers(0, len(messages)))
+        match data.draw(st.sampled_from(["delete", "add", "change"])):
+            case "delete":
+                del messages[place : place + 1]
+            case "add":
+                messages.insert(place, HumanMessage(f"new {at}", id=f"n{at}"))
+            case _:
+                messages[place : place + 1] = [
+                    HumanMessage("changed", id=each.id) for each in messages[place : place + 1]
+                ]
+    hidden = ids(cutoff)
+
+    shown = visible(messages, event(cutoff, after_id=f"m{many - 1}"), hidden)
+
+    assert shown == [SUMMARY, *(each for each in messages if each.id not in hidden)]
