@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from deepagents._state import DeepAgentState
     from deepagents.graph import create_deep_agent
     from deepagents.middleware.filesystem import FilesystemMiddleware, FsToolName
+    from deepagents.middleware.memory import MemoryMiddleware
     from deepagents.middleware.subagents import CompiledSubAgent, SubAgent, SubAgentMiddleware
     from deepagents.permissions import FilesystemPermission
     from deepagents.profiles import GeneralPurposeSubagentProfile, HarnessProfile, register_harness_profile
@@ -23,6 +24,7 @@ __all__ = [
     "FsToolName",
     "GeneralPurposeSubagentProfile",
     "HarnessProfile",
+    "MemoryMiddleware",
     "SubAgent",
     "SubAgentMiddleware",
     "__version__",
@@ -38,6 +40,7 @@ _HOMES = {
     "FsToolName": "deepagents.middleware.filesystem",
     "GeneralPurposeSubagentProfile": "deepagents.profiles",
     "HarnessProfile": "deepagents.profiles",
+    "MemoryMiddleware": "deepagents.middleware.memory",
     "SubAgent": "deepagents.middleware.subagents",
     "SubAgentMiddleware": "deepagents.middleware.subagents",
     "create_deep_agent": "deepagents.graph",

@@ -13,6 +13,7 @@ _OLDER: Final = "deepagents.backends._honoured"
 _FILE_DATA: Final = "deepagents.backends.filedata"
 _SANDBOX: Final = "deepagents.backends.sandbox"
 _FILE_TOOLS: Final = "deepagents.middleware.filesystem"
+_CACHING: Final = "deepagents.middleware.prompt_caching"
 _VIDEO: Final = "deepagents.tools._video"
 
 HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -45,6 +46,10 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "_EXECUTE_CAPTURE_MAX_BYTES": f"{_SANDBOX}.offload:EXECUTE_CAPTURE_MAX_BYTES",
         },
         _FILE_TOOLS: {
+        "deepagents.middleware._prompt_caching": {
+            "_create_bedrock_prompt_caching_middleware": f"{_CACHING}:BedrockPromptCachingMiddleware",
+            "_create_fireworks_prompt_caching_middleware": f"{_CACHING}:FireworksPromptCachingMiddleware",
+        },
             "EXECUTION_SYSTEM_PROMPT": f"{_FILE_TOOLS}:EXECUTE_TOOL_DESCRIPTION",
             "LINE_NUMBER_WIDTH": f"{_OLDER}:LINE_NUMBER_WIDTH",
             "MAX_VIDEO_INPUT_BYTES": f"{_VIDEO}:MAX_VIDEO_INPUT_BYTES",

@@ -19,6 +19,7 @@ from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.interrupts import Approval
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.prompt_caching import STAND_INS, PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.middleware import named
@@ -87,7 +88,8 @@ def _memory(building: Building) -> Middleware | None:
     plan = building.plan
     if not plan.memory:
         return None
-    return MemoryMiddleware(backend=plan.backend, sources=list(plan.memory), add_cache_control=True)
+    with already_warned():
+        return MemoryMiddleware(backend=plan.backend, sources=plan.memory, add_cache_control=True)
 
 
 def _skills(building: Building) -> Middleware | None:
@@ -202,6 +204,15 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "ToolErrorMiddleware",
         _tool_errors,
         "a failing tool becomes a result; a caller's own retry sees it first",
+def _caching(kind: type[PromptCachingMiddleware]) -> Slot:
+    return Slot(
+        kind.__name__,
+        lambda _: kind(),
+        f"marks the request as it will be sent, for models of {kind.package}",
+        take=lambda _, brought: kind(brought) if kind.stands_for(type(brought)) else brought,
+    )
+
+
     ),
     Slot("TodoListMiddleware", _todos, "planning is spoken of first, after the base prompt"),
     Slot("MemoryMiddleware", _memory, "memory is spoken of after planning, and counted with the rest"),
@@ -240,6 +251,7 @@ STACK: Final[tuple[Slot | Place, ...]] = (
 
 def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
     """Walk the table once: make each slot or take the caller's of that name, and drop exclusions.
+    *map(_caching, STAND_INS),
 
     Raises:
         StackError: for two middleware of one name, or a replacement that would silently drop what was asked

@@ -11,7 +11,7 @@ import pytest
 EXACT = {
     "deepagents": """
         CompiledSubAgent DeepAgentState FilesystemMiddleware FilesystemPermission FsToolName
-        GeneralPurposeSubagentProfile HarnessProfile SubAgent SubAgentMiddleware __version__
+        GeneralPurposeSubagentProfile HarnessProfile MemoryMiddleware SubAgent SubAgentMiddleware __version__
         create_deep_agent register_harness_profile
     """,
     "deepagents.backends": """
@@ -43,8 +43,13 @@ OFFERED = {
     "deepagents.middleware.permissions": "FilesystemPermission",
     "deepagents.permissions": "FilesystemOperation FilesystemPermission",
     "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",
+    "deepagents.middleware.memory": "MEMORY_SYSTEM_PROMPT MemoryMiddleware MemoryState",
     "deepagents.middleware.subagents": """
         CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent
+    "deepagents.middleware.prompt_caching": """
+        AnthropicPromptCachingMiddleware BedrockPromptCachingMiddleware FireworksPromptCachingMiddleware
+        PromptCachingMiddleware
+    """,
         SubAgentMiddleware TASK_TOOL_DESCRIPTION
     """,
     "deepagents.profiles": "GeneralPurposeSubagentProfile HarnessProfile register_harness_profile",

@@ -37,6 +37,8 @@ TESTED_BY: dict[str, str] = {
     "deepagents/backends/matches.py": "backends/test_utils.py",
     "deepagents/graph.py": "agents/test_create_deep_agent.py",
     "deepagents/middleware/_base.py": "middleware/test_filesystem.py",
+    "deepagents/middleware/_cache_marks.py": "middleware/test_prompt_caching.py",
+    "deepagents/middleware/_cache_places.py": "middleware/test_prompt_caching.py",
     "deepagents/middleware/_dangling.py": "middleware/test_patch_tool_calls.py",
     "deepagents/middleware/_notices.py": "middleware/test_eviction.py",
     "deepagents/middleware/_turns.py": "middleware/test_unsupported_content.py",

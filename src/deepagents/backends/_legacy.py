@@ -105,14 +105,12 @@ def _warn_answer(kind: type[BackendProtocol], method: str) -> None:
 
 
 def _is_alike(backend: object) -> bool:
-    """Tell whether an object has the methods of a backend without being one."""
+    """Tell whether an object has the methods of a backend, or hands out files, without being one."""
     if isinstance(backend, (type, BackendProtocol)):
         return False
-    reads = ("read", "aread")
-    lists = ("ls", "als", "ls_info", "als_info")
-    return all(
-        any(callable(getattr(type(backend), name, None)) for name in names) for names in (reads, lists)
-    )
+    has = {name for name in _METHODS if callable(getattr(type(backend), name, None))}
+    reads, lists = {"read", "aread"} & has, {"ls", "als", "ls_info", "als_info"} & has
+    return bool((reads and lists) or {"download_files", "adownload_files"} & has)
 
 
 def _adopted(backend: object) -> BackendProtocol:

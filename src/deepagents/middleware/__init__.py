@@ -1,6 +1,8 @@
 """The middleware that a deep agent is made of; each also works with LangChain's `create_agent`."""
 
 from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.skills import SkillMetadata, SkillsMiddleware, SkillsState, SkillToolResolver
+from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent, SubAgentMiddleware
 from deepagents.middleware.summarization import (
     DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
@@ -14,6 +16,11 @@ __all__ = [
     "DEEPAGENTS_DEFAULT_SUMMARY_PROMPT",
     "CompiledSubAgent",
     "FilesystemMiddleware",
+    "MemoryMiddleware",
+    "SkillMetadata",
+    "SkillToolResolver",
+    "SkillsMiddleware",
+    "SkillsState",
     "SubAgent",
     "SubAgentMiddleware",
     "SummarizationMiddleware",

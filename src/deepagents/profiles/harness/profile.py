@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from deepagents.errors import ProfileError
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 
 REQUIRED = frozenset({"FilesystemMiddleware", "SubAgentMiddleware"})
 """Middleware that an agent cannot be without."""
@@ -54,8 +55,14 @@ class HarnessProfile:
         return list(extra() if callable(extra) else extra)
 
     def excludes(self, middleware: Middleware) -> bool:
-        """Tell whether this middleware is left out, by its name or its exact class."""
-        return middleware.name in self.excluded_middleware or type(middleware) in self.excluded_middleware
+        """Tell whether this middleware is left out, by its name, its exact class or the one it stands for."""
+        excluded = self.excluded_middleware
+        if middleware.name in excluded or type(middleware) in excluded:
+            return True
+        stand_in = middleware if isinstance(middleware, PromptCachingMiddleware) else None
+        return stand_in is not None and any(
+            stand_in.stands_for(each) for each in excluded if not isinstance(each, str)
+        )
 
 
 def _name(entry: str | type) -> str:
