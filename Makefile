@@ -48,10 +48,12 @@ layers: $(VENV)/.dev ## Check who imports whom
 
 docs: $(VENV)/.dev ## Rewrite the generated tables, then run every example in the documents
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/pictures.py
 	@$(BIN)/python -m pytest -q README.md docs $(ARGS)
 
 docs-check: $(VENV)/.dev ## Say which generated tables are out of date
 	@$(BIN)/python docs/generate.py --check
+	@$(BIN)/python docs/pictures.py --check
 
 coverage: $(VENV)/.dev ## Run the tests and show what they do not reach
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term-missing:skip-covered $(ARGS)
