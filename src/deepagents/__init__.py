@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from deepagents.graph import create_deep_agent
     from deepagents.middleware.filesystem import FilesystemMiddleware, FsToolName
     from deepagents.middleware.memory import MemoryMiddleware
+    from deepagents.middleware.rubric import RubricMiddleware
     from deepagents.middleware.subagents import CompiledSubAgent, SubAgent, SubAgentMiddleware
     from deepagents.permissions import FilesystemPermission
     from deepagents.profiles import GeneralPurposeSubagentProfile, HarnessProfile, register_harness_profile
@@ -25,6 +26,7 @@ __all__ = [
     "GeneralPurposeSubagentProfile",
     "HarnessProfile",
     "MemoryMiddleware",
+    "RubricMiddleware",
     "SubAgent",
     "SubAgentMiddleware",
     "__version__",
@@ -41,6 +43,7 @@ _HOMES = {
     "GeneralPurposeSubagentProfile": "deepagents.profiles",
     "HarnessProfile": "deepagents.profiles",
     "MemoryMiddleware": "deepagents.middleware.memory",
+    "RubricMiddleware": "deepagents.middleware.rubric",
     "SubAgent": "deepagents.middleware.subagents",
     "SubAgentMiddleware": "deepagents.middleware.subagents",
     "create_deep_agent": "deepagents.graph",

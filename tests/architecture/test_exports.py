@@ -11,8 +11,8 @@ import pytest
 EXACT = {
     "deepagents": """
         CompiledSubAgent DeepAgentState FilesystemMiddleware FilesystemPermission FsToolName
-        GeneralPurposeSubagentProfile HarnessProfile MemoryMiddleware SubAgent SubAgentMiddleware __version__
-        create_deep_agent register_harness_profile
+        GeneralPurposeSubagentProfile HarnessProfile MemoryMiddleware RubricMiddleware SubAgent
+        SubAgentMiddleware __version__ create_deep_agent register_harness_profile
     """,
     "deepagents.backends": """
         BackendProtocol CompositeBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend
@@ -36,20 +36,33 @@ OFFERED = {
     """,
     "deepagents.backends.state": "StateBackend",
     "deepagents.backends.store": "BackendContext NamespaceFactory StoreBackend",
-    "deepagents.middleware": "CompiledSubAgent FilesystemMiddleware SubAgent SubAgentMiddleware",
+    "deepagents.middleware": """
+        CompiledSubAgent CriterionEval CriterionFail CriterionPass FilesystemMiddleware GRADER_SYSTEM_PROMPT
+        GraderResponse GraderVerdict RUBRIC_GRADER_MESSAGE_SOURCE RubricEvaluation RubricMiddleware
+        RubricResult RubricState SkillMetadata SkillToolResolver SkillsMiddleware SkillsState SubAgent
+        SubAgentMiddleware
+    """,
     "deepagents.middleware.filesystem": """
         FilesystemMiddleware FilesystemOperation FilesystemPermission FilesystemState FsToolName FileData
     """,
+    "deepagents.middleware.memory": "MEMORY_SYSTEM_PROMPT MemoryMiddleware MemoryState",
     "deepagents.middleware.permissions": "FilesystemPermission",
     "deepagents.permissions": "FilesystemOperation FilesystemPermission",
-    "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",
-    "deepagents.middleware.memory": "MEMORY_SYSTEM_PROMPT MemoryMiddleware MemoryState",
-    "deepagents.middleware.subagents": """
-        CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent
     "deepagents.middleware.prompt_caching": """
         AnthropicPromptCachingMiddleware BedrockPromptCachingMiddleware FireworksPromptCachingMiddleware
         PromptCachingMiddleware
     """,
+    "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",
+    "deepagents.middleware.rubric": """
+        GRADER_SYSTEM_PROMPT RUBRIC_GRADER_MESSAGE_SOURCE GraderResponse RubricEvaluation RubricMiddleware
+        RubricState
+    """,
+    "deepagents.middleware.skills": """
+        MAX_SKILL_FILE_SIZE SKILLS_SYSTEM_PROMPT SkillMetadata SkillToolResolver SkillsMiddleware SkillsState
+        SkillsStateUpdate disclosed_skill_tool_names
+    """,
+    "deepagents.middleware.subagents": """
+        CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent
         SubAgentMiddleware TASK_TOOL_DESCRIPTION
     """,
     "deepagents.profiles": "GeneralPurposeSubagentProfile HarnessProfile register_harness_profile",

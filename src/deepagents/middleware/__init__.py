@@ -1,8 +1,21 @@
 """The middleware that a deep agent is made of; each also works with LangChain's `create_agent`."""
 
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.skills import SkillMetadata, SkillsMiddleware, SkillsState, SkillToolResolver
 from deepagents.middleware.memory import MemoryMiddleware
+from deepagents.middleware.rubric import (
+    GRADER_SYSTEM_PROMPT,
+    RUBRIC_GRADER_MESSAGE_SOURCE,
+    CriterionEval,
+    CriterionFail,
+    CriterionPass,
+    GraderResponse,
+    GraderVerdict,
+    RubricEvaluation,
+    RubricMiddleware,
+    RubricResult,
+    RubricState,
+)
+from deepagents.middleware.skills import SkillMetadata, SkillsMiddleware, SkillsState, SkillToolResolver
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent, SubAgentMiddleware
 from deepagents.middleware.summarization import (
     DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
@@ -14,9 +27,20 @@ from deepagents.middleware.todos import TodoListMiddleware
 
 __all__ = [
     "DEEPAGENTS_DEFAULT_SUMMARY_PROMPT",
+    "GRADER_SYSTEM_PROMPT",
+    "RUBRIC_GRADER_MESSAGE_SOURCE",
     "CompiledSubAgent",
+    "CriterionEval",
+    "CriterionFail",
+    "CriterionPass",
     "FilesystemMiddleware",
+    "GraderResponse",
+    "GraderVerdict",
     "MemoryMiddleware",
+    "RubricEvaluation",
+    "RubricMiddleware",
+    "RubricResult",
+    "RubricState",
     "SkillMetadata",
     "SkillToolResolver",
     "SkillsMiddleware",

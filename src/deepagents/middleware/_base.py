@@ -25,13 +25,14 @@ ToolResult: TypeAlias = ToolMessage | Command[Any]
 
 _HOOKS = {
     "_before_agent": ("before_agent", "abefore_agent"),
+    "_after_agent": ("after_agent", "aafter_agent"),
     "_around_model": ("wrap_model_call", "awrap_model_call"),
     "_around_tool": ("wrap_tool_call", "awrap_tool_call"),
 }
 
 
 class FlowMiddleware(AgentMiddleware[Any, Any, Any]):
-    """A middleware whose subclass writes `_before_agent`, `_around_model` or `_around_tool` as a flow.
+    """A middleware whose subclass writes hooks of a run, the model or tools as flows.
 
     LangChain installs a hook only where a class overrides it, so the twins are made for the flows a
     subclass defines.

@@ -1,0 +1,87 @@
+"""The agent that grades: how it is made, asked, understood, and what is said when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.constants import TAG_NOSTREAM
+
+from deepagents._text import described, truncate
+from deepagents.middleware._base import Middleware
+from deepagents.middleware.rubric.types import RUBRIC_GRADER_MESSAGE_SOURCE, GraderResponse
+
+_MOST_STEPS: Final = 60
+_MOST_CHARACTERS: Final = 2_000
+
+
+def make_grader(
+    model: BaseChatModel,
+    system_prompt: str,
+    tools: Sequence[BaseTool | Callable[..., Any] | dict[str, Any]],
+    middleware: Sequence[Middleware],
+    context_schema: type[Any] | None,
+    state_schema: type[Any] | None,
+) -> Runnable[Any, Any]:
+    """Compile the agent that grades; LangChain chooses how its answer gets its form."""
+    graph: Any = create_agent(
+        model,
+        tools=list(tools) or None,
+        system_prompt=system_prompt,
+        middleware=middleware,
+        response_format=GraderResponse,
+        context_schema=context_schema,
+        state_schema=state_schema,
+        name=RUBRIC_GRADER_MESSAGE_SOURCE,
+    )
+    return graph
+
+
+def grader_config(metadata: Mapping[str, Any]) -> RunnableConfig:
+    """Run a grader within bounds, off the stream of tokens and out of the list of subagents."""
+    return {
+        "run_name": RUBRIC_GRADER_MESSAGE_SOURCE,
+        "tags": [TAG_NOSTREAM],
+        "metadata": {**metadata, "lc_agent_name": None},
+        "recursion_limit": _MOST_STEPS,
+    }
+
+
+def understood(result: Any) -> GraderResponse:
+    """Take the verdict out of what a grader returned.
+
+    Raises:
+        RuntimeError: when there is none.
+        ValidationError: when it contradicts itself.
+    """
+    answer = cast("dict[str, Any]", result) if isinstance(result, dict) else dict[str, Any]()
+    given = answer.get("structured_response")
+    if given is None:
+        raise RuntimeError("the grader returned no structured_response")
+    return given if isinstance(given, GraderResponse) else GraderResponse.model_validate(given)
+
+
+def model_name(model: Any) -> str:
+    """Name a model as its caller would."""
+    if isinstance(model, str):
+        return model
+    return str(getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__)
+
+
+def strategy(model: Any) -> str:
+    """Tell how the verdict gets its form: by the provider, or as the arguments of a tool."""
+    profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
+    return "provider" if profile.get("structured_output") else "tool"
+
+
+def failure(error: Exception, metadata: Mapping[str, Any]) -> str:
+    """Say what went wrong with a grading, and with which model."""
+    status: object = getattr(error, "status_code", None)
+    parts = [truncate(described(error), _MOST_CHARACTERS)]
+    parts += [f"HTTP status {status}"] if isinstance(status, int) else []
+    parts += [f"{key}={value}" for key, value in metadata.items()]
+    return f"The grader failed: {'; '.join(parts)}"

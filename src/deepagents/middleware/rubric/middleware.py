@@ -1,0 +1,251 @@
+"""RubricMiddleware: before an agent stops, a grader looks whether the work meets a rubric."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any, Final
+
+from langchain.agents.middleware import hook_config
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
+
+from deepagents._flow import Call, Flow
+from deepagents.errors import ConfigError
+from deepagents.middleware._base import FlowMiddleware, Middleware
+from deepagents.middleware.rubric.attempt import Attempt, begun, standing
+from deepagents.middleware.rubric.grader import (
+    failure,
+    grader_config,
+    make_grader,
+    model_name,
+    strategy,
+    understood,
+)
+from deepagents.middleware.rubric.prompts import GRADER_SYSTEM_PROMPT, correction, question, revision
+from deepagents.middleware.rubric.transcript import transcript
+from deepagents.middleware.rubric.types import (
+    RUBRIC_GRADER_MESSAGE_SOURCE,
+    GraderResponse,
+    RubricEvaluation,
+    RubricState,
+)
+from deepagents.middleware.rubric.verdict import Verdict, bounded, shortfall, weighed
+from deepagents.models.resolve import resolve_model
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class RubricMiddleware(FlowMiddleware):
+    """Grade the work before the agent stops, and send it back while it falls short of the rubric.
+
+    The rubric comes with the input, `agent.invoke({"messages": ..., "rubric": "..."})`, and stays with the
+    thread until it is replaced or set to `None`. Without one nothing is graded.
+
+    Args:
+        model: grades; a chat model or `"provider:name"`.
+        system_prompt: replaces `GRADER_SYSTEM_PROMPT`.
+        tools: with which the grader gathers evidence.
+        grader_middleware: middleware of the grader.
+        grader_context_schema: type of the run's context, which the grader is given too.
+        grader_state_schema: base state of the grader.
+        prepare_messages_for_grader: changes the messages before they are written down for the grader.
+        build_grader_state: makes further fields of the grader's state from the agent's.
+        max_iterations: rounds of grading for one request.
+        on_evaluation: is called with each evaluation; what it raises is logged.
+
+    Raises:
+        ConfigError: without a model, for fewer rounds than one, or for fields without a schema; also a
+            `ValueError`.
+        TypeError: for rounds that are no whole number, or for something that cannot be called.
+    """
+
+    state_schema = RubricState
+
+    def __init__(
+        self,
+        *,
+        model: str | BaseChatModel,
+        system_prompt: str | None = None,
+        tools: Sequence[BaseTool | Callable[..., Any] | dict[str, Any]] | None = None,
+        grader_middleware: Sequence[Middleware] | None = None,
+        grader_context_schema: type[Any] | None = None,
+        grader_state_schema: type[Any] | None = None,
+        prepare_messages_for_grader: Callable[[list[AnyMessage]], Sequence[AnyMessage]] | None = None,
+        build_grader_state: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+        max_iterations: int = 3,
+        on_evaluation: Callable[[RubricEvaluation], object] | None = None,
+    ) -> None:
+        super().__init__()
+        if not model:
+            raise ConfigError("`model` is required: a chat model or 'provider:name' that grades")
+        _check_rounds(max_iterations)
+        _check_callable(
+            prepare_messages_for_grader=prepare_messages_for_grader,
+            build_grader_state=build_grader_state,
+            on_evaluation=on_evaluation,
+        )
+        if build_grader_state and not grader_state_schema:
+            raise ConfigError("build_grader_state needs grader_state_schema, which declares its fields")
+        self._model = model
+        self._system_prompt = system_prompt or GRADER_SYSTEM_PROMPT
+        self._tools = tuple(tools or ())
+        self._grader_middleware = tuple(grader_middleware or ())
+        self._grader_context_schema = grader_context_schema
+        self._grader_state_schema = grader_state_schema
+        self._prepare_messages = prepare_messages_for_grader
+        self._build_state = build_grader_state
+        self.max_iterations = max_iterations
+        self._on_evaluation = on_evaluation
+        self._grader: Runnable[Any, Any] | None = None
+        self._lock = Lock()
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Begin an attempt, unless one for this rubric and this request goes on."""
+        attempt = None if standing(state) else begun(state)
+        if attempt is None:
+            return None
+        return attempt.opened()
+
+    @hook_config(can_jump_to=["model"])
+    def _after_agent(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
+        attempt = standing(state) or begun(state)
+        if attempt is None:
+            return None
+        about = {"grading_run_id": attempt.run_id, "iteration": attempt.iteration}
+        runtime.stream_writer({"type": "rubric_evaluation_start", **about})
+        verdict = yield from self._graded(attempt, state, runtime)
+        verdict = bounded(verdict, attempt.iteration, self.max_iterations)
+        evaluation = attempt.evaluation(verdict)
+        runtime.stream_writer({"type": "rubric_evaluation_end", **evaluation})
+        self._tell(evaluation)
+        if verdict.result != "needs_revision":
+            return attempt.after(evaluation)
+        return {**attempt.after(evaluation), "messages": [_sent_back(verdict)], "jump_to": "model"}
+
+    def _graded(self, attempt: Attempt, state: Any, runtime: Any) -> Flow[Verdict]:
+        try:
+            response = yield from self._asked(attempt, state, runtime)
+            problem = shortfall(response, attempt.criteria)
+            if problem and not attempt.had_no_criteria:
+                response = yield from self._asked_again(response, problem, attempt, state, runtime)
+                problem = shortfall(response, attempt.criteria)
+            return weighed(response, problem, again=attempt.had_no_criteria)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            _logger.warning("the grader failed", exc_info=True)
+            return Verdict("grader_error", self._handle_grader_exception(error))
+
+    def _asked_again(
+        self, first: GraderResponse, problem: str, attempt: Attempt, state: Any, runtime: Any
+    ) -> Flow[GraderResponse]:
+        try:
+            return (yield from self._asked(attempt, state, runtime, correction(problem)))
+        except GraphBubbleUp:
+            raise
+        except Exception:
+            _logger.warning("the grader failed when it was asked again", exc_info=True)
+            return first
+
+    def _asked(
+        self, attempt: Attempt, state: Any, runtime: Any, more: str | None = None
+    ) -> Flow[GraderResponse]:
+        messages: Sequence[AnyMessage] = list(state["messages"])
+        if self._prepare_messages:
+            messages = self._prepare_messages(list(messages))
+        text = question(
+            attempt.rubric,
+            transcript(messages),
+            criteria=attempt.criteria,
+            iteration=attempt.iteration,
+            nonce=secrets.token_hex(8),
+            correction=more,
+        )
+        given = {**self._fields(state), "messages": [HumanMessage(text)]}
+        context = runtime.context
+        result = yield from Call(
+            lambda: self._invoke_grader(given, context=context),
+            lambda: self._ainvoke_grader(given, context=context),
+        )
+        return understood(result)
+
+    def _fields(self, state: Any) -> Mapping[str, Any]:
+        fields: Mapping[str, Any] = self._build_state(state) if self._build_state else {}
+        if "messages" in fields:
+            raise ConfigError("build_grader_state must not return 'messages'; they are the grader's own")
+        return fields
+
+    def _ensure_grader(self) -> Runnable[Any, Any]:
+        """Return the agent that grades, made on first use."""
+        with self._lock:
+            if self._grader is None:
+                self._grader = make_grader(
+                    resolve_model(self._model),
+                    self._system_prompt,
+                    self._tools,
+                    self._grader_middleware,
+                    self._grader_context_schema,
+                    self._grader_state_schema,
+                )
+            return self._grader
+
+    def _invoke_grader(self, given: dict[str, Any], *, context: Any = None) -> Any:
+        """Ask the grader."""
+        config = grader_config(self._grader_trace_metadata())
+        return self._ensure_grader().invoke(given, config, context=context)
+
+    async def _ainvoke_grader(self, given: dict[str, Any], *, context: Any = None) -> Any:
+        """Ask the grader."""
+        config = grader_config(self._grader_trace_metadata())
+        return await self._ensure_grader().ainvoke(given, config, context=context)
+
+    def _grader_trace_metadata(self) -> dict[str, Any]:
+        """Describe the grader in traces and in its failures."""
+        return {
+            "rubric_grader_configured_model": model_name(self._model),
+            "rubric_grader_effective_strategy": strategy(self._model),
+        }
+
+    def _handle_grader_exception(self, error: Exception) -> str:
+        """Say why there is no verdict; raise to end the run instead."""
+        return failure(error, self._grader_trace_metadata())
+
+    def _tell(self, evaluation: RubricEvaluation) -> None:
+        if evaluation["result"] == "max_iterations_reached":
+            level = logging.WARNING if evaluation["unverified"] else logging.INFO
+            _logger.log(level, "run %s exhausted max_iterations", evaluation["grading_run_id"])
+        if self._on_evaluation is None:
+            return
+        try:
+            self._on_evaluation(evaluation)
+        except GraphBubbleUp:
+            raise
+        except Exception:
+            _logger.exception("on_evaluation failed")
+
+
+def _sent_back(verdict: Verdict) -> HumanMessage:
+    return HumanMessage(
+        revision(verdict.explanation, verdict.criteria, unverified=verdict.unverified),
+        name=RUBRIC_GRADER_MESSAGE_SOURCE,
+        additional_kwargs={"lc_source": RUBRIC_GRADER_MESSAGE_SOURCE},
+    )
+
+
+def _check_rounds(rounds: object) -> None:
+    if isinstance(rounds, bool) or not isinstance(rounds, int):
+        raise TypeError(f"max_iterations must be a whole number, got {rounds!r}")
+    if rounds < 1:
+        raise ConfigError(f"max_iterations must be at least 1, got {rounds!r}")
+
+
+def _check_callable(**given: object) -> None:
+    for name, each in given.items():
+        if each is not None and not callable(each):
+            raise TypeError(f"{name} must be callable, got {each!r}")
