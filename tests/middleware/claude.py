@@ -29,7 +29,8 @@ class Claude:
     def model(self, **settings: Any) -> ChatAnthropic:
         """Make a model whose requests come here."""
         given: dict[str, Any] = {"model": "claude", "max_tokens": 99, "api_key": "none", "max_retries": 0}
-        return ChatAnthropic(**{**given, "base_url": self.address, **settings})
+        given.update(base_url=self.address, **settings)
+        return ChatAnthropic(**given)
 
     def will_call(self, tool: str, **arguments: Any) -> None:
         """Answer a request with a call of a tool."""
