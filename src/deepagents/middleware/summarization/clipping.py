@@ -12,7 +12,15 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from deepagents.errors import ConfigError
 from deepagents.middleware._notices import moved_notice, parts, with_text
-from deepagents.middleware.summarization.policy import ContextSize, Keep, Load, Trigger, is_due
+from deepagents.middleware.summarization.policy import (
+    LEAST_GAIN,
+    ContextSize,
+    Keep,
+    Load,
+    Trigger,
+    is_due,
+    least_gain,
+)
 from deepagents.middleware.summarization.remembered import Remembered
 from deepagents.middleware.summarization.sizes import TruncateArgsSettings
 
@@ -20,7 +28,6 @@ CLIPPED_TOOLS: Final = frozenset({"write_file", "edit_file"})
 _HEAD: Final = 20
 _MAX_LENGTH: Final = 2000
 _KEEP: Final[ContextSize] = ("messages", 20)
-_LEAST_GAIN: Final = 0.05
 _LEAST_WITHOUT_WINDOW: Final = 4000
 _CHARACTERS_PER_TOKEN: Final = 4
 _READ_FILE_HEAD: Final = 4000
@@ -38,8 +45,8 @@ Record = Mapping[str, str | None]
 class Clipping:
     """When arguments are clipped, which messages are too new for it, and from which length on.
 
-    Once clipped, an argument stays clipped. A batch is taken only where it frees 5 % of the window (4,000
-    tokens where it is unknown), so that providers seldom lose the prefix they have cached.
+    Once clipped, an argument stays clipped. A batch is taken only where it frees 5 % of the window, or of
+    what stands for it, so that providers seldom lose the prefix they have cached.
     """
 
     trigger: Trigger = field(default_factory=Trigger)
@@ -96,13 +103,24 @@ class Clipping:
         if not is_due(self.trigger, load):
             return frozenset()
         gains: dict[str, int] = {}
-        for message, answers in _with_answers(messages[: self._old(messages, counts, load.window)]):
-            if message.id is not None and message.id not in already:
-                gain = sum(self._gain(call) for call in _done(message, answers))
-                if gain > 0:
-                    gains[message.id] = gain
-        least = _LEAST_WITHOUT_WINDOW if load.window is None else int(_LEAST_GAIN * load.window)
-        return frozenset(gains) if sum(gains.values()) >= least * _CHARACTERS_PER_TOKEN else frozenset()
+        again = False
+        for message, answers in _with_answers(messages, self._old(messages, counts, load.window)):
+            if message.id is None or message.id in already:
+                again = again or message.id is not None
+                continue
+            gain = sum(map(self._gain, _done(message, answers)))
+            if gain > 0:
+                gains[message.id] = gain
+        enough = sum(gains.values()) >= _CHARACTERS_PER_TOKEN * self._least_gain(load.window, again=again)
+        return frozenset(gains) if enough else frozenset()
+
+    def _least_gain(self, window: int | None, *, again: bool) -> int:
+        """Return the tokens a batch must free; the first one that a number of messages triggers, any."""
+        if not again and all(size.metric == "messages" for clause in self.trigger.clauses for size in clause):
+            return 0
+        if window is not None:
+            return least_gain(self.trigger, window) or int(LEAST_GAIN * window)
+        return min(least_gain(self.trigger, None) or _LEAST_WITHOUT_WINDOW, _LEAST_WITHOUT_WINDOW)
 
     def clipped(self, messages: list[AnyMessage], record: Record) -> list[AnyMessage]:
         """Return the messages as a request shows them: copies of those in the record, all others as they are.
@@ -198,9 +216,9 @@ def _pointing(message: ToolMessage, path: str) -> ToolMessage:
 
 
 def _with_answers(
-    messages: Sequence[AnyMessage],
+    messages: Sequence[AnyMessage], old: int
 ) -> Iterator[tuple[AIMessage, Mapping[str, ToolMessage]]]:
-    for at, message in enumerate(messages):
+    for at, message in enumerate(messages[:old]):
         if isinstance(message, AIMessage) and any(
             call["name"] in CLIPPED_TOOLS for call in message.tool_calls
         ):
@@ -210,7 +228,8 @@ def _with_answers(
 def _answers(messages: Sequence[AnyMessage], at: int) -> Mapping[str, ToolMessage]:
     """Return by call the results behind a message of the model."""
     answers: dict[str, ToolMessage] = {}
-    for message in messages[at + 1 :]:
+    for behind in range(at + 1, len(messages)):
+        message = messages[behind]
         if isinstance(message, AIMessage):
             break
         if isinstance(message, ToolMessage):

@@ -23,6 +23,7 @@ from deepagents.middleware.summarization.sizes import (
 
 __all__ = [
     "FULL",
+    "LEAST_GAIN",
     "ContextSize",
     "Keep",
     "Load",
@@ -44,8 +45,9 @@ __all__ = [
 
 FULL: Final = 0.97
 """The share of a window up to which a context is let grow."""
+LEAST_GAIN: Final = 0.05
+"""The share of a window that is worth a change of the context."""
 _SPACING: Final = 0.15
-_LEAST_GAIN: Final = 0.05
 _LEAST_SHARE: Final = 0.25
 _KEPT_WITHOUT_WINDOW: Final = Size("messages", 20)
 
@@ -104,7 +106,7 @@ def is_worth_asking(trigger: Trigger, load: Load) -> bool:
 def least_gain(trigger: Trigger, window: int | None) -> int:
     """Return the tokens that a compaction must evict: 5 % of the window; 0 if messages alone trigger it."""
     sizes = [size for clause in trigger.clauses for size in clause if size.metric != "messages"]
-    return min((int(_LEAST_GAIN * size.span(window)) for size in sizes), default=0)
+    return min((int(LEAST_GAIN * size.span(window)) for size in sizes), default=0)
 
 
 def cut(
