@@ -56,7 +56,23 @@ def ask_first(example: Any) -> None:
         assert example.main(model, ask=lambda question: "") == {}
 
 
-STORIES = {story.__name__: story for story in (tidy_notes, two_reviewers, ask_first)}
+def graded(example: Any) -> None:
+    write = call("write_file", file_path="/haiku.md", content="Rain on the roof\nRain in the street\nSun")
+    mend = call("edit_file", file_path="/haiku.md", old_string="Sun", new_string="Rain again")
+    unmet = {"name": "rain in each line", "passed": False, "gap": "the third line speaks of the sun"}
+    met = {"name": "rain in each line", "passed": True}
+    grader = ScriptedModel(
+        call("GraderResponse", result="needs_revision", explanation="Nearly.", criteria=[unmet]),
+        call("GraderResponse", result="satisfied", explanation="Good.", criteria=[met]),
+    )
+    with grader, ScriptedModel(write, "Done.", mend, "Rain, rain, rain.") as model:
+        answer, gradings = example.main(model, grader)
+
+    assert answer == "Rain, rain, rain."
+    assert [each["result"] for each in gradings] == ["needs_revision", "satisfied"]
+
+
+STORIES = {story.__name__: story for story in (tidy_notes, two_reviewers, ask_first, graded)}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
