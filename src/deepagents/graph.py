@@ -77,7 +77,7 @@ def create_deep_agent(
             model-side ones.
         subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers beside `general-purpose`.
         skills: not available in this version.
-        memory: not available in this version.
+        memory: paths of files that the system prompt shows in every run (see `docs/concepts/memory.md`).
         permissions: rules about paths, for the file tools of this agent and of its subagents that have none
             of their own (see `docs/concepts/permissions.md`).
         backend: where files live; default `StateBackend()`, which keeps them in the graph's state.
