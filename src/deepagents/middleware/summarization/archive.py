@@ -14,14 +14,13 @@ from deepagents._flow import Flow, in_thread
 from deepagents.backends.calls import Files, SearchOptions
 from deepagents.errors import ToolFailure
 from deepagents.middleware.summarization.media import Media, Message
+from deepagents.middleware.summarization.summary import is_summary
 from deepagents.middleware.summarization.transcript import FetchMedia, parse_messages, written
 from deepagents.tools._tool import artifact_name
 
 __all__ = ["Archive", "Archived", "archive_path", "parse"]
 
 FOLDER: Final = "conversation_history"
-SOURCE_KEY: Final = "lc_source"
-_SOURCE: Final = "summarization"
 _MARK_LENGTH: Final = 16
 _DIGEST_LENGTH: Final = 16
 _PLAIN = re.compile(r"(?!\.+\Z)(?!.*(?:\.[0-9a-f]{8}|-[0-9a-f]{16})\Z)[A-Za-z0-9._-]{1,100}")
@@ -120,11 +119,6 @@ def parse(text: str, media: FetchMedia | None = None) -> list[BaseMessage]:
             found += [] if mark in seen else parse_messages(text[start:stop], media)
             seen.add(mark)
     return found
-
-
-def is_summary(message: BaseMessage) -> bool:
-    """Tell whether a message is an earlier summary."""
-    return message.additional_kwargs.get(SOURCE_KEY) == _SOURCE
 
 
 def _section(mark: str, body: str, made_at: str) -> str:

@@ -1,0 +1,251 @@
+"""The archive of what was evicted: whole, once, only ever added to."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+
+from deepagents.backends.calls import Files, SearchOptions
+from deepagents.backends.protocol import BackendProtocol
+from deepagents.middleware.summarization.archive import Archive, Archived, archive_path, parse
+from tests.backends.test_filesystem_crashes import ask, finish, listen, start, wait_until_ready
+from tests.conftest import Colour
+from tests.middleware.archives import PLACES, Place
+
+PATH = "/conversation_history/one.md"
+KILLS = 15
+ARCHIVE_FOR_EVER = """
+import os, sys
+from langchain_core.messages import AIMessage, HumanMessage
+from deepagents._flow import run
+from deepagents.backends import FilesystemBackend
+from deepagents.backends.calls import Files
+from deepagents.middleware.summarization.archive import Archive
+print("ready", flush=True)
+while sys.stdin.readline():
+    if pid := os.fork():
+        print(pid, flush=True)
+        os.waitpid(pid, 0)
+        print("gone", flush=True)
+        continue
+    archive = Archive(Files(FilesystemBackend(sys.argv[1])), "/conversation_history/one.md")
+    for number in range(1000):
+        asked = HumanMessage(f"{number} " + "ask " * 40_000, id=f"h{number}")
+        messages = [asked, AIMessage("x", id=f"a{number}")]
+        assert run(archive.add(messages, made_at="now")).error is None
+"""
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path, colour: Colour) -> Place:
+    return Place(request.param, tmp_path, colour)
+
+
+@pytest.fixture
+def disk(tmp_path: Path, colour: Colour) -> Place:
+    return Place("disk", tmp_path, colour)
+
+
+def turn(number: int, text: str = "line one\r\nline two\n") -> list[AnyMessage]:
+    """Make a turn with a call and its result."""
+    call: Any = {"name": "write_file", "args": {"file_path": "/a", "content": text}, "id": f"c{number}"}
+    return [
+        HumanMessage(f"Request {number}: {text}", id=f"h{number}"),
+        AIMessage("", tool_calls=[call], id=f"a{number}"),
+        ToolMessage("done", tool_call_id=f"c{number}", name="write_file", status="error", id=f"t{number}"),
+    ]
+
+
+def add(place: Place, messages: list[AnyMessage], made_at: str = "2026-01-02T03:04:05Z") -> Archived:
+    return place.do(lambda: Archive(place.files, PATH).add(messages, made_at=made_at))
+
+
+def text_of(place: Place) -> str:
+    return place.bytes(PATH).decode()
+
+
+def test_a_section_holds_the_messages_whole(place: Place) -> None:
+    done = add(place, turn(1, "half \ud800 and `` ``` ticks\r\n" * 50))
+
+    assert done == Archived(PATH)
+    text = text_of(place)
+    assert text.count("## Summarized at 2026-01-02T03:04:05Z\n") == 1
+    assert parse(text) == turn(1, "half \ud800 and `` ``` ticks\r\n" * 50)
+
+
+def test_sections_follow_each_other_and_earlier_ones_are_never_touched(place: Place) -> None:
+    seen = b""
+    for number in range(4):
+        assert add(place, turn(number)).error is None
+        now = place.bytes(PATH)
+        assert now.startswith(seen)
+        assert len(now) > len(seen)
+        seen = now
+
+    assert parse(text_of(place)) == [*turn(0), *turn(1), *turn(2), *turn(3)]
+
+
+def test_what_is_there_is_not_added_again(place: Place) -> None:
+    add(place, turn(1))
+    add(place, turn(2))
+    before = place.bytes(PATH)
+
+    assert add(place, turn(1), made_at="later") == Archived(PATH)
+
+    assert place.bytes(PATH) == before
+
+
+def test_equal_words_said_again_are_another_section(disk: Place) -> None:
+    add(disk, [HumanMessage("Go on", id="1")])
+    add(disk, [HumanMessage("Go on", id="2")])
+    assert [each.id for each in parse(text_of(disk))] == ["1", "2"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+def test_a_section_that_was_cut_off_is_left_and_added_whole(
+    disk: Place, tmp_path: Path, share: float
+) -> None:
+    add(disk, turn(1))
+    first = disk.bytes(PATH)
+    add(disk, turn(2))
+    file = tmp_path / PATH[1:]
+    cut = first + disk.bytes(PATH)[len(first) :][: int(share * (len(disk.bytes(PATH)) - len(first) - 1))]
+    file.write_bytes(cut)
+
+    add(disk, turn(2))
+    add(disk, turn(3))
+
+    assert disk.bytes(PATH).startswith(cut)
+    assert parse(text_of(disk)) == [*turn(1), *turn(2), *turn(3)]
+
+
+def test_an_archive_that_quotes_itself_is_not_misread(disk: Place) -> None:
+    add(disk, turn(1))
+    add(disk, [HumanMessage(text_of(disk), id="quote")])
+    quoted = parse(text_of(disk))
+
+    assert [each.id for each in quoted] == ["h1", "a1", "t1", "quote"]
+    assert add(disk, turn(1)) == Archived(PATH)
+    assert parse(text_of(disk)) == quoted
+
+
+def test_earlier_summaries_are_left_out_and_nothing_is_written_for_nothing(place: Place) -> None:
+    summary = HumanMessage("So far...", id="s", additional_kwargs={"lc_source": "summarization"})
+
+    assert add(place, []) == add(place, [summary]) == Archived(None)
+    add(place, [summary, *turn(1)])
+
+    assert parse(text_of(place)) == turn(1)
+    assert "So far" not in text_of(place)
+
+
+def test_words_are_found_by_grep_as_they_were_said(disk: Place) -> None:
+    add(disk, [HumanMessage('The <b>"needle"</b> & the haystack', id="1")])
+    found = disk.do(lambda: disk.files.grep('<b>"needle"</b> &', PATH, None, SearchOptions()))
+    assert [each["text"] for each in found.matches] == ['The <b>"needle"</b> & the haystack']
+
+
+def test_a_backend_that_fails_gives_a_reason_and_no_path(colour: Colour, tmp_path: Path) -> None:
+    (tmp_path / "conversation_history").write_text("in the way")
+    failed = add(Place("disk", tmp_path, colour), turn(1))
+    assert failed.path is None
+    assert failed.error
+    assert str(tmp_path) not in failed.error
+
+    nothing = Place("disk", tmp_path, colour)
+    nothing.files = Files(BackendProtocol())
+    assert add(nothing, turn(1)).path is None
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 kB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if sys.platform == "win32" or subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("needs the right to mount")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk_keeps_what_was_archived_before(small_disk: Path, colour: Colour) -> None:
+    place = Place("disk", small_disk, colour)
+    add(place, turn(1))
+    before = place.bytes(PATH)
+
+    failed = add(place, turn(2, "x" * 100_000))
+
+    assert (failed.path, "No space left" in (failed.error or "")) == (None, True)
+    assert place.bytes(PATH) == before
+    assert add(place, turn(3)).path == PATH
+    assert parse(text_of(place)) == [*turn(1), *turn(3)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is not killed like that there")
+def test_a_process_killed_at_any_moment_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    moment = random.Random(11)
+    writers = start(ARCHIVE_FOR_EVER, tmp_path)
+    wait_until_ready(writers)
+    file = tmp_path / PATH[1:]
+    before = b""
+    for _ in range(KILLS):
+        pid = int(ask(writers))
+        time.sleep(moment.uniform(0, 0.1))
+        os.kill(pid, signal.SIGKILL)
+        assert listen(writers) == "gone"
+        now = file.read_bytes() if file.exists() else b""
+        assert now.startswith(before)
+        before = now
+        ids = [each.id for each in parse(now.decode())]
+        assert ids == [f"{kind}{number}" for number in range(len(ids) // 2) for kind in "ha"]
+    finish(writers)
+    assert before.count(b"<!-- end of section") >= 2
+
+
+def test_a_thread_has_one_file_and_each_subagent_one_of_its_own() -> None:
+    main = archive_path("/", "one", "session_1", "model:5f0c")
+    child = archive_path("/", "one", "session_1", "tools:a1|model:5f0d")
+    again = archive_path("/", "one", "session_1", "tools:a1|model:77")
+    other = archive_path("/", "one", "session_1", "tools:b2|model:5f0d")
+
+    assert main == archive_path("", "one", "session_2", "") == "/conversation_history/one.md"
+    assert re.fullmatch(r"/conversation_history/one\.[0-9a-f]{8}\.md", child)
+    assert child == again != other
+    assert archive_path("/work/", None, "session_1", "") == "/work/conversation_history/session_1.md"
+
+
+NASTY = [
+    "../../etc/passwd", "a/b", "a b", "a_b", "a-b", "ü", "\ud800", ".", "..", "", "x" * 200, "x" * 201,
+    "a\nb", "one.0123abcd", "one", "one-0123456789abcdef", "a\0b",
+]  # fmt: skip
+
+
+@given(st.lists(st.one_of(st.text(max_size=12), st.sampled_from(NASTY)), unique=True, max_size=6))
+def test_no_two_threads_share_a_file_and_every_name_is_plain(threads: list[str]) -> None:
+    names = [archive_path("/", thread, "session_0", "") for thread in [*threads, *NASTY] if thread]
+    assert len(set(names)) == len({*threads, *NASTY} - {""})
+    for name in names:
+        assert re.fullmatch(r"/conversation_history/(?!\.+\.md)[A-Za-z0-9._-]{1,104}", name)
+    children = [archive_path("/", thread, "session_0", "tools:1|model:2") for thread in NASTY if thread]
+    assert not set(names) & set(children)
+    assert all(one != other for one, other in combinations(children, 2))
+
+
+def test_a_uuid_is_its_own_name() -> None:
+    thread = "0b9f6a1c-7d1e-4b53-9c55-3f0a8f1f2d6e"
+    assert archive_path("/", thread, "", "") == f"/conversation_history/{thread}.md"
