@@ -55,11 +55,20 @@ class GrowingChannel(DeltaChannel[Any]):
     to ask, when it saves, whether a whole copy is due.
     """
 
-    _least: int = SNAPSHOT_AFTER
+    _least: int
     _writes: int = 0
     _fresh: int = 0
     _whole: int | None = None
     _due: bool = False
+
+    def __init__(
+        self,
+        reducer: Callable[[Any, Sequence[Any]], Any],
+        typ: type[Any] | None = None,
+        *,
+        snapshot_frequency: int = SNAPSHOT_AFTER,
+    ) -> None:
+        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
 
     def _distance(self) -> int:
         if not self.is_available():
@@ -238,7 +247,7 @@ class HandedDownChannel(GrowingChannel):
 def messages_channel() -> MessagesChannel:
     """Make the channel that holds an agent's messages."""
     reducer: Callable[..., Any] = vars(langgraph_message)["_messages_delta_reducer"]
-    return MessagesChannel(reducer, snapshot_frequency=SNAPSHOT_AFTER)
+    return MessagesChannel(reducer)
 
 
 def _places_of(messages: Sequence[BaseMessage]) -> dict[str, int]:
