@@ -226,7 +226,7 @@ def test_a_thread_has_one_file_and_each_subagent_one_of_its_own() -> None:
     assert main == archive_path("", "one", "session_2", "") == "/conversation_history/one.md"
     assert re.fullmatch(r"/conversation_history/one\.[0-9a-f]{8}\.md", child)
     assert child == again != other
-    assert archive_path("/work/", None, "session_1", "") == "/work/conversation_history/session_1.md"
+    assert archive_path("/files/", None, "session_1", "") == "/files/conversation_history/session_1.md"
 
 
 NASTY = [

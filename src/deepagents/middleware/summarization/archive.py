@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 
 from deepagents._flow import Flow, in_thread
 from deepagents.backends.calls import Files, SearchOptions
@@ -68,7 +68,7 @@ class Archive:
         """Return messages that name their media instead of holding them; the same list where none do."""
         return self._media.referenced(messages, unsaved)
 
-    def add(self, messages: Sequence[BaseMessage], *, made_at: str) -> Flow[Archived]:
+    def add(self, messages: Sequence[AnyMessage], *, made_at: str) -> Flow[Archived]:
         """Add a section with these messages, unless it is there already; earlier summaries are left out."""
         new = [each for each in messages if not is_summary(each)]
         if not new:
