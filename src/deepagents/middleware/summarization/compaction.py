@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from langchain_core.messages import AnyMessage, HumanMessage, get_buffer_string
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 
+from deepagents._channels import has_channel, in_graph
 from deepagents._deprecation import warn_caller
 from deepagents._flow import Call, Flow, as_call, together
 from deepagents._text import described
 from deepagents.backends.calls import Files
+from deepagents.backends.state import CHANNEL
+from deepagents.errors import BackendError
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
 from deepagents.middleware.summarization.context import Context
 from deepagents.middleware.summarization.counting import Meter
@@ -63,6 +66,13 @@ class Case:
         own = {each.id: each for each in self.context.originals if each.id is not None}
         new = [each for each in self.evicted if not is_summary(each)]
         return [own.get(each.id, each) if each.id is not None else each for each in new]
+
+    @property
+    def told(self) -> list[AnyMessage]:
+        """The evicted messages for the summarizer: as shown, but with their media as the state names them."""
+        whole = iter(self.whole)
+        pairs = [(each, each if is_summary(each) else next(whole)) for each in self.evicted]
+        return [shown if isinstance(shown.content, str) else own for shown, own in pairs]
 
     @property
     def request(self) -> str | None:
@@ -125,7 +135,7 @@ class Compactor:
         if known is not None:
             return known
         try:
-            summary = yield from self.summarizer.summarize(archive.referenced(case.evicted))
+            summary = yield from self.summarizer.summarize(archive.referenced(case.told))
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
@@ -135,7 +145,8 @@ class Compactor:
 
     def _event(self, case: Case, summary: str, path: str | None) -> SummarizationEvent:
         window = case.context.window
-        message = summary_message(summary, path, case.request, window=window)
+        message_id = f"summary-{_digest(case.evicted)[:32]}"
+        message = summary_message(summary, path, case.request, window=window, message_id=message_id)
         frame = case.context.frame
         measured = case.context.tokens - self.meter.fixed(frame.system, frame.tools)
         sizes = self.meter.each(case.context.shown, measured)
@@ -151,6 +162,7 @@ def _path(files: Files, case: Case, place: Place) -> str:
 def _archived(archive: Archive, messages: Sequence[AnyMessage]) -> Flow[str | None]:
     """Return the file that holds the messages; `None`, with a warning, where they could not be saved."""
     try:
+        _check_kept(archive)
         archived = yield from archive.add(messages, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
     except Exception as error:
         if isinstance(error, GraphBubbleUp):
@@ -167,7 +179,18 @@ def _archived(archive: Archive, messages: Sequence[AnyMessage]) -> Flow[str | No
     return archived.path
 
 
+def _check_kept(archive: Archive) -> None:
+    """Refuse files in a state that has no place for them: nothing else would tell that they are lost.
+
+    Raises:
+        BackendError: where the graph has no channel for files.
+    """
+    if archive.files.capabilities(archive.path).state_files and in_graph() and not has_channel(CHANNEL):
+        raise BackendError(
+            "not_supported", "this graph keeps no files in its state; add FilesystemMiddleware"
+        )
+
+
 def _digest(messages: Sequence[AnyMessage]) -> str:
-    shown = get_buffer_string(messages, format="xml")
-    ids = "\0".join(each.id or "" for each in messages)
-    return hashlib.sha256(f"{ids}\0{shown}".encode(errors="surrogatepass")).hexdigest()
+    shown = [(each.id, each.content, getattr(each, "tool_calls", None)) for each in messages]
+    return hashlib.sha256(repr(shown).encode(errors="surrogatepass")).hexdigest()

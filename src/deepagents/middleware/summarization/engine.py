@@ -19,12 +19,13 @@ from deepagents.middleware.summarization.counting import Meter
 from deepagents.middleware.summarization.memo import Memo, Place
 from deepagents.middleware.summarization.policy import FULL, cut, is_due, is_worth_asking, least_gain
 from deepagents.middleware.summarization.sizes import Keep, Trigger
-from deepagents.middleware.summarization.tail import large_results, moved
+from deepagents.middleware.summarization.tail import LargeResult, large_results, moved
 from deepagents.middleware.summarization.view import Copies, visible
 from deepagents.models.traits import input_window
 
 logger = logging.getLogger(__name__)
 _GROWTH_BEFORE_ANOTHER_TRY: Final = 0.05
+_LITTLE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,41 +89,59 @@ class Engine:
         return found or context
 
     def forced(self, context: Context, files: Files, place: Place) -> Flow[Context | None]:
-        """Return the context compacted after a refusal, whatever that takes; `None` where nothing can go."""
-        return (yield from self.compacted(context, files, place, forced=True))
+        """Return the context compacted after a refusal, whatever that takes; `None` where nothing can go.
+
+        Little is not worth a summary where a large result is in the way.
+        """
+        at = self._cut(context, forced=True)
+        gone = sum(self._sizes(context)[:at])
+        if gone < _LITTLE * context.tokens and self._large_results(context):
+            return None
+        return (yield from self._compacted(context, at, files, place, or_extracts=True))
 
     def compacted(
-        self, context: Context, files: Files, place: Place, *, forced: bool = False, or_extracts: bool = False
+        self, context: Context, files: Files, place: Place, *, or_extracts: bool = False
     ) -> Flow[Context | None]:
         """Return the context compacted; `None` when there is nothing worth evicting.
 
         Raises:
             SummaryFailed: when there is no summary, and extracts are not wanted.
         """
-        at = self._cut(context, forced=forced)
+        at = self._cut(context)
+        return (yield from self._compacted(context, at, files, place, or_extracts=or_extracts))
+
+    def _compacted(
+        self, context: Context, at: int, files: Files, place: Place, *, or_extracts: bool
+    ) -> Flow[Context | None]:
         if not at:
             return None
         case = Case(context, context.shown[:at], context.shown[at:])
-        event = yield from self.compactor.compact(case, files, place, or_extracts=forced or or_extracts)
+        event = yield from self.compactor.compact(case, files, place, or_extracts=or_extracts)
         self.declined.drop(place.agent)
         return self._measured(context.after(event, case.ids, [event["summary_message"], *case.kept]))
 
     def without_tail(self, context: Context, files: Files, place: Place) -> Flow[Context | None]:
         """Return the context with large results of the open turn moved to files; `None` without any."""
-        results = large_results(context.shown, context.originals, context.memory.clips.keys())
-        places = yield from moved(files, results)
+        places = yield from moved(files, self._large_results(context))
         if not places:
             return None
         return self._measured(context.clipping(places, self.clipping.clipped(context.shown, places)))
 
-    def _cut(self, context: Context, *, forced: bool) -> int:
-        fixed = self.meter.fixed(context.frame.system, context.frame.tools)
-        sizes = self.meter.each(context.shown, context.tokens - fixed)
+    def _large_results(self, context: Context) -> list[LargeResult]:
+        return large_results(context.shown, context.originals, context.memory.clips.keys())
+
+    def _sizes(self, context: Context) -> list[int]:
+        return self.meter.each(context.shown, context.tokens - self._fixed(context))
+
+    def _fixed(self, context: Context) -> int:
+        return self.meter.fixed(context.frame.system, context.frame.tools)
+
+    def _cut(self, context: Context, *, forced: bool = False) -> int:
         return cut(
-            context.pieces(sizes),
+            context.pieces(self._sizes(context)),
             self.keep,
             window=context.window,
-            fixed=fixed,
+            fixed=self._fixed(context),
             least=least_gain(self.trigger, context.window),
             forced=forced,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
@@ -28,6 +29,8 @@ SummarizerLike: TypeAlias = (
 )
 
 _PLACE: Final = "{messages}"
+_TAG: Final = re.compile(r'&lt;(image|audio|video|file) ((?:url|error)="[^"<>]*") /&gt;')
+"""What names a medium, as it stands in a text that was made fit for XML."""
 _SHARE_OF_WINDOW: Final = 0.75
 _WINDOW_WHEN_UNKNOWN: Final = 170_000
 
@@ -127,7 +130,8 @@ class Summarizer:
         return text.strip()
 
     def _written(self, messages: Sequence[AnyMessage]) -> str:
-        return self.prompt.replace(_PLACE, get_buffer_string(messages, format="xml"))
+        shown = _TAG.sub(r"<\1 \2 />", get_buffer_string(messages, format="xml"))
+        return self.prompt.replace(_PLACE, shown)
 
     def _size(self, messages: Sequence[AnyMessage]) -> int:
         return self.counter([HumanMessage(self._written(messages))])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
-from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
@@ -31,7 +30,7 @@ _SUMMARY: Final = "What happened so far:\n\n<summary>\n{summary}\n</summary>"
 
 
 def summary_message(
-    summary: str, path: str | None, request: str | None, *, window: int | None = None
+    summary: str, path: str | None, request: str | None, *, window: int | None, message_id: str
 ) -> HumanMessage:
     """Make the message that stands for what was evicted, naming its archive and quoting the task."""
     most = int(window * _CHARACTERS_PER_TOKEN * _SHARE_OF_SUMMARY) if window else len(summary)
@@ -41,7 +40,7 @@ def summary_message(
     parts.append(_SUMMARY.replace("{summary}", shortened(summary, most)))
     if request is not None:
         parts.append(_REQUEST.replace("{request}", shortened(request, _most_quoted(window))))
-    return HumanMessage("\n\n".join(parts), id=str(uuid4()), additional_kwargs={"lc_source": SOURCE})
+    return HumanMessage("\n\n".join(parts), id=message_id, additional_kwargs={"lc_source": SOURCE})
 
 
 def evicted_request(messages: Sequence[AnyMessage], evicted: Container[str | None]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
@@ -17,13 +17,16 @@ from deepagents.tools._tool import artifact_name
 _LARGE: Final = 4_500
 """In characters; what stands in the place of a result of `read_file` has about 4,200."""
 
+LargeResult: TypeAlias = tuple[ToolMessage, str | None]
+"""A result, and the file that it was read from, if it was."""
+
 
 def large_results(
     shown: Sequence[AnyMessage], originals: Sequence[AnyMessage], already: Container[str]
-) -> list[tuple[ToolMessage, str | None]]:
+) -> list[LargeResult]:
     """Return the large results of the open turn, as the state holds them, and the files they came from."""
     own = {each.id: each for each in originals}
-    found: list[tuple[ToolMessage, str | None]] = []
+    found: list[LargeResult] = []
     asked = next((each for each in reversed(shown) if isinstance(each, AIMessage)), None)
     for message in _open_results(shown):
         whole = own.get(message.id, message)
@@ -34,7 +37,7 @@ def large_results(
     return found
 
 
-def moved(files: Files, results: Sequence[tuple[ToolMessage, str | None]]) -> Flow[dict[str, str | None]]:
+def moved(files: Files, results: Sequence[LargeResult]) -> Flow[dict[str, str | None]]:
     """Save results that lie in no file yet; return by message where each can be read."""
     places: dict[str, str | None] = {}
     for message, source in results:

@@ -1,0 +1,631 @@
+"""Compaction through the front door: when it comes, what a request shows then, and what is never lost."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import ModelRetryMiddleware
+from langchain_core._api import LangChainBetaWarning
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from typing_extensions import TypedDict
+
+from deepagents import create_deep_agent
+from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends.results import WriteResult
+from deepagents.errors import UnknownModel
+from deepagents.middleware.summarization import (
+    DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
+    SUMMARIZATION_EVENT_KEY,
+    SummarizationMiddleware,
+    compute_summarization_defaults,
+    create_summarization_middleware,
+)
+from deepagents.middleware.summarization.archive import parse
+from deepagents.testing import (
+    Asked,
+    PrefixBreak,
+    ScriptedModel,
+    WindowedModel,
+    assert_prefix_kept,
+    call,
+)
+from tests.conftest import Colour
+
+THREAD: Any = {"configurable": {"thread_id": "voyage"}}
+ARCHIVE = "/conversation_history/voyage.md"
+TASK = "Find out all there is to know about whales, and spell 'Balaenoptera' right."
+
+
+def research(topic: str) -> str:
+    """Find out about a topic."""
+    return f"About {topic}: " + "one more fact. " * 130
+
+
+class Voyage(TypedDict):
+    """What a run may know of its surroundings."""
+
+    ship: str
+
+
+def steps(many: int, first: int = 0) -> list[AIMessage]:
+    return [call("research", topic=f"whale {n}") for n in range(first, first + many)]
+
+
+def compactions(model: WindowedModel) -> list[Asked]:
+    """The requests that were the first to show a new summary."""
+    first = [turn.messages[1] for turn in model.turns]
+    return [
+        turn
+        for turn, message, before in zip(model.turns[1:], first[1:], first, strict=False)
+        if "<summary>" in message.text and message.id != before.id
+    ]
+
+
+def down(asked: Asked) -> Exception:
+    """A summarizer that is not there."""
+    return RuntimeError("the summarizer is down")
+
+
+# --- when it comes, and what is shown then ---
+
+
+def test_a_long_run_is_compacted_before_its_window_is_full(colour: Colour) -> None:
+    model = WindowedModel(*steps(60), "Done.", window=12_000)
+    agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
+    result = colour.invoke(agent, {"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert len(result["messages"]) == 122
+    assert model.refused == []
+    assert max(turn.tokens for turn in model.turns) >= 0.8 * 12_000
+    assert 3 <= len(model.summaries) <= 5
+
+
+def test_the_summary_names_the_archive_and_quotes_the_task(colour: Colour) -> None:
+    model = WindowedModel(*steps(25), "Done.", window=12_000)
+    colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    summary = compactions(model)[0].messages[1]
+
+    assert isinstance(summary, HumanMessage)
+    assert summary.additional_kwargs["lc_source"] == "summarization"
+    assert summary.id
+    assert "conversation that has been summarized" in summary.text
+    assert f"full conversation history has been saved to {ARCHIVE}" in summary.text
+    assert "<summary>\nSummary of " in summary.text
+    assert f"<request>\n{TASK}\n</request>" in summary.text
+
+
+def test_the_task_is_quoted_again_when_a_later_summary_takes_over() -> None:
+    model = WindowedModel(*steps(60), "Done.", window=12_000)
+    create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
+
+    assert len(compactions(model)) > 2
+    assert all(TASK in asked.messages[1].text for asked in compactions(model))
+
+
+def test_a_request_that_still_stands_is_not_quoted() -> None:
+    model = WindowedModel(*steps(15), "Done.", "Hello.", window=12_000)
+    agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
+    agent.invoke({"messages": TASK}, THREAD)
+    agent.invoke({"messages": "And now say hello. " + "Please. " * 700}, THREAD)
+
+    last = model.turns[-1]
+    assert "<summary>" in last.messages[1].text
+    assert "<request>" not in last.messages[1].text
+    assert last.messages[-1].text.startswith("And now say hello.")
+
+
+def test_a_very_long_request_is_quoted_at_its_beginning_and_its_end() -> None:
+    task = "Count the whales. " + "Every one of them. " * 600 + "Answer in French."
+    model = WindowedModel(*steps(25), "Done.", window=14_000)
+    create_deep_agent(model, tools=[research]).invoke({"messages": task}, THREAD)
+    quoted = compactions(model)[0].messages[1].text.partition("<request>")[2]
+
+    assert "Count the whales." in quoted
+    assert "Answer in French." in quoted
+    assert "characters left out" in quoted
+    assert len(quoted) < 4_100
+
+
+def test_claude_with_200k_is_compacted_at_85_percent() -> None:
+    profile = {"max_input_tokens": 200_000, "max_output_tokens": 64_000}
+    pages = [call("research_much", topic=str(n)) for n in range(60)]
+
+    def research_much(topic: str) -> str:
+        """Find out a lot."""
+        return f"{topic} " + "fact " * 3_000
+
+    model = WindowedModel(*pages, "Done.", window=200_000, profile=profile)
+    create_deep_agent(model, tools=[research_much]).invoke({"messages": TASK})
+    before = model.turns[model.turns.index(compactions(model)[0]) - 1].tokens
+    step = model.turns[1].tokens - model.turns[0].tokens
+
+    assert 0.85 * 200_000 - step - 4_000 <= before <= 0.87 * 200_000
+    assert model.refused == []
+
+
+def test_keeping_more_than_the_trigger_does_not_summarize_every_step() -> None:
+    model = WindowedModel(*steps(40), "Done.", window=40_000)
+    greedy = SummarizationMiddleware(
+        model, backend=StateBackend(), trigger=("tokens", 6_000), keep=("tokens", 9_000)
+    )
+    create_deep_agent(model, tools=[research], middleware=[greedy]).invoke({"messages": TASK}, THREAD)
+
+    assert len(model.summaries) <= 40 * 550 / (0.15 * 6_000 / 0.85) + 1
+
+
+def test_a_request_begins_with_the_one_before_but_for_a_compaction() -> None:
+    model = WindowedModel(*steps(50), "Done.", window=12_000)
+    create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
+    new = compactions(model)
+
+    def first_after_a_summary(broken: PrefixBreak) -> bool:
+        return broken.after in new
+
+    assert_prefix_kept(model.turns, first_after_a_summary)
+
+
+def test_the_work_of_a_step_does_not_grow_with_the_conversation() -> None:
+    counted: list[int] = []
+
+    def counter(messages: Sequence[Any], **_: Any) -> int:
+        counted.append(len(messages))
+        return sum(len(each.text) // 4 for each in messages)
+
+    model = WindowedModel(*steps(150), "Done.", window=12_000, counter=counter)
+    summarization = create_summarization_middleware(model, StateBackend())
+    agent = create_deep_agent(model, tools=[research], middleware=[summarization])
+    agent.invoke({"messages": TASK}, THREAD)
+    summarization_only = counted[:]
+
+    assert summarization_only
+    assert max(turn.tokens for turn in model.turns) <= 12_000
+    assert max(len(turn.messages) for turn in model.turns[100:]) <= max(
+        len(turn.messages) for turn in model.turns[:50]
+    )
+
+
+# --- nothing is lost ---
+
+
+@pytest.mark.parametrize("kind", ["state", "disk"])
+def test_every_evicted_message_stands_in_the_archive(colour: Colour, tmp_path: Path, kind: str) -> None:
+    backend = StateBackend() if kind == "state" else FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    model = WindowedModel(*steps(60), "Done.", window=12_000)
+    agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
+    result = colour.invoke(agent, {"messages": TASK}, THREAD)
+    evicted = agent.get_state(THREAD).values["_summarized_ids"]
+    text = result["files"][ARCHIVE]["content"] if kind == "state" else (tmp_path / ARCHIVE[1:]).read_text()
+    archived = parse("\n".join(text) if isinstance(text, list) else text)
+
+    assert len(archived) > 80
+    assert archived == [each for each in result["messages"] if each.id in evicted]
+
+
+def test_the_archive_holds_originals_where_requests_showed_less(tmp_path: Path) -> None:
+    essay = "Thar she blows. " * 1_000
+    writing = [call("write_file", file_path=f"/{n}.md", content=essay) for n in range(6)]
+    model = WindowedModel(*writing, *steps(30), "Done.", window=20_000)
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    create_deep_agent(model, tools=[research], backend=backend).invoke({"messages": TASK}, THREAD)
+    archived = parse((tmp_path / ARCHIVE[1:]).read_text())
+    clipped = [
+        made["args"]["content"]
+        for turn in model.turns
+        for each in turn.messages
+        if isinstance(each, AIMessage)
+        for made in each.tool_calls
+        if made["name"] == "write_file"
+    ]
+
+    assert any("argument truncated" in content for content in clipped)
+    assert [
+        made["args"]["content"]
+        for each in archived
+        if isinstance(each, AIMessage)
+        for made in each.tool_calls
+        if made["name"] == "write_file"
+    ] == [essay] * 6
+
+
+def test_messages_deleted_after_a_summary_hide_no_live_one(colour: Colour) -> None:
+    model = WindowedModel(*steps(20), "Done.", "Still here.", window=12_000)
+    agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
+    result = colour.invoke(agent, {"messages": TASK}, THREAD)
+    shown = model.turns[-1].messages[2:]
+    gone = [RemoveMessage(id=str(each.id)) for each in result["messages"][:7]]
+    agent.update_state(THREAD, {"messages": gone})
+    colour.invoke(agent, {"messages": "Are you there?"}, THREAD)
+
+    assert model.turns[-1].messages[2 : 2 + len(shown)] == shown
+    assert model.turns[-1].messages[-1].text == "Are you there?"
+    assert "<summary>" in model.turns[-1].messages[1].text
+
+
+def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(colour: Colour) -> None:
+    class ReadOnly(StateBackend):
+        def write(self, file_path: str, content: str, **_: Any) -> WriteResult:
+            return WriteResult(error="disk full", code="io_error")
+
+        def append(self, file_path: str, content: Any, **_: Any) -> WriteResult:
+            return WriteResult(error="disk full", code="io_error")
+
+        def upload_files(self, files: Any, **_: Any) -> Any:
+            raise OSError("disk full")
+
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    agent = create_deep_agent(model, tools=[research], backend=ReadOnly())
+    with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
+        result = colour.invoke(agent, {"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert "saved to" not in compactions(model)[0].messages[1].text
+    assert len(result["messages"]) == 42
+
+
+def test_artifacts_go_where_the_backend_wants_them() -> None:
+    backend = CompositeBackend(default=StateBackend(), routes={}, artifacts_root="/workspace")
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    result = create_deep_agent(model, tools=[research], backend=backend).invoke({"messages": TASK}, THREAD)
+
+    assert list(result["files"]) == [f"/workspace{ARCHIVE}"]
+
+
+def test_a_conversation_without_a_thread_gets_a_name_of_its_own() -> None:
+    model = WindowedModel(*steps(40), "Done.", window=12_000)
+    result = create_deep_agent(model, tools=[research]).invoke({"messages": TASK})
+    (path,) = result["files"]
+
+    assert path.startswith("/conversation_history/session_")
+    assert len(compactions(model)) > 1
+
+
+def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread(colour: Colour) -> None:
+    def answer(asked: Asked) -> AIMessage | str:
+        done = sum(isinstance(each, ToolMessage) for each in asked.messages)
+        if "You are working as a subagent" in asked.system:
+            summed = sum("<summary>" in each.text for each in asked.messages)
+            return "Whales are large." if summed and done > 4 else steps(1, done)[0]
+        return "Done." if done else call("task", description=TASK, subagent_type="general-purpose")
+
+    model = WindowedModel(always=answer, window=12_000)
+    agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
+    result = colour.invoke(agent, {"messages": "Ask somebody."}, THREAD)
+
+    assert len(result["files"]) == 1
+    assert list(result["files"])[0].startswith("/conversation_history/voyage.")
+    assert ARCHIVE not in result["files"]
+    assert result["messages"][-2].text == "Whales are large."
+    assert SUMMARIZATION_EVENT_KEY not in agent.get_state(THREAD).values
+
+
+# --- failures ---
+
+
+def test_a_summarizer_that_fails_does_not_end_a_run_that_fits(
+    colour: Colour, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = WindowedModel(*steps(17), "Done.", window=12_000, summary=down)
+    agent = create_deep_agent(model, tools=[research])
+    with caplog.at_level(logging.WARNING, "deepagents"):
+        result = colour.invoke(agent, {"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert compactions(model) == []
+    assert "the summarizer is down" in caplog.text
+    assert 1 <= len(model.summaries) <= 2
+
+
+def test_where_it_no_longer_fits_extracts_take_the_place_of_the_summary(colour: Colour) -> None:
+    reading = [call("read_file", file_path="/log.txt")]
+    model = WindowedModel(*reading, *steps(30), "Done.", window=12_000, summary=down)
+    result = colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    shown = compactions(model)[0].messages[1].text
+
+    assert result["messages"][-1].text == "Done."
+    assert model.refused == []
+    assert TASK in shown
+    assert "read_file /log.txt" in shown
+    assert ARCHIVE in shown
+
+
+@pytest.mark.parametrize("answer", ["", 7])
+def test_an_answer_that_is_no_summary_counts_as_a_failure(answer: Any) -> None:
+    model = WindowedModel(*steps(30), "Done.", window=12_000)
+    own = SummarizationMiddleware(
+        model,
+        backend=StateBackend(),
+        trigger=("fraction", 0.85),
+        keep=("fraction", 0.1),
+        summarizer=lambda messages: answer,
+    )
+    result = create_deep_agent(model, tools=[research], middleware=[own]).invoke({"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert "No summary could be written" in compactions(model)[0].messages[1].text
+
+
+def test_a_model_that_fails_after_a_summary_gets_the_same_one_again(colour: Colour, tmp_path: Path) -> None:
+    failed: list[int] = []
+
+    def fail_once(asked: Asked) -> AIMessage | Exception:
+        if any("<summary>" in each.text for each in asked.messages) and not failed:
+            failed.append(1)
+            return ConnectionError("the line is down")
+        return steps(1)[0]
+
+    model = WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
+    retry = ModelRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    agent = create_deep_agent(model, tools=[research], middleware=[retry], backend=backend)
+    colour.invoke(agent, {"messages": TASK}, THREAD)
+
+    assert failed
+    assert len(model.summaries) == len(compactions(model)) == 1
+    assert (tmp_path / ARCHIVE[1:]).read_text().count("## Summarized at") == 1
+
+
+def test_a_run_taken_up_after_a_failure_does_not_pay_for_the_summary_twice(colour: Colour) -> None:
+    failed: list[int] = []
+
+    def fail_once(asked: Asked) -> AIMessage | Exception:
+        if any("<summary>" in each.text for each in asked.messages) and not failed:
+            failed.append(1)
+            return ConnectionError("the line is down")
+        return steps(1)[0]
+
+    model = WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
+    agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
+    with pytest.raises(ConnectionError):
+        colour.invoke(agent, {"messages": TASK}, THREAD)
+    result = colour.invoke(agent, None, THREAD)
+
+    assert len(model.summaries) == 1
+    content = result["files"][ARCHIVE]["content"]
+    assert "".join(content).count("## Summarized at") == 1
+
+
+# --- the summarizer ---
+
+
+def test_what_the_summarizer_is_given_fits_its_window(colour: Colour) -> None:
+    small = WindowedModel(window=3_000)
+    model = WindowedModel(*steps(60), "Done.", window=12_000)
+    own = create_summarization_middleware(model, StateBackend(), summarizer=small)
+    agent = create_deep_agent(model, tools=[research], middleware=[own])
+    colour.invoke(agent, {"messages": TASK}, THREAD)
+
+    assert small.summaries
+    assert small.refused == []
+    assert max(each.tokens for each in small.summaries) <= 0.75 * 3_000
+    assert "characters left out" in small.summaries[0].last
+    assert TASK in small.summaries[0].last
+    assert model.summaries == []
+
+
+def test_a_summarizer_that_counts_more_than_we_do_is_asked_for_less() -> None:
+    def strict(messages: Sequence[Any], **_: Any) -> int:
+        return sum(len(each.text) for each in messages) // 2
+
+    small = WindowedModel(window=6_000, counter=strict)
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    own = create_summarization_middleware(model, StateBackend(), summarizer=small)
+    create_deep_agent(model, tools=[research], middleware=[own]).invoke({"messages": TASK}, THREAD)
+
+    assert len(small.refused) == len(compactions(model)) == 1
+    assert "Summary of" in compactions(model)[0].messages[1].text
+
+
+def test_an_earlier_summary_is_part_of_what_is_summarized() -> None:
+    model = WindowedModel(*steps(40), "Done.", window=12_000, summary=lambda asked: "The whale is white.")
+    create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
+
+    assert "The whale is white." in model.summaries[1].last
+
+
+async def _asked_later(messages: list[AnyMessage]) -> str:
+    return f"{len(messages)} messages went by"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: lambda messages: f"{len(messages)} messages went by",
+        lambda: RunnableLambda(lambda messages: f"{len(messages)} messages went by", _asked_later),
+        lambda: (
+            WindowedModel(summary=lambda asked: "31 messages went by").with_config(tags=["cheap"])
+            | (lambda said: said.text)
+        ),
+    ],
+    ids=["function", "runnable", "chain"],
+)
+def test_whatever_returns_a_text_may_be_the_summarizer(colour: Colour, make: Callable[[], Any]) -> None:
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    given = make()
+    own = create_summarization_middleware(model, StateBackend(), summarizer=given)
+    agent = create_deep_agent(model, tools=[research], middleware=[own])
+    colour.invoke(agent, {"messages": TASK}, THREAD)
+
+    assert "messages went by" in compactions(model)[0].messages[1].text or "Summary of" not in str(given)
+    assert model.summaries == []
+
+
+def test_a_prompt_of_the_callers_own_is_filled_as_it_stands() -> None:
+    prompt = "Sum up {this} as {'json': 1}.\n<messages>\nMessages to summarize:\n{messages}"
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    own = create_summarization_middleware(model, StateBackend(), summary_prompt=prompt)
+    create_deep_agent(model, tools=[research], middleware=[own]).invoke({"messages": TASK}, THREAD)
+
+    assert model.summaries[0].last.startswith("Sum up {this} as {'json': 1}.")
+    assert TASK in model.summaries[0].last
+
+
+def test_no_word_of_a_summary_is_streamed(colour: Colour) -> None:
+    model = WindowedModel(*steps(20), "Done.", window=12_000, summary=lambda asked: "hush hush hush")
+    agent = create_deep_agent(model, tools=[research])
+    streamed = colour.stream(agent, {"messages": TASK}, THREAD, stream_mode="messages", subgraphs=True)
+
+    assert model.summaries
+    assert not [chunk for _, (chunk, _) in streamed if "hush" in chunk.text]
+
+
+def test_no_word_of_a_summary_is_among_the_messages_of_a_v3_stream() -> None:
+    model = WindowedModel(*steps(20), "Done.", window=12_000, summary=lambda asked: "hush hush hush")
+    agent: Any = create_deep_agent(model, tools=[research])
+    with pytest.warns(LangChainBetaWarning):
+        run = agent.stream_events({"messages": TASK}, THREAD, version="v3")
+    told = [str(each.text) for each in run.messages]
+
+    assert model.summaries
+    assert told[-1] == "Done."
+    assert not [text for text in told if "hush" in text]
+
+
+# --- what state and schemas show ---
+
+
+@pytest.mark.parametrize(
+    "schema", ["get_input_jsonschema", "get_output_jsonschema", "get_context_jsonschema"]
+)
+def test_the_schemas_of_an_agent_can_be_had(schema: str) -> None:
+    agent: Any = create_deep_agent(ScriptedModel("Done."), context_schema=Voyage)
+
+    assert "summary_message" not in str(getattr(agent, schema)())
+
+
+def test_it_serves_an_agent_of_langchain_too(colour: Colour) -> None:
+    model = WindowedModel(*steps(40), "Done.", window=9_000)
+    own = create_summarization_middleware(model, StateBackend())
+    agent: Any = create_agent(model, tools=[research], middleware=[own])
+    with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
+        result = colour.invoke(agent, {"messages": [HumanMessage(TASK)]}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert model.refused == []
+    assert SUMMARIZATION_EVENT_KEY not in result
+
+
+def test_a_middleware_of_the_callers_own_takes_its_place() -> None:
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    never = SummarizationMiddleware(model, backend=StateBackend())
+    create_deep_agent(model, tools=[research], middleware=[never]).invoke({"messages": TASK}, THREAD)
+
+    assert len(model.turns) + len(model.refused) > len(model.turns)
+
+
+# --- settings ---
+
+
+def test_the_defaults_are_shares_of_a_known_window() -> None:
+    assert compute_summarization_defaults(WindowedModel(window=10_000)) == {
+        "trigger": ("fraction", 0.85),
+        "keep": ("fraction", 0.1),
+        "truncate_args_settings": {"trigger": ("fraction", 0.5), "keep": ("fraction", 0.1)},
+    }
+
+
+@pytest.mark.parametrize("profile", [{}, {"max_output_tokens": 9}, None])
+def test_the_defaults_are_fixed_where_no_window_is_known(profile: Any) -> None:
+    assert compute_summarization_defaults(ScriptedModel(profile=profile)) == {
+        "trigger": ("tokens", 170_000),
+        "keep": ("messages", 6),
+        "truncate_args_settings": {"trigger": ("tokens", 100_000), "keep": ("messages", 20)},
+    }
+
+
+def test_the_constructor_shows_what_it_was_given() -> None:
+    model = WindowedModel()
+    made = SummarizationMiddleware(model, backend=StateBackend(), trigger=[("messages", 9), {"tokens": 7}])
+
+    assert (made.name, made.serialized_name) == ("SummarizationMiddleware", "SummarizationMiddleware")
+    assert made.model is model
+    assert made.trigger == [("messages", 9), {"tokens": 7}]
+    assert made.keep == ("messages", 20)
+    assert made.token_counter is count_tokens_approximately
+
+
+def test_a_subclass_bears_its_own_name_and_stands_beside() -> None:
+    class Mine(SummarizationMiddleware):
+        pass
+
+    model = WindowedModel("Done.")
+    mine = Mine(model, backend=StateBackend())
+
+    assert mine.name == "Mine"
+    assert (
+        create_deep_agent(model, middleware=[mine]).invoke({"messages": "Hi"})["messages"][-1].text == "Done."
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "said"),
+    [
+        ({"trigger": ("fraction", 0.8)}, ValueError, "max_input_tokens"),
+        ({"keep": ("fraction", 0.2)}, ValueError, "max_input_tokens"),
+        ({"trigger": ("bytes", 7)}, ValueError, "bytes"),
+        ({"trigger": {}}, ValueError, "empty"),
+        ({"trigger": ("tokens", True)}, ValueError, "True"),
+        ({"trigger": ("messages", 1.5)}, ValueError, "1.5"),
+        ({"trigger": "soon"}, TypeError, "soon"),
+        ({"keep": 7}, TypeError, "7"),
+        ({"truncate_args_settings": {"from": 7}}, ValueError, "from"),
+        ({"summary_prompt": "Sum it up."}, ValueError, "{messages}"),
+        ({"summarizer": 7}, ValueError, "summarizer"),
+        ({"history_path_prefix": "/old"}, TypeError, "artifacts_root"),
+        ({"max_tokens": 7}, TypeError, "max_tokens"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(wrong: Any, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=re.escape(said)):
+        SummarizationMiddleware(ScriptedModel(), backend=StateBackend(), **wrong)
+
+
+def test_arguments_of_older_versions_work_and_warn() -> None:
+    older: Any = {"max_tokens_before_summary": 500, "messages_to_keep": 3}
+    with pytest.warns(DeprecationWarning, match="max_tokens_before_summary|messages_to_keep"):
+        made = SummarizationMiddleware(ScriptedModel(), backend=StateBackend(), **older)
+
+    assert (made.trigger, made.keep) == (("tokens", 500), ("messages", 3))
+
+
+def test_what_is_said_today_goes_before_what_was_said_once() -> None:
+    older: Any = {"max_tokens_before_summary": 500}
+    with pytest.warns(DeprecationWarning, match="max_tokens_before_summary"):
+        made = SummarizationMiddleware(
+            ScriptedModel(), backend=StateBackend(), trigger=("tokens", 9), **older
+        )
+
+    assert made.trigger == ("tokens", 9)
+
+
+def test_a_name_of_a_model_is_resolved_as_everywhere() -> None:
+    with pytest.raises(UnknownModel, match="nobody:nothing"):
+        SummarizationMiddleware("nobody:nothing", backend=StateBackend())
+
+
+def test_the_factory_wants_a_model() -> None:
+    name: Any = "anthropic:claude"
+    with pytest.raises(TypeError, match="BaseChatModel"):
+        create_summarization_middleware(name, StateBackend())
+
+
+def test_the_default_prompt_tells_what_to_keep() -> None:
+    prompt = DEEPAGENTS_DEFAULT_SUMMARY_PROMPT
+
+    assert prompt.count("{messages}") == 1
+    assert "<messages>\nMessages to summarize:\n{messages}\n</messages>" in prompt
+    assert [line for line in prompt.splitlines() if line.startswith("## ")] == [
+        "## SESSION INTENT",
+        "## SUMMARY",
+        "## ARTIFACTS",
+        "## NEXT STEPS",
+    ]

@@ -1,0 +1,201 @@
+"""A provider refuses a request as too long: what is tried, in which order, what reaches the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, BaseMessage
+
+from deepagents import create_deep_agent
+from deepagents.backends import StateBackend
+from deepagents.middleware.summarization import SummarizationMiddleware
+from deepagents.middleware.summarization.archive import parse
+from deepagents.middleware.summarization.overflow import MARKERS, is_overflow
+from deepagents.testing import WindowedModel, call, calls
+from tests.conftest import Colour
+
+THREAD: Any = {"configurable": {"thread_id": "voyage"}}
+ARCHIVE = "/conversation_history/voyage.md"
+TASK = "Find out all there is to know about whales."
+
+
+def research(topic: str) -> str:
+    """Find out about a topic."""
+    return f"About {topic}: " + "one more fact. " * 130
+
+
+def dig(topic: str) -> str:
+    """Find out a great deal about a topic."""
+    return "\n".join(f"{topic} {n}: a fact that nobody knew" for n in range(1_000))
+
+
+def steps(many: int) -> list[AIMessage]:
+    return [call("research", topic=f"whale {n}") for n in range(many)]
+
+
+def dense(messages: Sequence[Any], **options: Any) -> int:
+    """Count twice what everybody expects."""
+    return sum(len(each.text) for each in messages) // 2 + 3_000 * bool(options.get("tools"))
+
+
+class Refused(Exception):
+    """A provider's own error."""
+
+    status_code = 400
+
+
+def test_a_refusal_leads_to_a_summary_and_one_more_request(colour: Colour) -> None:
+    model = WindowedModel(*steps(30), "Done.", window=16_000, counter=dense, honesty=None)
+    result = colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert model.refused
+    assert len(model.refused) == len(model.summaries)
+    for refused in model.refused:
+        at = model.asked.index(refused)
+        assert "<summary>" in model.asked[at + 2].messages[1].text
+    assert list(result["files"]) == [ARCHIVE]
+
+
+def test_a_refusal_that_only_its_text_tells_counts_too() -> None:
+    said = Refused("Error: This model's maximum context length is 8192 tokens.")
+    model = WindowedModel(*steps(6), said, "Done.")
+    result = create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert len(model.summaries) == 1
+
+
+def test_any_other_error_is_the_callers(colour: Colour) -> None:
+    model = WindowedModel(*steps(6), Refused("tools.3.name: does not match"))
+    with pytest.raises(Refused, match="does not match"):
+        colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+
+    assert model.summaries == []
+
+
+def test_where_the_summary_is_not_enough_large_results_move_to_files(colour: Colour) -> None:
+    model = WindowedModel(call("dig", topic="krill"), "Done.", window=9_000)
+    result = colour.invoke(create_deep_agent(model, tools=[dig]), {"messages": TASK}, THREAD)
+    shown = model.turns[-1].messages[-1]
+    (path,) = [each for each in result["files"] if each.startswith("/large_tool_results/")]
+
+    assert result["messages"][-1].text == "Done."
+    assert path in shown.text
+    assert "krill 0: a fact that nobody knew" in shown.text
+    assert "krill 999: a fact that nobody knew" in shown.text
+    assert len(shown.text) < 2_000
+    assert result["messages"][2].text == dig("krill")
+    assert "".join(result["files"][path]["content"]) == dig("krill")
+
+
+def test_a_result_that_was_moved_stays_so_in_later_requests(colour: Colour) -> None:
+    model = WindowedModel(call("dig", topic="krill"), *steps(3), "Done.", window=9_000)
+    colour.invoke(create_deep_agent(model, tools=[dig, research]), {"messages": TASK}, THREAD)
+
+    assert len(model.refused) == 1
+    assert model.turns[-1].messages[3] == model.turns[1].messages[3]
+
+
+def test_a_page_of_a_file_points_to_that_file() -> None:
+    model = WindowedModel(call("read_file", file_path="/log.txt", limit=1_000), "Done.", window=9_000)
+    files = {"/log.txt": {"content": dig("log")}}
+    result = create_deep_agent(model).invoke({"messages": TASK, "files": files}, THREAD)
+    shown = model.turns[-1].messages[-1].text
+
+    assert "Read on in /log.txt" in shown
+    assert len(shown) < 4_500
+    assert model.summaries == []
+    assert list(result["files"]) == ["/log.txt"]
+
+
+def test_of_several_results_each_moves_and_history_stays_valid(colour: Colour) -> None:
+    both = calls(("dig", {"topic": "krill"}), ("dig", {"topic": "squid"}), ("research", {"topic": "eyes"}))
+    model = WindowedModel(*steps(4), both, "Done.", window=9_500)
+    result = colour.invoke(create_deep_agent(model, tools=[dig, research]), {"messages": TASK}, THREAD)
+    last = model.turns[-1].messages
+
+    assert result["messages"][-1].text == "Done."
+    assert "<summary>" in last[1].text
+    assert [each.text.startswith("Tool result too large") for each in last[-3:]] == [True, True, False]
+    evicted = parse("".join(result["files"][ARCHIVE]["content"]))
+    assert evicted == result["messages"][: len(evicted)]
+
+
+def test_one_huge_message_is_sent_and_the_refusal_reaches_the_caller(colour: Colour) -> None:
+    model = WindowedModel(window=9_000)
+    huge = "All of it. " * 15_000
+    with pytest.raises(ContextOverflowError, match="prompt is too long"):
+        colour.invoke(create_deep_agent(model), {"messages": huge}, THREAD)
+
+    assert len(model.refused) == 1
+    assert model.refused[0].last == huge
+    assert model.summaries == []
+
+
+def test_one_huge_message_that_fits_after_all_is_answered() -> None:
+    def generous(messages: Sequence[BaseMessage], **_: Any) -> int:
+        return sum(len(each.text) for each in messages) // 20
+
+    model = WindowedModel("I see.", window=30_000, counter=generous)
+    result = create_deep_agent(model).invoke({"messages": "All of it. " * 15_000}, THREAD)
+
+    assert result["messages"][-1].text == "I see."
+
+
+def test_what_a_provider_said_is_kept_when_nothing_helps() -> None:
+    said = Refused("prompt is too long")
+    model = WindowedModel(said)
+    with pytest.raises(ContextOverflowError, match="prompt is too long") as caught:
+        create_deep_agent(model).invoke({"messages": TASK})
+
+    assert caught.value.__cause__ is said
+
+
+def test_a_refusal_is_met_even_without_any_trigger() -> None:
+    model = WindowedModel(*steps(40), "Done.", window=12_000)
+    never = SummarizationMiddleware(model, backend=StateBackend())
+    agent = create_deep_agent(model, tools=[research], middleware=[never])
+    result = agent.invoke({"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert len(model.refused) == len(model.summaries) > 0
+
+
+def test_a_refusal_with_no_summarizer_leads_to_extracts() -> None:
+    def down(asked: Any) -> Exception:
+        return RuntimeError("down")
+
+    model = WindowedModel(*steps(30), "Done.", window=16_000, counter=dense, honesty=None, summary=down)
+    result = create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert "No summary could be written" in model.turns[-1].messages[1].text
+
+
+@pytest.mark.parametrize("marker", MARKERS)
+def test_what_providers_say_of_a_request_that_is_too_long_is_known(marker: str) -> None:
+    assert is_overflow(_error(f"Error code: 400 - {marker.upper()} (request id 7)", status_code=400))
+    assert is_overflow(_error(marker, status_code=413))
+    assert not is_overflow(_error(marker, status_code=500))
+    assert not is_overflow(_error(marker))
+
+
+def test_a_status_is_found_where_clients_keep_it() -> None:
+    said = "Input is too long for requested model."
+
+    assert is_overflow(_error(said, code=400))
+    assert is_overflow(_error(said, response=SimpleNamespace(status_code=422)))
+    assert is_overflow(_error(said, response={"ResponseMetadata": {"HTTPStatusCode": 400}}))
+    assert not is_overflow(_error(said, response={"Error": {}}))
+    assert not is_overflow(_error("invalid key", status_code=400))
+
+
+def _error(said: str, **marks: Any) -> Exception:
+    error = Exception(said)
+    vars(error).update(marks)
+    return error
