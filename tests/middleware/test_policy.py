@@ -311,6 +311,7 @@ def test_a_summary_alone_is_not_summarised_again() -> None:
     assert cut_at([SUMMARY, *step("a", 900)], ("tokens", 10)) == 0
     assert cut_at([SUMMARY, human(900)], ("messages", 1), None) == 0
     assert cut_at([SUMMARY, *step("a", *[50] * 20)], ("messages", 6), None) == 0
+    assert cut_at([SUMMARY, human(), said()], ("messages", 2), None) == 0
 
 
 def test_where_snapping_back_leaves_nothing_new_the_cut_goes_forward() -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from deepagents.middleware.summarization.remembered import Remembered
 from deepagents.middleware.summarization.view import visible
@@ -92,6 +92,15 @@ def test_without_recorded_ids_positions_count(caplog: pytest.LogCaptureFixture) 
 
 def test_messages_without_an_id_go_by_their_position() -> None:
     assert texts(visible(talk(5, ids=False), event(3), ids(3))[1:]) == ["3", "4"]
+
+
+def test_a_result_without_an_id_goes_with_its_call() -> None:
+    asked = AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "c"}], id="m1")
+    made_up = ToolMessage("Cancelled.", tool_call_id="c")
+    messages = [talk(1)[0], asked, made_up, *talk(5)[2:]]
+
+    assert visible(messages, event(2), ids(2))[1:] == messages[3:]
+    assert visible(messages, event(1), ids(1))[1:] == messages[1:]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from deepagents.middleware.summarization.estimates import block_type
 from deepagents.middleware.summarization.remembered import Remembered
@@ -28,8 +28,9 @@ def visible(
     """Return the summary of the last compaction, and every message that no summary stands for, in order.
 
     What is hidden is decided by id, so that messages deleted, added or changed meanwhile hide no other.
-    Messages without an id, and compactions that recorded none, go by `cutoff_index`. An event that cannot be
-    understood hides nothing. `copies` remembers messages that are shown without their reasoning.
+    Messages without an id, and compactions that recorded none, go by `cutoff_index`; a result without an id
+    goes with what stands before it. An event that cannot be understood hides nothing. `copies` remembers
+    messages that are shown without their reasoning.
     """
     if event is None:
         return messages
@@ -45,15 +46,20 @@ def visible(
 
 
 def _live(messages: list[AnyMessage], cutoff: int, summarized_ids: Collection[str]) -> list[AnyMessage]:
-    if summarized_ids:
-        return [
-            message
-            for at, message in enumerate(messages)
-            if (message.id not in summarized_ids if message.id else at >= cutoff)
-        ]
-    if cutoff > len(messages):
-        _LOGGER.warning("A summary stands for %d messages, but there are only %d", cutoff, len(messages))
-    return messages[cutoff:]
+    if not summarized_ids:
+        if cutoff > len(messages):
+            _LOGGER.warning("A summary stands for %d messages, but there are only %d", cutoff, len(messages))
+        return messages[cutoff:]
+    live: list[AnyMessage] = []
+    is_live = False
+    for at, message in enumerate(messages):
+        if message.id:
+            is_live = message.id not in summarized_ids
+        elif not isinstance(message, ToolMessage):
+            is_live = at >= cutoff
+        if is_live:
+            live.append(message)
+    return live
 
 
 def _parts(event: Any) -> tuple[HumanMessage | None, int | None]:
