@@ -150,6 +150,19 @@ class Model:
         ends = {end for _, end in split_lines(old or "")} - {""}
         return content.replace("\n", "\r\n") if ends == {"\r\n"} and "\r" not in content else content
 
+    def append(self, path: str, content: str | bytes) -> Play:
+        if self._is_unsettled(path):
+            return
+        done = yield "append", (path, content), {}
+        if isinstance(content, str) and not _encodes(content):
+            assert done.code, done
+        elif self._in_the_way(path):
+            assert done.code in ("is_directory", "not_a_directory", "invalid_path"), done
+        else:
+            assert (done.error, done.code, done.path) == (None, None, path), done
+            added = content.encode() if isinstance(content, str) else content
+            self._put(path, self.files.get(path, b"") + added, done.version)
+
     def edit(self, path: str, old: str, new: str, every: bool) -> Play:
         done = yield "edit", (path, old, new, every), {}
         before = text_of(path, self.files.get(path, b""))

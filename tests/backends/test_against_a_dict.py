@@ -73,6 +73,7 @@ def operations(draw: st.DrawFn, likely: tuple[str, ...] = ()) -> list[Operation]
         st.tuples(st.just("write"), file, contents),
         st.tuples(st.just("write"), file, texts, st.just(True)),
         st.tuples(st.just("upload"), file, raw),
+        st.tuples(st.just("append"), file, st.one_of(contents, raw)),
         st.tuples(st.just("edit"), file, texts, contents, st.booleans()),
         st.tuples(st.just("edit"), file, st.sampled_from(CHUNKS), texts, st.booleans()),
         st.tuples(st.just("delete"), file | place),
