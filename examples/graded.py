@@ -1,4 +1,4 @@
-"""Work that is graded before the agent stops: a second model reads it against a rubric and may send it back."""
+"""Work that is graded before the agent stops: a second model reads it and may send it back."""
 
 from __future__ import annotations
 
