@@ -6,12 +6,12 @@ middleware whose name equals a slot's takes that slot's place; any other lands a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from deepagents._deprecation import already_warned, warn_caller
 from deepagents._plan import AgentPlan, CompileChild, InterruptOn, ReadyWorker
+from deepagents._slots import Building, Place, Slot
 from deepagents._state import private_keys
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware, names_of_tools
@@ -32,48 +32,6 @@ from deepagents.middleware.unsupported_content import UnsupportedContentMiddlewa
 from deepagents.permissions import Rules
 
 _APPROVAL: Final = "HumanInTheLoopMiddleware"
-
-
-@dataclass(frozen=True, slots=True)
-class Building:
-    """What a slot's factory may look at: the plan, how to compile a child, and the profile's extras."""
-
-    plan: AgentPlan
-    compile_child: CompileChild
-    extras: Sequence[Middleware]
-
-    @property
-    def who(self) -> str:
-        """What a message calls the agent."""
-        return "the agent" if self.plan.role == "main" else f"subagent {self.plan.name!r}"
-
-    @property
-    def brought(self) -> Sequence[Middleware]:
-        """The middleware that is not the library's own; the caller's goes before the profile's."""
-        return (*self.plan.middleware, *self.extras)
-
-    def replacement(self, name: str) -> Middleware | None:
-        """Return the brought middleware that takes the place of a slot's."""
-        return next((each for each in self.brought if each.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One place in the stack: its middleware's name, how to make it, and why it stands there."""
-
-    name: str
-    make: Callable[[Building], Middleware | None]
-    reason: str
-    required: bool = False
-    take: Callable[[Building, Middleware], Middleware] = lambda _, middleware: middleware
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where middleware lands that is not the library's own."""
-
-    name: Literal["CALLER", "PROFILE"]
-    reason: str
 
 
 def _tool_errors(building: Building) -> Middleware:

@@ -15,6 +15,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/_lazy.py": "architecture/test_exports.py",
     "deepagents/_plan.py": "agents/test_create_deep_agent.py",
     "deepagents/_prompt.py": "agents/test_create_deep_agent.py",
+    "deepagents/_slots.py": "agents/test_create_deep_agent.py",
     "deepagents/_stack.py": "agents/test_create_deep_agent.py",
     "deepagents/_state.py": "agents/test_create_deep_agent.py",
     "deepagents/_tools.py": "agents/test_create_deep_agent.py",
