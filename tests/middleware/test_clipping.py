@@ -275,6 +275,12 @@ def test_only_what_is_recorded_is_clipped() -> None:
     assert CLIPPING.clipped(messages, {}) is messages
 
 
+def test_a_recorded_message_with_nothing_long_in_it_is_shown_as_it_is() -> None:
+    messages = wrote(write(content="short"))
+
+    assert clipped(messages) is messages[0]
+
+
 def test_a_copy_is_made_once() -> None:
     messages = wrote(write())
 

@@ -146,6 +146,17 @@ def test_without_memory_of_the_prompt_then_the_report_stands() -> None:
     assert Meter().of(messages, SYSTEM, [look_up]) == 700
 
 
+def test_only_so_many_prompts_are_remembered() -> None:
+    meter = Meter()
+    messages = [HumanMessage("hello", id="1"), answer("hi", total=700, id="2")]
+    meter.of(messages[:1], SYSTEM, [])
+    assert meter.of(messages, None, []) < 700
+
+    for number in range(5000):
+        meter.of([HumanMessage("hello", id=f"other {number}")], None, [])
+    assert meter.of(messages, None, []) == 700
+
+
 # Work.
 
 

@@ -359,6 +359,7 @@ def test_a_refusal_evicts_half_even_if_all_is_thought_to_fit() -> None:
     assert cut_at(pieces, ("fraction", 0.8), forced=True) == 5
     assert cut_at(pieces, ("fraction", 0.8), None, forced=True) == 5
     assert cut_at([SUMMARY, human(5000)], ("messages", 1), forced=True) == 0
+    assert cut_at([SUMMARY, human(10), *step("a", 400)], ("tokens", 100), least=50, forced=True) == 2
 
 
 # Any history.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -254,18 +253,18 @@ def _with_args(block: Any, args: Mapping[str | None, Mapping[str, Any]]) -> Any:
     if clipped is None:
         return given
     if isinstance(given.get("function"), dict):
-        return {**given, "function": {**given["function"], "arguments": _as_json(clipped)}}
+        return {
+            **given,
+            "function": {
+                **given["function"],
+                "arguments": json.dumps(clipped, ensure_ascii=False, default=str),
+            },
+        }
     changed: dict[str, Any] = {}
     for key in ("input", "args"):
         if isinstance(given.get(key), dict):
             changed[key] = dict(clipped)
     for key in ("arguments", "partial_json"):
         if isinstance(given.get(key), str):
-            changed[key] = _as_json(clipped)
+            changed[key] = json.dumps(clipped, ensure_ascii=False, default=str)
     return {**given, **changed}
-
-
-def _as_json(args: Mapping[str, Any]) -> str:
-    with suppress(TypeError, ValueError):
-        return json.dumps(args, ensure_ascii=False)
-    return "{}"
