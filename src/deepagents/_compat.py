@@ -15,6 +15,7 @@ _SANDBOX: Final = "deepagents.backends.sandbox"
 _FILE_TOOLS: Final = "deepagents.middleware.filesystem"
 _CACHING: Final = "deepagents.middleware.prompt_caching"
 _VIDEO: Final = "deepagents.tools._video"
+_SKILLS: Final = "deepagents.middleware.skills"
 
 HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -45,11 +46,11 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "_EDIT_INLINE_MAX_BYTES": f"{_SANDBOX}.operations:EDIT_INLINE_MAX_BYTES",
             "_EXECUTE_CAPTURE_MAX_BYTES": f"{_SANDBOX}.offload:EXECUTE_CAPTURE_MAX_BYTES",
         },
-        _FILE_TOOLS: {
         "deepagents.middleware._prompt_caching": {
             "_create_bedrock_prompt_caching_middleware": f"{_CACHING}:BedrockPromptCachingMiddleware",
             "_create_fireworks_prompt_caching_middleware": f"{_CACHING}:FireworksPromptCachingMiddleware",
         },
+        _FILE_TOOLS: {
             "EXECUTION_SYSTEM_PROMPT": f"{_FILE_TOOLS}:EXECUTE_TOOL_DESCRIPTION",
             "LINE_NUMBER_WIDTH": f"{_OLDER}:LINE_NUMBER_WIDTH",
             "MAX_VIDEO_INPUT_BYTES": f"{_VIDEO}:MAX_VIDEO_INPUT_BYTES",
@@ -61,6 +62,17 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "_validate_path": "deepagents.backends.utils:validate_path",
             "extract_video_frames": f"{_VIDEO}:extract_video_frames",
             "video_dependencies_available": f"{_VIDEO}:video_dependencies_available",
+        },
+        _SKILLS: {
+            "_alist_skills_with_errors": f"{_SKILLS}.honoured:alist_skills_with_errors",
+            "_derive_source_label": f"{_SKILLS}.sources:derive_source_label",
+            "_format_skills_source_error": f"{_SKILLS}.load:source_error",
+            "_list_skills": f"{_SKILLS}.honoured:list_skills",
+            "_list_skills_with_errors": f"{_SKILLS}.honoured:list_skills_with_errors",
+            "_pinned_skill_body": f"{_SKILLS}.parse:body_of",
+            "_pinned_skill_message": f"{_SKILLS}.pinning:pinned_message",
+            "_skill_metadata_from_response": f"{_SKILLS}.honoured:skill_metadata_from_response",
+            "_source_path": f"{_SKILLS}.sources:source_path",
         },
     }
 )

@@ -21,6 +21,7 @@ from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import STAND_INS, PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
+from deepagents.middleware.skills.middleware import knowing
 from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.middleware import named
 from deepagents.middleware.subagents.task import Worker
@@ -52,7 +53,14 @@ def _memory(building: Building) -> Middleware | None:
 
 def _skills(building: Building) -> Middleware | None:
     plan = building.plan
-    return SkillsMiddleware(backend=plan.backend, sources=list(plan.skills)) if plan.skills else None
+    if not plan.skills:
+        return None
+    with already_warned():
+        return SkillsMiddleware(backend=plan.backend, sources=plan.skills)
+
+
+def _all_sources(building: Building, skills: Middleware) -> Middleware:
+    return knowing(skills, building.plan.skills, building.who)
 
 
 def _filesystem(building: Building) -> Middleware:
@@ -100,6 +108,8 @@ def _worker(child: AgentPlan | ReadyWorker, parent: Building) -> Worker:
     with already_warned():
         files = building.replacement("FilesystemMiddleware") or _filesystem(building)
         _under_rules(building, files)
+    if skills := building.replacement("SkillsMiddleware") or _skills(building):
+        _all_sources(building, skills)
     _warn_of_freed_tools(building, parent.plan.interrupt_on or {}, files)
     return Worker(child.name or "", child.description, lambda: parent.compile_child(child))
 
@@ -144,6 +154,15 @@ def _asking_for_rules(building: Building, approval: Middleware) -> Middleware:
     return approval.under(_rules(building)) if isinstance(approval, Approval) else approval
 
 
+def _caching(kind: type[PromptCachingMiddleware]) -> Slot:
+    return Slot(
+        kind.__name__,
+        lambda _: kind(),
+        f"marks the request as it will be sent, for models of {kind.package}",
+        take=lambda _, brought: kind(brought) if kind.stands_for(type(brought)) else brought,
+    )
+
+
 def _tool_exclusion(building: Building) -> Middleware | None:
     excluded = building.plan.profile.excluded_tools
     return ToolExclusionMiddleware(excluded=excluded) if excluded else None
@@ -162,19 +181,10 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "ToolErrorMiddleware",
         _tool_errors,
         "a failing tool becomes a result; a caller's own retry sees it first",
-def _caching(kind: type[PromptCachingMiddleware]) -> Slot:
-    return Slot(
-        kind.__name__,
-        lambda _: kind(),
-        f"marks the request as it will be sent, for models of {kind.package}",
-        take=lambda _, brought: kind(brought) if kind.stands_for(type(brought)) else brought,
-    )
-
-
     ),
     Slot("TodoListMiddleware", _todos, "planning is spoken of first, after the base prompt"),
     Slot("MemoryMiddleware", _memory, "memory is spoken of after planning, and counted with the rest"),
-    Slot("SkillsMiddleware", _skills, "skills are spoken of after memory"),
+    Slot("SkillsMiddleware", _skills, "skills are spoken of after memory", take=_all_sources),
     Slot(
         "FilesystemMiddleware",
         _filesystem,
@@ -191,6 +201,7 @@ def _caching(kind: type[PromptCachingMiddleware]) -> Slot:
         _summarization,
         "counts the request as it will be sent: prompt, tools and messages",
     ),
+    *map(_caching, STAND_INS),
     Slot(
         "HumanInTheLoopMiddleware",
         _approval,
@@ -209,7 +220,6 @@ def _caching(kind: type[PromptCachingMiddleware]) -> Slot:
 
 def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
     """Walk the table once: make each slot or take the caller's of that name, and drop exclusions.
-    *map(_caching, STAND_INS),
 
     Raises:
         StackError: for two middleware of one name, or a replacement that would silently drop what was asked

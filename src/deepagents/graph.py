@@ -49,7 +49,7 @@ def create_deep_agent(
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[Middleware] = (),
     subagents: Sequence[SubAgent | CompiledSubAgent] | None = None,
-    skills: list[str] | None = None,
+    skills: Sequence[str | tuple[str, str]] | None = None,
     memory: list[str] | None = None,
     permissions: Sequence[FilesystemPermission] | None = None,
     backend: BACKEND_TYPES | None = None,
@@ -76,7 +76,9 @@ def create_deep_agent(
         middleware: replaces the built-in middleware of the same name in place, else lands before the
             model-side ones.
         subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers beside `general-purpose`.
-        skills: not available in this version.
+        skills: directories of the backend, each with one directory for each skill; a later one wins. A pair
+            gives a directory and its label. The general-purpose agent has them too (see
+            `docs/concepts/skills.md`).
         memory: paths of files that the system prompt shows in every run (see `docs/concepts/memory.md`).
         permissions: rules about paths, for the file tools of this agent and of its subagents that have none
             of their own (see `docs/concepts/permissions.md`).

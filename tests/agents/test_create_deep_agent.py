@@ -137,13 +137,6 @@ def test_two_middleware_of_one_name_are_refused() -> None:
         create_deep_agent(ScriptedModel(), middleware=[Same(), Same()])
 
 
-@pytest.mark.parametrize("parameter", ["skills", "memory"])
-def test_a_parameter_whose_feature_is_not_there_says_so(parameter: str) -> None:
-    later: dict[str, Any] = {parameter: []}
-    with pytest.raises(NotImplementedError, match=parameter):
-        create_deep_agent(ScriptedModel(), **later)
-
-
 def test_no_model_warns_and_lists_the_choices() -> None:
     with (
         pytest.warns(DeprecationWarning, match="model=None") as warned,

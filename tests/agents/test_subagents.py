@@ -327,7 +327,7 @@ def test_an_unknown_key_is_reported_with_what_was_meant() -> None:
         create_deep_agent(ScriptedModel(), subagents=[worker("a", systemprompt="x")])
 
 
-@pytest.mark.parametrize("later", [{"mode": "fork"}, {"skills": ["/s"]}, {"graph_id": "g"}])
+@pytest.mark.parametrize("later", [{"mode": "fork"}, {"graph_id": "g"}])
 def test_a_key_whose_feature_is_not_there_says_so(later: dict[str, Any]) -> None:
     with pytest.raises(NotImplementedError, match=next(iter(later))):
         create_deep_agent(ScriptedModel(), subagents=[worker("a", **later)])

@@ -104,10 +104,16 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
             except _OF_NO_USE as error:
                 problem = what_was_wrong(error)
                 continue
-            problem = wrong_edit(update.get(EDITED) or {}, self._tools)
+            problem = wrong_edit(update.get(EDITED) or {}, self._choices(state))
             if problem is None:
                 return {**update, **self._noted(state)} or None
         raise ValueError(problem)
+
+    def _choices(self, state: Mapping[str, Any]) -> Collection[str] | None:
+        """Name the tools that a person may choose: those of the agent, and what the model called, such as a
+        tool that a skill disclosed.
+        """
+        return self._tools and {*self._tools, *(call["name"] for call in _last_calls(state))}
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         """Note which calls are held until a person has decided; `after_model` releases them."""

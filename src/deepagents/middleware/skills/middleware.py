@@ -1,15 +1,246 @@
-"""SkillsMiddleware: lists skills in the system prompt."""
+"""SkillsMiddleware: lists skills to the model, pins them, and shows the tools of those that are opened."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+from uuid import uuid4
 
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AnyMessage, ToolMessage
+
+from deepagents._channels import in_graph, write_channel, writes_undone_on_failure
+from deepagents._flow import Flow
+from deepagents.backends._legacy import warn_form
+from deepagents.backends._patience import Patience
+from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
-from deepagents.middleware._base import FlowMiddleware
+from deepagents.backends.state import StateBackend
+from deepagents.errors import StackError
+from deepagents.middleware._base import (
+    FlowMiddleware,
+    Middleware,
+    Request,
+    Response,
+    ToolResult,
+    add_section,
+    inner,
+    keeping,
+)
+from deepagents.middleware.interrupts import named_path
+from deepagents.middleware.skills import prompt
+from deepagents.middleware.skills.disclosure import last_turn, named, offer, opened, with_tools
+from deepagents.middleware.skills.load import digest_of, load
+from deepagents.middleware.skills.pinning import pinned
+from deepagents.middleware.skills.resolving import SkillTools, ToolShelf
+from deepagents.middleware.skills.sources import SkillSource, source_path, sources_of
+from deepagents.middleware.skills.state import (
+    Loaded,
+    SkillMetadata,
+    SkillsState,
+    disclosed,
+    listed,
+)
+
+_CHANGING: Final = frozenset({"write_file", "edit_file", "delete"})
+_DELEGATING: Final = "task"
+_SECONDS: Final = 60.0
 
 
 class SkillsMiddleware(FlowMiddleware):
-    """List skills to the model."""
+    """Tell an agent which skills there are, so that it reads their SKILL.md when it needs them.
 
-    def __init__(self, *, backend: BACKEND_TYPES, sources: Sequence[str | tuple[str, str]]) -> None:
-        raise NotImplementedError("create_deep_agent(skills=...) is not available in this version")
+    Args:
+        backend: where the skills are; give the one of the agent's file tools, so that `read_file` finds them.
+        sources: directories, each of which holds one directory for each skill; a later one wins where two
+            have skills of one name. A pair gives a directory and its label.
+        system_prompt: replaces our part of the system prompt, with `{skills_locations}`,
+            `{skills_load_warnings}` and `{skills_list}` in it; `None` or `""` leaves it out.
+        tools: what skills include by `metadata.include_tools`, shown once such a skill is opened: a list, or
+            a function of such a name and the runtime that returns tools, or an awaitable of them.
+
+    Raises:
+        TypeError: for a source, prompt or tools of a wrong type.
+        ValueError: for a prompt without a place for what is listed, a source below `~`, or two tools of one
+            name.
+    """
+
+    state_schema: type[Any] = SkillsState
+
+    def __init__(
+        self,
+        *,
+        backend: BACKEND_TYPES | None,
+        sources: Sequence[SkillSource],
+        system_prompt: str | None = prompt.SKILLS_SYSTEM_PROMPT,
+        tools: SkillTools | None = None,
+    ) -> None:
+        super().__init__()
+        self._backend: BACKEND_TYPES = StateBackend() if backend is None else backend
+        warn_form(self._backend)
+        self._sources = sources_of(sources)
+        self._shelf = ToolShelf(tools)
+        self._patience = Patience(_SECONDS)
+        self.system_prompt_template = prompt.checked_template(system_prompt)
+
+    @property
+    def sources(self) -> list[str]:
+        """The directories, the strongest last."""
+        return [each.path for each in self._sources]
+
+    @property
+    def source_labels(self) -> list[str]:
+        """What the prompt calls the sources, in their order."""
+        return [each.label for each in self._sources]
+
+    def modify_request(self, request: Request) -> Request:
+        """Return the request with the skills of its state in the system prompt."""
+        if not self.system_prompt_template or not self._sources:
+            return request
+        state = cast("Mapping[str, Any]", request.state)
+        text = prompt.filled(
+            self.system_prompt_template,
+            prompt.format_locations(self._sources),
+            prompt.format_warnings(state.get("skills_load_errors") or ()),
+            self._format_skills_list(list(listed(state))),
+        )
+        return add_section(request, text)
+
+    def _format_skills_list(self, skills: list[SkillMetadata]) -> str:
+        """Say in the prompt which skills there are; a subclass may say it otherwise."""
+        return prompt.format_skills(skills, self._sources)
+
+    def _files(self, runtime: Any) -> Files:
+        return Files.of(self._backend, runtime, self._patience)
+
+    def _before_agent(self, state: Mapping[str, Any], runtime: Any, _config: Any = None) -> Flow[Any]:
+        update = yield from self._loaded(state, runtime)
+        update |= yield from self._pinned({**state, **update}, runtime)
+        messages: list[AnyMessage] = [*state.get("messages", ()), *update.get("messages", ())]
+        return (update | self._opened({**state, **update}, messages)) or None
+
+    def _loaded(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any]]:
+        """Load skills that are not loaded yet, or anew where a source changed; nothing else is touched."""
+        standing, known = state.get("skills_metadata"), cast("Loaded | None", state.get("_skills_loaded"))
+        changed = {"_skills_changed": False} if state.get("_skills_changed") else {}
+        given = standing is not None and (known is None or known["skills"] != digest_of(standing))
+        if given or not self._sources:
+            return changed
+        fresh = standing is None or bool(changed)
+        found = yield from load(self._files(runtime), self._sources, None if fresh else known)
+        if found is None:
+            return changed
+        return {
+            "skills_metadata": found.skills,
+            "skills_load_errors": found.problems,
+            "_skills_loaded": found.loaded,
+            **changed,
+        }
+
+    def _pinned(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any]]:
+        names = state.get("pinned_skills")
+        if not names:
+            return {}
+        messages = yield from pinned(self._files(runtime), names, listed(state))
+        return {"pinned_skills": None, **({"messages": messages} if messages else {})}
+
+    def _opened(self, state: Mapping[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
+        """Note the skills with tools that these messages opened."""
+        paths = with_tools(listed(state))
+        known: list[str] = state.get("_skills_opened") or []
+        new = [path for path in opened(messages, paths) if path not in known] if paths else []
+        return {"_skills_opened": [*known, *new]} if new else {}
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        with writes_undone_on_failure():
+            request, update = yield from self._prepared(request)
+            if in_graph():
+                for key, value in update.items():
+                    write_channel(key, value)
+                update = {}
+            response = yield from inner(handler, self.modify_request(request))
+        return keeping(response, update.pop("messages", ()), update)
+
+    def _prepared(self, request: Request) -> Flow[tuple[Request, dict[str, Any]]]:
+        """Return the request with what happened since the last one, and what state is to keep of that."""
+        state = cast("Mapping[str, Any]", request.state)
+        update: dict[str, Any] = {}
+        if state.get("_skills_changed"):
+            update = yield from self._loaded(state, request.runtime)
+        update |= yield from self._pinned({**state, **update}, request.runtime)
+        messages = [*request.messages, *update.get("messages", ())]
+        update |= self._opened({**state, **update}, last_turn(messages))
+        kept = {**state, **update, "messages": [*state.get("messages", ()), *update.get("messages", ())]}
+        if update:
+            request = request.override(state=cast(Any, kept), messages=messages)
+        request, shown = yield from self._with_tools(request, kept)
+        return request, update | shown
+
+    def _with_tools(self, request: Request, state: Mapping[str, Any]) -> Flow[tuple[Request, dict[str, Any]]]:
+        paths = with_tools(listed(state))
+        names = [name for path in state.get("_skills_opened") or () for name in paths.get(path, ())]
+        record = disclosed(state)
+        if not names and not record:
+            return request, {}
+        run: str | None = state.get("_skill_tools_run")
+        starts = self._shelf.needs_runs and run is None and in_graph()
+        run = str(uuid4()) if starts else run
+        found = yield from offer(self._shelf, request.tools, names, record, (request.runtime, run))
+        update: dict[str, Any] = {"_skill_tools_run": run} if starts else {}
+        if found.record != record:
+            update["_skill_tools_disclosed"] = dict(found.record)
+        return request.override(tools=list(found.tools)), update
+
+    def _around_tool(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
+    ) -> Flow[ToolResult]:
+        unknown = request.tool is None
+        if unknown:
+            request = yield from self._admitted(request)
+        result = yield from inner(handler, request)
+        if in_graph() and self._may_change_skills(request.tool_call, result):
+            write_channel("_skills_changed", True)
+        return _coded(result) if unknown and request.tool is not None else result
+
+    def _admitted(self, request: ToolCallRequest) -> Flow[ToolCallRequest]:
+        """Put in the tool that a skill disclosed; what none disclosed stays unknown."""
+        state = cast("Mapping[str, Any]", request.state)
+        name = request.tool_call["name"]
+        include = disclosed(state).get(name)
+        if include is None:
+            return request
+        runtime = cast(Any, request).runtime
+        found = yield from self._shelf.find([include], runtime, state.get("_skill_tools_run"))
+        tool = named(found.get(include, ()), name)
+        return request if tool is None else request.override(tool=tool)
+
+    def _may_change_skills(self, call: Mapping[str, Any], result: ToolResult) -> bool:
+        if isinstance(result, ToolMessage) and result.status == "error":
+            return False
+        if call["name"] == _DELEGATING:
+            return True
+        path = named_path(call) if call["name"] in _CHANGING else None
+        return path is not None and any(each.meets(path) for each in self._sources)
+
+
+def knowing(middleware: Middleware, sources: Sequence[SkillSource], who: str) -> Middleware:
+    """Return a middleware that takes the place of one with these sources, and knows them all.
+
+    Raises:
+        StackError: for sources that would be dropped, naming them.
+    """
+    known = middleware.sources if isinstance(middleware, SkillsMiddleware) else []
+    if missing := [path for path in map(source_path, sources) if path not in known]:
+        raise StackError(
+            f"{who} has skills and a SkillsMiddleware of its own, which would drop {missing!r}; give all "
+            "sources to one of them"
+        )
+    return middleware
+
+
+def _coded(result: ToolResult) -> ToolResult:
+    """Give the failure of a disclosed tool its code: layers outside still take the tool for unknown."""
+    if not isinstance(result, ToolMessage) or result.status != "error":
+        return result
+    marks = {"error_code": "tool_failed", **result.additional_kwargs}
+    return result.model_copy(update={"additional_kwargs": marks})

@@ -101,7 +101,8 @@ def worker_of(spec: Mapping[str, Any], state_schema: type[Any]) -> Worker:
     if spec.get("skills"):
         raise ConfigError(
             f"subagent {name!r} has skills, for which only create_deep_agent knows a backend; put "
-            "SkillsMiddleware(backend=..., sources=...) and FilesystemMiddleware(backend=...) in its middleware"
+            "SkillsMiddleware(backend=..., sources=...) and FilesystemMiddleware(backend=...) in its "
+            "middleware"
         )
     ready = {**spec, "model": resolve_model(spec["model"])}
     return Worker(name, spec["description"], lambda: create_sub_agent(ready, state_schema=state_schema))

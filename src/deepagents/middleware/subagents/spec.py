@@ -28,7 +28,7 @@ class SubAgent(TypedDict):
     middleware: NotRequired[Sequence[Middleware]]
     interrupt_on: NotRequired[dict[str, bool | InterruptOnConfig]]
     response_format: NotRequired[Any]
-    skills: NotRequired[list[str]]
+    skills: NotRequired[Sequence[str | tuple[str, str]]]
     permissions: NotRequired[Sequence[FilesystemPermission] | None]
     mode: NotRequired[Literal["isolated", "fork"]]
 
@@ -42,7 +42,7 @@ class CompiledSubAgent(TypedDict):
     mode: NotRequired[Literal["isolated", "fork"]]
 
 
-_LATER = {"skills": None, "mode": "isolated"}
+_LATER = {"mode": "isolated"}
 _KNOWN = {*SubAgent.__annotations__, *CompiledSubAgent.__annotations__, "prompt"}
 
 
