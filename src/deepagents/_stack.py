@@ -18,6 +18,7 @@ from deepagents.middleware._base import Middleware, names_of_tools
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.interrupts import Approval
 from deepagents.middleware.memory import MemoryMiddleware
+from deepagents.middleware.memory.middleware import remembering
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import STAND_INS, PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
@@ -183,7 +184,12 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "a failing tool becomes a result; a caller's own retry sees it first",
     ),
     Slot("TodoListMiddleware", _todos, "planning is spoken of first, after the base prompt"),
-    Slot("MemoryMiddleware", _memory, "memory is spoken of after planning, and counted with the rest"),
+    Slot(
+        "MemoryMiddleware",
+        _memory,
+        "memory is spoken of after planning, and counted with the rest",
+        take=lambda building, memory: remembering(memory, building.plan.memory, building.who),
+    ),
     Slot("SkillsMiddleware", _skills, "skills are spoken of after memory", take=_all_sources),
     Slot(
         "FilesystemMiddleware",

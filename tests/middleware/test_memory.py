@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from deepagents import MemoryMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend, StateBackend, StoreBackend
 from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse
-from deepagents.errors import ConfigError
+from deepagents.errors import ConfigError, StackError
 from deepagents.middleware.memory import MEMORY_SYSTEM_PROMPT
 from deepagents.testing import ScriptedModel
 from deepagents.testing.scripted import call, calls
@@ -379,6 +379,14 @@ def test_no_sources_means_no_memory(colour: Colour) -> None:
 
     assert empty.asked[0].system == without.asked[0].system
     assert not any("Memory" in name for name in agent.nodes)
+
+
+def test_sources_that_a_middleware_of_the_callers_would_drop_are_refused() -> None:
+    own = MemoryMiddleware(backend=StateBackend(), sources=[HERE])
+    with pytest.raises(StackError, match=THERE):
+        create_deep_agent(ScriptedModel(), memory=BOTH, middleware=[own])
+
+    create_deep_agent(ScriptedModel(), memory=[HERE], middleware=[own])
 
 
 def test_a_large_file_is_shown_in_part_and_the_rest_can_be_read(colour: Colour) -> None:

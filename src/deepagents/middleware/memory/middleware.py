@@ -15,8 +15,16 @@ from deepagents.backends._legacy import warn_form
 from deepagents.backends._patience import Patience
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
-from deepagents.errors import ConfigError
-from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, add_section, inner
+from deepagents.errors import ConfigError, StackError
+from deepagents.middleware._base import (
+    FlowMiddleware,
+    Middleware,
+    Request,
+    Response,
+    ToolResult,
+    add_section,
+    inner,
+)
 from deepagents.middleware._cache_marks import is_chat_anthropic, with_own_mark
 from deepagents.middleware.memory.prompt import MEMORY_SYSTEM_PROMPT, check_template, section
 from deepagents.middleware.memory.reading import read_sources, sources_below
@@ -118,6 +126,21 @@ class MemoryMiddleware(FlowMiddleware):
             before: Mapping[str, str] = state.get(key) or {}
             if changed := changes({each: before[each] for each in touched if each in before}, now):
                 write_channel(key, changed)
+
+
+def remembering(middleware: Middleware, sources: Sequence[str], who: str) -> Middleware:
+    """Return a middleware that takes the place of one with these sources, and shows them all.
+
+    Raises:
+        StackError: for sources that would be dropped, naming them.
+    """
+    known = middleware.sources if isinstance(middleware, MemoryMiddleware) else []
+    if missing := [source for source in sources if source not in known]:
+        raise StackError(
+            f"{who} has memory and a MemoryMiddleware of its own, which would drop {missing!r}; give all "
+            "sources to one of them"
+        )
+    return middleware
 
 
 def _check_sources(sources: Sequence[str]) -> None:
