@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import groupby
 from typing import Any, Final, NamedTuple, Self, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage
@@ -52,7 +53,8 @@ class GrowingChannel(DeltaChannel[Any]):
     """A delta channel that is saved whole when what was written since reaches half of what it holds.
 
     `snapshot_frequency` is the least number of writes between two whole copies. A running graph reads it only
-    to ask, when it saves, whether a whole copy is due.
+    to ask, when it saves, whether a whole copy is due. It may ask more than once, and would lose writes if
+    the answers differed, so the answer changes with the next write only.
     """
 
     _least: int
@@ -60,6 +62,7 @@ class GrowingChannel(DeltaChannel[Any]):
     _fresh: int = 0
     _whole: int | None = None
     _due: bool = False
+    _asked: bool = False
 
     def __init__(
         self,
@@ -73,10 +76,8 @@ class GrowingChannel(DeltaChannel[Any]):
     def _distance(self) -> int:
         if not self.is_available():
             return self._least
-        if not self._due:
-            return _LATER
-        self._writes, self._fresh, self._whole, self._due = 0, 0, None, False
-        return 1
+        self._asked = self._due
+        return 1 if self._due else _LATER
 
     def _set_distance(self, least: int) -> None:
         self._least = least
@@ -100,11 +101,17 @@ class GrowingChannel(DeltaChannel[Any]):
     def replay_writes(self, writes: Sequence[Any]) -> None:
         """Fold the writes saved since the last whole copy, oldest first."""
         super().replay_writes(writes)
-        self._writes += len(writes)
-        self._fresh += sum(weight(value, _MOST_PARTS) for _, _, value in writes)
+        self.recount([value for _, _, value in writes])
+
+    def recount(self, values: Sequence[Any]) -> None:
+        """Note what was saved since the last whole copy."""
+        self._writes += len(values)
+        self._fresh += sum(weight(value, _MOST_PARTS) for value in values)
 
     def count(self, values: Sequence[Any]) -> None:
         """Note what a step wrote, and whether that makes a whole copy due."""
+        if self._asked:
+            self._writes, self._fresh, self._whole, self._due, self._asked = 0, 0, None, False, False
         self._writes += 1
         self._fresh += weight(values, _MOST_PARTS)
         if self._writes < self._least:
@@ -119,7 +126,8 @@ class MessagesChannel(GrowingChannel):
 
     LangGraph gives ids to strings, tuples and dicts only where the channel's reducer is its own function
     object, so that object stays the reducer. It looks at the whole history for each write; messages that are
-    new or stand in for older ones, which is nearly all there ever is, are put in place here without that.
+    new or stand in for older ones, which is nearly all there ever is, are put in place here without that. An
+    empty id is none.
     """
 
     _places: dict[str, int] | None = None
@@ -147,7 +155,13 @@ class MessagesChannel(GrowingChannel):
         reset, rest = _after_last_reset([value for _, _, value in writes])
         if reset:
             self.value = []
-        super().replay_writes([("", self.key, value) for value in rest])
+        for all_messages, some in groupby(rest, lambda value: bool(self._messages_in([value]))):
+            if all_messages:
+                self._put(self._messages_in(list(some)))
+                continue
+            self._places = None
+            DeltaChannel[Any].replay_writes(self, [("", self.key, value) for value in some])
+        self.recount(rest)
 
     def _messages_in(self, values: Sequence[Any]) -> list[BaseMessage]:
         """Return what is written when all of it is messages, else nothing."""
@@ -163,7 +177,7 @@ class MessagesChannel(GrowingChannel):
             places = _places_of(standing)
         for each in written:
             end = len(standing)
-            at = end if each.id is None else places.setdefault(each.id, end)
+            at = places.setdefault(each.id, end) if each.id else end
             if at != end and (at > end or standing[at].id != each.id):
                 places = _places_of(standing)
                 at = places.setdefault(str(each.id), end)
@@ -251,7 +265,7 @@ def messages_channel() -> MessagesChannel:
 
 
 def _places_of(messages: Sequence[BaseMessage]) -> dict[str, int]:
-    return {each.id: at for at, each in enumerate(messages) if each.id is not None}
+    return {each.id: at for at, each in enumerate(messages) if each.id}
 
 
 def _after_last_reset(values: Sequence[Any]) -> tuple[bool, list[Any]]:
