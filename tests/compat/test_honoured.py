@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from importlib import import_module
@@ -122,3 +123,30 @@ def test_the_file_tools_of_a_backend() -> None:
     tools = honoured("middleware.filesystem", "_get_filesystem_tools")(StateBackend(), {"ls": "Look."})
 
     assert {each.name: each.description for each in tools}["ls"] == "Look."
+
+
+def test_skills_are_listed_and_pinned_by_older_names(tmp_path: Any) -> None:
+    (tmp_path / "skills" / "tides").mkdir(parents=True)
+    text = "---\nname: tides\ndescription: Computes tides.\n---\nAsk the moon.\n"
+    (tmp_path / "skills" / "tides" / "SKILL.md").write_text(text)
+    backend, home = FilesystemBackend(root_dir=tmp_path), "middleware.skills"
+    skills = honoured(home, "_list_skills")(backend, "/skills")
+    answer = backend.download_files(["/skills/tides/SKILL.md"])[0]
+    listing = honoured(home, "_alist_skills_with_errors")
+
+    assert [each["name"] for each in skills] == ["tides"]
+    assert honoured(home, "_list_skills_with_errors")(backend, ("/skills", "Mine")) == (skills, [])
+    assert asyncio.run(_awaited(listing(backend, "/skills"))) == (skills, [])
+    assert honoured(home, "_list_skills_with_errors")(backend, "/none")[1][0].startswith(
+        "Skills source '/none'"
+    )
+    assert honoured(home, "_skill_metadata_from_response")(answer) == skills[0]
+    body = honoured(home, "_pinned_skill_body")(answer.content)
+    assert "Ask the moon." in honoured(home, "_pinned_skill_message")(skills[0], body).text
+    assert honoured(home, "_derive_source_label")("/a/.deepagents/skills") == "Deepagents"
+    assert honoured(home, "_source_path")(("/skills", "Mine")) == "/skills"
+    assert honoured(home, "_format_skills_source_error")("/a", "gone") == "Skills source '/a': gone"
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable
