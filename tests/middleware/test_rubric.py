@@ -16,6 +16,7 @@ from langgraph.types import Command, interrupt
 from pydantic import ValidationError
 
 from deepagents import create_deep_agent
+from deepagents.backends import StateBackend
 from deepagents.middleware.rubric import (
     GRADER_SYSTEM_PROMPT,
     RUBRIC_GRADER_MESSAGE_SOURCE,
@@ -23,6 +24,7 @@ from deepagents.middleware.rubric import (
     RubricEvaluation,
     RubricMiddleware,
 )
+from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import Colour
 
@@ -165,6 +167,23 @@ def test_the_request_is_graded_also_when_the_model_does_not_see_it_any_more(colo
 
     assert "about roses" not in "".join(message.text for message in model.asked[-1].messages)
     assert "about roses" in read_by(grader)
+
+
+def test_the_request_is_graded_also_when_a_summary_stands_for_it(colour: Colour) -> None:
+    summarizer = ScriptedModel(always=lambda asked: "a poem is wanted")
+    compacting = SummarizationMiddleware(
+        summarizer, backend=StateBackend(), trigger=("messages", 12), keep=("messages", 4)
+    )
+    grader = ScriptedModel(grade("needs_revision", UNMET), grade("satisfied", MET))
+    with grader, ScriptedModel(*long_turn(20), "roses are blue", "roses are red") as model:
+        agent = agent_with(model, grader, beside=[compacting])
+        result = colour.invoke(agent, GIVEN, THREAD)
+
+    assert summarizer.asked
+    assert "Write a poem about roses" not in [message.text for message in model.asked[-1].messages]
+    assert all("user:\nWrite a poem about roses" in read_by(grader, at) for at in (0, 1))
+    assert result["messages"][-1].text == "roses are red"
+    assert "blue and red do not rhyme" in model.asked[-1].last
 
 
 def test_what_a_grader_reads_is_bounded_in_all() -> None:
