@@ -307,3 +307,10 @@ def test_a_result_that_was_moved_shows_how_it_begins_and_where_it_is() -> None:
     assert "/b.txt" in second.text
     assert "offset" in second.text
     assert third is messages[2]
+
+
+def test_a_result_shows_the_place_that_the_record_names_now() -> None:
+    messages: list[AnyMessage] = [ToolMessage("text", tool_call_id="a", name="execute", id="t1")]
+
+    assert "/first" in CLIPPING.clipped(messages, {"t1": "/first"})[0].text
+    assert "/second" in CLIPPING.clipped(messages, {"t1": "/second"})[0].text
