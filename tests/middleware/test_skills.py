@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import FilesystemPermission, SubAgentMiddleware, create_deep_agent
 from deepagents.backends import BackendProtocol, FilesystemBackend
-from deepagents.backends.protocol import FileDownloadResponse, LsResult
+from deepagents.backends.protocol import FileDownloadResponse, LsResult, WriteResult
 from deepagents.errors import ConfigError, StackError
 from deepagents.middleware.skills import SKILLS_SYSTEM_PROMPT, SkillsMiddleware
 from deepagents.testing import ScriptedModel, call, calls
@@ -183,6 +183,20 @@ def test_a_far_listing_that_stays_the_same_costs_no_files(colour: Colour) -> Non
         colour.invoke(agent, {"messages": "Hi"}, THREAD)
 
     assert far.fetched == 2
+    assert "Second." in shown(model)
+
+
+def test_what_the_agent_writes_far_away_is_fetched_whatever_the_listing_says(colour: Colour) -> None:
+    class Writable(FarAway):
+        def write(self, file_path: str, content: str) -> WriteResult:
+            self.texts[file_path.split("/")[2]] = content
+            return WriteResult(path=file_path)
+
+    far = Writable(one=skill("one", "First."))
+    written = call("write_file", file_path="/skills/one/SKILL.md", content=skill("one", "Second."))
+    with ScriptedModel(written, "Done.") as model:
+        colour.invoke(create_deep_agent(model, backend=far, skills=["/skills"]), {"messages": "Hi"})
+
     assert "Second." in shown(model)
 
 

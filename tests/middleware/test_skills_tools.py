@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
-from deepagents import FilesystemMiddleware, create_deep_agent
+from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.skills import SkillsMiddleware, disclosed_skill_tool_names
 from deepagents.testing import ScriptedModel, call, calls
@@ -127,6 +127,15 @@ def test_failed_readings_and_other_files_open_nothing(tmp_path: Path) -> None:
     refused = result["messages"][-2]
     assert refused.text.startswith("Error: tide is not a valid tool, try one of [write_todos")
     assert refused.additional_kwargs["error_code"] == "not_supported"
+
+
+def test_a_reading_that_fails_opens_nothing(colour: Colour, tmp_path: Path) -> None:
+    rule = FilesystemPermission(operations=["read"], paths=["/skills/tides/**"], mode="deny")
+    with ScriptedModel(opened("tides"), "Done.") as model:
+        result = colour.invoke(agent_of(model, tmp_path, permissions=[rule]), {"messages": "Go"})
+
+    assert result["messages"][-2].status == "error"
+    assert added(model) == [[], []]
 
 
 def test_any_spelling_of_the_path_opens(tmp_path: Path) -> None:
