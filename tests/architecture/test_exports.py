@@ -61,6 +61,12 @@ OFFERED = {
         MAX_SKILL_FILE_SIZE SKILLS_SYSTEM_PROMPT SkillMetadata SkillToolResolver SkillsMiddleware SkillsState
         SkillsStateUpdate disclosed_skill_tool_names
     """,
+    "deepagents.middleware.summarization": """
+        CompactConversationSchema DEEPAGENTS_DEFAULT_SUMMARY_PROMPT SUMMARIZATION_EVENT_KEY
+        SUMMARIZATION_SESSION_ID_KEY SummarizationDefaults SummarizationEvent SummarizationMiddleware
+        SummarizationState SummarizationToolMiddleware TriggerClause TruncateArgsSettings
+        compute_summarization_defaults create_summarization_middleware create_summarization_tool_middleware
+    """,
     "deepagents.middleware.subagents": """
         CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent
         SubAgentMiddleware TASK_TOOL_DESCRIPTION

@@ -17,7 +17,16 @@ from deepagents.tools._video import video_dependencies_available
 
 NAMES = {
     "deepagents.graph": "BASE_AGENT_PROMPT Checkpointer DeepAgentState create_deep_agent get_default_model",
-    "deepagents.middleware": "CompiledSubAgent FilesystemMiddleware SubAgent SubAgentMiddleware",
+    "deepagents.middleware": """
+        CompiledSubAgent DEEPAGENTS_DEFAULT_SUMMARY_PROMPT FilesystemMiddleware SubAgent SubAgentMiddleware
+        SummarizationMiddleware SummarizationToolMiddleware create_summarization_tool_middleware
+    """,
+    "deepagents.middleware.summarization": """
+        CompactConversationSchema DEEPAGENTS_DEFAULT_SUMMARY_PROMPT SUMMARIZATION_EVENT_KEY
+        SUMMARIZATION_SESSION_ID_KEY SummarizationDefaults SummarizationEvent SummarizationMiddleware
+        SummarizationState SummarizationToolMiddleware TriggerClause TruncateArgsSettings
+        compute_summarization_defaults create_summarization_middleware create_summarization_tool_middleware
+    """,
     "deepagents.middleware.subagents": """
         CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT
         GENERAL_PURPOSE_SUBAGENT SubAgent SubAgentMiddleware TASK_SYSTEM_PROMPT TASK_TOOL_DESCRIPTION

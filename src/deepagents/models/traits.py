@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Literal, TypeGuard, cast
 
 from langchain_core.language_models import BaseChatModel
 
 Input = Literal["image", "audio", "video", "pdf"]
 _TAKE_ANY_FILE = ("openai", "azure")
+
+
+def is_chat_model(given: object) -> TypeGuard[BaseChatModel]:
+    """Tell whether this is a chat model itself, not its name, and not one with options bound to it."""
+    return isinstance(given, BaseChatModel)
 
 
 def model_identifier(model: BaseChatModel) -> str | None:

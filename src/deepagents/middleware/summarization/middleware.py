@@ -42,6 +42,7 @@ from deepagents.middleware.summarization.summarizer import (
     SummarizerLike,
 )
 from deepagents.models.resolve import resolve_model
+from deepagents.models.traits import is_chat_model
 from deepagents.tools._tool import Runtime
 
 
@@ -183,7 +184,7 @@ def create_summarization_middleware(
     Raises:
         TypeError: for a model that is no `BaseChatModel`.
     """
-    if not isinstance(cast(object, model), BaseChatModel):
+    if not is_chat_model(model):
         raise TypeError(f"model must be a BaseChatModel, such as init_chat_model(...) makes, got {model!r}")
     return SummarizationMiddleware(
         model,

@@ -17,7 +17,7 @@ from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.fitting import fitted
 from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.models.resolve import resolve_model
-from deepagents.models.traits import input_window
+from deepagents.models.traits import input_window, is_chat_model
 
 Counter: TypeAlias = Callable[[Iterable[Any]], int]
 SummarizerLike: TypeAlias = (
@@ -118,11 +118,11 @@ class Summarizer:
 
     def _asked(self, messages: list[AnyMessage]) -> Flow[str]:
         target, config = self.target, _unheard()
-        asked: Any = self._written(messages) if isinstance(target, BaseChatModel) else messages
+        asked: Any = self._written(messages) if is_chat_model(target) else messages
         answer: object = yield from Call(
             lambda: target.invoke(asked, config), lambda: target.ainvoke(asked, config)
         )
-        text = cast(Any, answer).text if isinstance(target, BaseChatModel) else answer
+        text = cast(Any, answer).text if is_chat_model(target) else answer
         if not isinstance(text, str):
             raise TypeError(f"the summarizer must return a str, got {answer!r}")
         if not text.strip():
@@ -137,13 +137,13 @@ class Summarizer:
         return self.counter([HumanMessage(self._written(messages))])
 
     def _room(self) -> int:
-        window = input_window(self.target) if isinstance(self.target, BaseChatModel) else None
+        window = input_window(self.target) if is_chat_model(self.target) else None
         share = int((window or _WINDOW_WHEN_UNKNOWN) * _SHARE_OF_WINDOW)
         return min(self.most_tokens or share, share) if window else self.most_tokens or share
 
 
 def _target(given: SummarizerLike) -> BaseChatModel | Runnable[Any, Any]:
-    if isinstance(given, (str, BaseChatModel)):
+    if isinstance(given, str) or is_chat_model(given):
         return resolve_model(given)
     if isinstance(given, Runnable):
         return cast("Runnable[Any, Any]", given)
