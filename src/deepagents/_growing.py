@@ -86,8 +86,9 @@ class GrowingChannel(DeltaChannel[Any]):
 
     def copy(self) -> Self:
         """Return an independent channel; its reducer makes new values, so both may hold this one."""
-        twin = type(self)(self.reducer, self.ValueType)
-        twin.key, twin.value = self.key, self.value
+        twin = type(self).__new__(type(self))
+        for slot in ("key", "typ", "reducer", "value"):
+            setattr(twin, slot, getattr(self, slot))
         vars(twin).update(vars(self))
         return twin
 
