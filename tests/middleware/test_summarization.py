@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -175,23 +176,24 @@ def test_a_request_begins_with_the_one_before_but_for_a_compaction() -> None:
 
 
 def test_the_work_of_a_step_does_not_grow_with_the_conversation() -> None:
-    counted: list[int] = []
+    visited: list[int] = []
 
     def counter(messages: Sequence[Any], **_: Any) -> int:
-        counted.append(len(messages))
+        visited.append(len(messages))
         return sum(len(each.text) // 4 for each in messages)
 
-    model = WindowedModel(*steps(150), "Done.", window=12_000, counter=counter)
-    summarization = create_summarization_middleware(model, StateBackend())
-    agent = create_deep_agent(model, tools=[research], middleware=[summarization])
-    agent.invoke({"messages": TASK}, THREAD)
-    summarization_only = counted[:]
+    def answer(asked: Asked) -> AIMessage:
+        visited.append(0)
+        return steps(1, len(visited))[0]
 
-    assert summarization_only
-    assert max(turn.tokens for turn in model.turns) <= 12_000
-    assert max(len(turn.messages) for turn in model.turns[100:]) <= max(
-        len(turn.messages) for turn in model.turns[:50]
-    )
+    model = WindowedModel(*[answer] * 120, "Done.", window=12_000)
+    own = create_summarization_middleware(model, StateBackend(), token_counter=counter)
+    create_deep_agent(model, tools=[research], middleware=[own]).invoke({"messages": TASK}, THREAD)
+    ends = [at for at, many in enumerate(visited) if not many]
+    work = [sum(visited[start:end]) for start, end in pairwise(ends)]
+
+    assert len(compactions(model)) > 5
+    assert max(work[60:]) <= max(work[:60])
 
 
 # --- nothing is lost ---
