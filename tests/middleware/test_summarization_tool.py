@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
@@ -18,7 +20,7 @@ from deepagents.middleware.summarization import (
     create_summarization_middleware,
 )
 from deepagents.middleware.summarization.archive import parse
-from deepagents.testing import Asked, WindowedModel, call, calls
+from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
 from tests.conftest import Colour
 
 THREAD: Any = {"configurable": {"thread_id": "voyage"}}
@@ -175,3 +177,17 @@ def test_a_section_must_be_text() -> None:
     wrong: Any = 7
     with pytest.raises(TypeError, match="must be str or None"):
         SummarizationToolMiddleware(summarization, system_prompt=wrong)
+
+
+def test_of_two_compactions_in_one_turn_the_one_that_hides_more_is_kept(colour: Colour) -> None:
+    def hide(count: int, runtime: ToolRuntime) -> Command[Any]:
+        """Put a summary in the place of the first messages."""
+        event = {"cutoff_index": count, "summary_message": HumanMessage(f"Hid {count}."), "file_path": None}
+        told = ToolMessage("Hidden.", tool_call_id=runtime.tool_call_id)
+        return Command(update={SUMMARIZATION_EVENT_KEY: event, "messages": [told]})
+
+    both = calls(("hide", {"count": 2}), ("hide", {"count": 1}))
+    with ScriptedModel(call("ls", path="/"), both, "Done.") as model:
+        colour.invoke(create_deep_agent(model, tools=[hide]), {"messages": "Go"})
+
+    assert model.asked[-1].messages[1].text == "Hid 2."

@@ -60,6 +60,11 @@ def joined_ids(known: dict[str, None] | None, writes: Sequence[Sequence[str]]) -
     return {**(known or {}), **dict.fromkeys(each for write in writes for each in write)}
 
 
+def first_session(standing: str | None, given: str | None) -> str | None:
+    """Keep the name that a conversation has."""
+    return standing or given
+
+
 def latest_clipped(standing: Clipped | None, given: Clipped | None) -> Clipped | None:
     """Keep the last of several."""
     return given
@@ -71,9 +76,9 @@ Ids = Annotated[
 
 
 class SummarizationState(AgentState[Any]):
-    """State of agents whose context is compacted."""
+    """State of agents whose context is compacted. LangGraph takes as a reducer what stands last."""
 
-    _summarization_event: Annotated[NotRequired[SummarizationEvent | None], latest_event, PrivateStateAttr]
-    _summarization_session_id: Annotated[NotRequired[str | None], PrivateStateAttr]
+    _summarization_event: Annotated[NotRequired[SummarizationEvent | None], PrivateStateAttr, latest_event]
+    _summarization_session_id: Annotated[NotRequired[str | None], PrivateStateAttr, first_session]
     _summarized_ids: NotRequired[Ids]
-    _clipped_messages: Annotated[NotRequired[Clipped | None], latest_clipped, PrivateStateAttr]
+    _clipped_messages: Annotated[NotRequired[Clipped | None], PrivateStateAttr, latest_clipped]
