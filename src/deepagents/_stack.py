@@ -203,6 +203,11 @@ STACK: Final[tuple[Slot | Place, ...]] = (
     Place("CALLER", "sees requests with the library's parts in them, and results before they are evicted"),
     Place("PROFILE", "a profile's extras are closer to the model than the caller's"),
     Slot(
+        "ToolExclusionMiddleware",
+        _tool_exclusion,
+        "hides tools whoever brought them, before they are counted",
+    ),
+    Slot(
         "SummarizationMiddleware",
         _summarization,
         "counts the request as it will be sent: prompt, tools and messages",
@@ -214,7 +219,6 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "asks about the calls that the model made, before any of them runs",
         take=_asking_for_rules,
     ),
-    Slot("ToolExclusionMiddleware", _tool_exclusion, "hides tools whoever brought them"),
     Slot(
         "UnsupportedContentMiddleware",
         _unsupported_content,

@@ -111,7 +111,7 @@ def test_what_the_keep_window_holds_is_not_taken() -> None:
 
 
 def test_a_fraction_of_an_unknown_window_triggers_nothing_and_keeps_the_last_messages() -> None:
-    messages = [*wrote(write(content="x" * 20_000)), *tail()]
+    messages = [*wrote(write(content="x" * 40_000)), *tail()]
     many = [*messages, *(HumanMessage("so") for _ in range(18))]
     unknown = Load(10**6, 4, None)
 
@@ -124,9 +124,9 @@ def test_a_fraction_of_an_unknown_window_triggers_nothing_and_keeps_the_last_mes
 def test_a_batch_is_taken_only_where_it_frees_enough() -> None:
     messages = [*wrote(write("one")), *wrote(write("two")), *tail()]
 
-    assert batch(messages, load=Load(30_000, 6, 38_000)) == {"ai-one", "ai-two"}
-    assert batch(messages, load=Load(30_000, 6, 38_000), already=["ai-one"]) == set()
-    assert batch(messages, load=Load(30_000, 6, 41_000)) == set()
+    assert batch(messages, load=Load(30_000, 6, 19_000)) == {"ai-one", "ai-two"}
+    assert batch(messages, load=Load(30_000, 6, 19_000), already=["ai-one"]) == set()
+    assert batch(messages, load=Load(30_000, 6, 20_500)) == set()
 
 
 def test_without_a_window_the_tokens_of_the_trigger_say_what_is_enough() -> None:
@@ -134,10 +134,10 @@ def test_without_a_window_the_tokens_of_the_trigger_say_what_is_enough() -> None
         clipping = Clipping.of({"trigger": ("tokens", tokens), "keep": ("messages", 2)})
         return batch([*wrote(write(content=content)), *tail()], clipping, Load(10**6, 6, None))
 
-    assert taken(100_000, "x" * 15_000) == set()
-    assert taken(100_000, "x" * 17_000) == {"ai-w"}
-    assert taken(17_000, "x" * 3900) == set()
-    assert taken(17_000, "x" * 4100) == {"ai-w"}
+    assert taken(100_000, "x" * 31_000) == set()
+    assert taken(100_000, "x" * 33_000) == {"ai-w"}
+    assert taken(17_000, "x" * 7900) == set()
+    assert taken(17_000, "x" * 8200) == {"ai-w"}
 
 
 def test_a_number_of_messages_triggers_a_small_batch_once() -> None:

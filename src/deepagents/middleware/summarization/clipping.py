@@ -27,7 +27,9 @@ CLIPPED_TOOLS: Final = frozenset({"write_file", "edit_file"})
 _HEAD: Final = 20
 _MAX_LENGTH: Final = 2000
 _KEEP: Final[ContextSize] = ("messages", 20)
-_LEAST_WITHOUT_WINDOW: Final = 4000
+_LEAST_WITHOUT_WINDOW: Final = 8000
+_BATCH: Final = 2
+"""How much more a batch must free than a compaction must: what stands behind it is sent anew."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _READ_FILE_HEAD: Final = 4000
 _POINTER: Final = "...(argument truncated; see the file {path})"
@@ -44,7 +46,7 @@ Record = Mapping[str, str | None]
 class Clipping:
     """When arguments are clipped, which messages are too new for it, and from which length on.
 
-    Once clipped, an argument stays clipped. A batch is taken only where it frees 5 % of the window, or of
+    Once clipped, an argument stays clipped. A batch is taken only where it frees 10 % of the window, or of
     what stands for it, so that providers seldom lose the prefix they have cached.
     """
 
@@ -118,8 +120,8 @@ class Clipping:
         if not again and all(size.metric == "messages" for clause in self.trigger.clauses for size in clause):
             return 0
         if window is not None:
-            return least_gain(self.trigger, window) or int(LEAST_GAIN * window)
-        return min(least_gain(self.trigger, None) or _LEAST_WITHOUT_WINDOW, _LEAST_WITHOUT_WINDOW)
+            return _BATCH * (least_gain(self.trigger, window) or int(LEAST_GAIN * window))
+        return min(_BATCH * least_gain(self.trigger, None) or _LEAST_WITHOUT_WINDOW, _LEAST_WITHOUT_WINDOW)
 
     def clipped(self, messages: list[AnyMessage], record: Record) -> list[AnyMessage]:
         """Return the messages as a request shows them: copies of those in the record, all others as they are.
