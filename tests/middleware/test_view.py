@@ -53,6 +53,13 @@ def test_deleting_summarised_messages_hides_no_live_one() -> None:
     assert texts(visible(messages, event(5), ids(5))[1:]) == ["5", "6", "7"]
 
 
+def test_a_result_that_stands_in_for_a_summarised_one_is_hidden_with_its_call() -> None:
+    call = AIMessage("", id="m1", tool_calls=[{"name": "ls", "args": {}, "id": "1"}])
+    messages = [*talk(1), call, ToolMessage("lost", tool_call_id="1", id="new"), *talk(5)[3:]]
+
+    assert texts(visible(messages, event(3), ids(3))[1:]) == ["3", "4"]
+
+
 def test_deleting_kept_messages_brings_no_summarised_one_back() -> None:
     messages = talk(8)
     del messages[5:7]

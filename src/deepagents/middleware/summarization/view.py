@@ -28,8 +28,8 @@ def visible(
     """Return the summary of the last compaction, and every message that no summary stands for, in order.
 
     What is hidden is decided by id, so that messages deleted, added or changed meanwhile hide no other.
-    Messages without an id, and compactions that recorded none, go by `cutoff_index`; a result without an id
-    goes with what stands before it. An event that cannot be understood hides nothing. `copies` remembers
+    Messages without an id, and compactions that recorded none, go by `cutoff_index`; a result of a call that
+    is hidden is hidden with it. An event that cannot be understood hides nothing. `copies` remembers
     messages that are shown without their reasoning.
     """
     if event is None:
@@ -51,12 +51,13 @@ def _live(messages: list[AnyMessage], cutoff: int, summarized_ids: Collection[st
             _LOGGER.warning("A summary stands for %d messages, but there are only %d", cutoff, len(messages))
         return messages[cutoff:]
     live: list[AnyMessage] = []
-    is_live = False
+    is_live = calls_are_live = True
     for at, message in enumerate(messages):
-        if message.id:
-            is_live = message.id not in summarized_ids
-        elif not isinstance(message, ToolMessage):
-            is_live = at >= cutoff
+        if isinstance(message, ToolMessage):
+            is_live = calls_are_live and message.id not in summarized_ids
+        else:
+            is_live = message.id not in summarized_ids if message.id else at >= cutoff
+            calls_are_live = is_live if isinstance(message, AIMessage) else calls_are_live
         if is_live:
             live.append(message)
     return live
