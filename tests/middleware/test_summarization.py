@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -394,6 +396,28 @@ def test_a_run_taken_up_after_a_failure_does_not_pay_for_the_summary_twice(colou
     assert len(model.summaries) == 1
     content = result["files"][ARCHIVE]["content"]
     assert "".join(content).count("## Summarized at") == 1
+
+
+def test_when_awaited_the_archive_is_written_while_the_summary_is(tmp_path: Path) -> None:
+    both_there = threading.Barrier(2, timeout=20)
+
+    class Slow(FilesystemBackend):
+        def append(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
+            both_there.wait()
+            return super().append(file_path, content, **options)
+
+    def sum_up(messages: list[AnyMessage]) -> str:
+        both_there.wait()
+        return "Whales are large."
+
+    model = WindowedModel(*steps(17), "Done.", window=12_000)
+    backend = Slow(root_dir=tmp_path, virtual_mode=True)
+    own = create_summarization_middleware(model, backend, summarizer=sum_up)
+    agent = create_deep_agent(model, tools=[research], backend=backend, middleware=[own])
+    asyncio.run(agent.ainvoke({"messages": TASK}, THREAD))
+
+    assert ARCHIVE in compactions(model)[0].messages[1].text
+    assert "Whales are large." in compactions(model)[0].messages[1].text
 
 
 # --- the summarizer ---
