@@ -28,7 +28,7 @@ from tests.agents.busy import TOOLS, Busy, Seen, Watcher, last_step, text
 from tests.conftest import Colour
 
 WINDOW = 32_000
-STEPS = 2_000
+STEPS = {"state": 2_000, "disk": 1_000}
 PARTS = 4
 THREAD: Any = {"configurable": {"thread_id": "long"}}
 NOTES = text(60_000, "notes")
@@ -116,11 +116,11 @@ def archive(agent: Any, root: Path | None) -> str:
     return found
 
 
-@pytest.fixture(scope="module", params=["state", "disk"])
+@pytest.fixture(scope="module", params=list(STEPS))
 def long_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Two thousand steps, blocking."""
+    """Many steps, blocking."""
     root = tmp_path_factory.mktemp("root") if request.param == "disk" else None
-    return run(Blocking(), STEPS, root)
+    return run(Blocking(), STEPS[request.param], root)
 
 
 class Blocking(Colour):
@@ -192,7 +192,7 @@ def check_the_last_request(run: Run) -> None:
 
 def test_no_request_is_above_the_window(long_run: Run) -> None:
     check_the_window(long_run)
-    assert len(long_run.seen) == STEPS
+    assert len(long_run.seen) in STEPS.values()
 
 
 def test_summaries_stay_apart(long_run: Run) -> None:

@@ -30,16 +30,16 @@ class Outgoing:
 
         In a graph they are written at once, so that what is written later builds on them.
         """
-        changed = yield from self._changed(_notable(request.messages), open_turn(request.messages))
+        notable = _notable(request.messages)
+        changed = yield from self._changed(notable, open_turn(request.messages))
         request, kept = _with_changed(request, changed) if changed else (request, [])
         if kept and in_graph():
             write_channel("messages", kept)
             kept = []
-        return (yield from self._shown(request)), kept
+        return (yield from self._shown(request, [changed.get(id(each), each) for each in notable])), kept
 
-    def _shown(self, request: Request) -> Flow[Request]:
+    def _shown(self, request: Request, notable: list[AnyMessage]) -> Flow[Request]:
         """Return the request with the messages as the model is to see them; most stay as they are."""
-        notable = _notable(request.messages)
         ready = yield from Blobs(self.files).moved_in(shortened(notable))
         changed = {id(old): new for old, new in zip(notable, ready, strict=True) if new is not old}
         if not changed and not any(map(shows_media, notable)):
