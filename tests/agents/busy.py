@@ -71,12 +71,12 @@ def _parallel(chance: random.Random, step: int) -> AIMessage:
 
 def _write(chance: random.Random, step: int) -> AIMessage:
     content = text(chance.randint(2_000, 24_000), f"file {step}")
-    return _calls(("write_file", {"file_path": f"/work/{step}.txt", "content": content}), said=f"{step}")
+    return _calls(("write_file", {"file_path": f"/files/{step}.txt", "content": content}), said=f"{step}")
 
 
 def _edit(chance: random.Random, step: int) -> AIMessage:
     old, new = text(3_000, f"no such text {step}"), text(3_000, f"new text {step}")
-    args = {"file_path": "/work/notes.txt", "old_string": old, "new_string": new}
+    args = {"file_path": "/files/notes.txt", "old_string": old, "new_string": new}
     return _calls(("edit_file", args), ("fail", {"topic": f"{step}"}), said=f"{step}")
 
 
@@ -89,7 +89,9 @@ def _huge(chance: random.Random, step: int) -> AIMessage:
 
 
 def _read(chance: random.Random, step: int) -> AIMessage:
-    return _calls(("read_file", {"file_path": "/work/notes.txt"}), ("ls", {"path": "/work"}), said=f"{step}")
+    return _calls(
+        ("read_file", {"file_path": "/files/notes.txt"}), ("ls", {"path": "/files"}), said=f"{step}"
+    )
 
 
 KINDS: Sequence[tuple[Callable[[random.Random, int], AIMessage], int]] = (

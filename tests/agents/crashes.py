@@ -108,7 +108,7 @@ def next_step(asked: Asked) -> AIMessage | str:
         return "All is done."
     content = text(200 + 137 * (step % 11), f"file {step}")
     looking = {"topic": f"{step}", "size": 300 + 419 * (step % 7)}
-    wanted = [("write_file", {"file_path": f"/work/{step}.txt", "content": content}), ("look_up", looking)]
+    wanted = [("write_file", {"file_path": f"/files/{step}.txt", "content": content}), ("look_up", looking)]
     made = [ToolCall(name=name, args=args, id=f"{step}_{name}") for name, args in wanted]
     return AIMessage(f"Step {step}.", tool_calls=made)
 

@@ -49,13 +49,13 @@ def let_it_work(seconds: float) -> None:
 def whole(saver: str, name: str, tmp_path: Path) -> Thread:
     """Make a thread with a directory of its own."""
     root = tmp_path / name
-    (root / "work").mkdir(parents=True)
+    (root / "files").mkdir(parents=True)
     return Thread(f"{tmp_path.name}-{name}", saver, root)
 
 
 def work(thread: Thread) -> dict[str, str]:
     """Read the files that the run was to write."""
-    return {path.name: path.read_text() for path in (thread.root / "work").glob("[0-9]*.txt")}
+    return {path.name: path.read_text() for path in (thread.root / "files").glob("[0-9]*.txt")}
 
 
 def check_the_end(thread: Thread, expected: dict[str, str], note: str) -> None:

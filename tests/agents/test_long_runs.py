@@ -90,10 +90,10 @@ def run(
         middleware=[watcher, *own],
         checkpointer=saver or InMemorySaver(),
     )
-    files: dict[str, Any] = {"files": {"/work/notes.txt": {"content": NOTES, "encoding": "utf-8"}}}
+    files: dict[str, Any] = {"files": {"/files/notes.txt": {"content": NOTES, "encoding": "utf-8"}}}
     if root:
-        (root / "work").mkdir()
-        (root / "work/notes.txt").write_text(NOTES)
+        (root / "files").mkdir()
+        (root / "files/notes.txt").write_text(NOTES)
         files = {}
     for part in range(PARTS):
         asked = {"messages": [{"role": "user", "content": request(part)}]}
