@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
-from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, ToolCall, ToolMessage
 
 from deepagents.errors import ErrorCode
 from deepagents.middleware._turns import shows_media
 from deepagents.tools._tool import failure_message
+
+CallLike = TypeVar("CallLike", ToolCall, InvalidToolCall)
 
 _MALFORMED: Final = "the arguments of this call could not be parsed, so nothing was run. Make the call again."
 _NOT_RUN: Final = "this call waited for a person's decision, which never came, so it was not run."
@@ -66,18 +68,20 @@ def malformed_result(call: InvalidToolCall) -> ToolMessage:
 def _missing(message: AIMessage, found: Sequence[ToolMessage], held: Collection[str]) -> list[ToolMessage]:
     answered = Counter(answer.tool_call_id for answer in found)
     made: list[ToolMessage] = []
-    for call in [*message.tool_calls, *message.invalid_tool_calls]:
+    for call in _unanswered(message.tool_calls, answered):
+        code, text = _known(call["id"] or "", held, beside_others=bool(found))
+        made.append(failure_message(call["name"], call["id"] or "", code, text))
+    return [*made, *map(malformed_result, _unanswered(message.invalid_tool_calls, answered))]
+
+
+def _unanswered(calls: Sequence[CallLike], answered: Counter[str]) -> Iterator[CallLike]:
+    """Yield the calls that no result is left for, each result being used up by one call."""
+    for call in calls:
         call_id = call["id"]
-        if call_id is None:
-            continue
-        if answered[call_id] > 0:
+        if call_id is not None and answered[call_id] > 0:
             answered[call_id] -= 1
-        elif call["type"] == "invalid_tool_call":
-            made.append(malformed_result(call))
-        else:
-            code, text = _known(call_id, held, beside_others=bool(found))
-            made.append(failure_message(call["name"], call_id, code, text))
-    return made
+        elif call_id is not None:
+            yield call
 
 
 def _known(call_id: str, held: Collection[str], *, beside_others: bool) -> tuple[ErrorCode, str]:

@@ -32,9 +32,11 @@ from deepagents.middleware._base import (
     keeping,
     tool_name,
 )
+from deepagents.middleware._beginnings import Beginnings
 from deepagents.middleware.filesystem.blobs import keeps_out_of_state
 from deepagents.middleware.filesystem.honoured import HonouredNames
 from deepagents.middleware.filesystem.moving import Moving
+from deepagents.middleware.filesystem.outgoing import Notables
 from deepagents.middleware.filesystem.parallel import repeats_a_mutation
 from deepagents.middleware.filesystem.rules import bound_to, calls_in, one_of
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
@@ -115,6 +117,7 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
         self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
         self.read_format: ReadFormat = read_format
         self._patience = Patience(backend_timeout)
+        self._known: Notables = Beginnings()
         self._offloads = offload_binary_content and keeps_out_of_state(self.backend)
         self._limits = Limits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._guard = Guard(Rules(one_of(permissions, _permissions)))
@@ -226,7 +229,7 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
 
     def _moving(self, files: Files) -> Moving:
         results, messages = self.tool_token_limit_before_evict, self.human_message_token_limit_before_evict
-        return Moving(files, self._may_read, results, messages, self._offloads)
+        return Moving(files, self._may_read, results, messages, self._offloads, self._known)
 
     def _offered(self, tool: Any, can: Capabilities) -> bool:
         name = tool_name(tool)

@@ -14,7 +14,7 @@ from deepagents.middleware.filesystem.blobs import Blobs, lands_in_state
 from deepagents.middleware.filesystem.eviction import TOOLS_EXCLUDED_FROM_EVICTION, Eviction
 from deepagents.middleware.filesystem.in_result import over_messages
 from deepagents.middleware.filesystem.long_messages import LongMessages
-from deepagents.middleware.filesystem.outgoing import Outgoing
+from deepagents.middleware.filesystem.outgoing import Notables, Outgoing
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 
@@ -27,10 +27,12 @@ class Moving:
     result_tokens: int | None
     message_tokens: int | None
     offloads: bool
+    known: Notables
 
     def out_of_request(self, request: Request) -> Flow[tuple[Request, list[AnyMessage]]]:
         """Return the request as the model is to see it, and the messages that state is to keep from it."""
-        return (yield from Outgoing(self.files, self._long_messages(), self._keeps_blobs()).prepared(request))
+        outgoing = Outgoing(self.files, self._long_messages(), self._keeps_blobs(), self.known)
+        return (yield from outgoing.prepared(request))
 
     def out_of_result(self, tool: str, result: ToolResult) -> Flow[ToolResult]:
         """Return what a tool returned, with large texts and the bytes of media moved to files."""

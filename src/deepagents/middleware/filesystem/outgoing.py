@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from langchain_core.messages import AnyMessage
 
@@ -12,9 +12,12 @@ from deepagents._channels import in_graph, write_channel
 from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.middleware._base import Request
+from deepagents.middleware._beginnings import Beginnings
 from deepagents.middleware._turns import media_behind_results, open_turn, shows_media
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.middleware.filesystem.long_messages import LongMessages, shortened
+
+Notables: TypeAlias = Beginnings[list[AnyMessage]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,14 @@ class Outgoing:
     files: Files
     long_messages: LongMessages | None
     keeps_blobs: bool
+    known: Notables
 
     def prepared(self, request: Request) -> Flow[tuple[Request, list[AnyMessage]]]:
         """Return the request as the model is to see it, and the messages that state is still to keep from it.
 
         In a graph they are written at once, so that what is written later builds on them.
         """
-        notable = _notable(request.messages)
+        notable = self.known.of(request.messages, list[AnyMessage], _with_notable)
         changed = yield from self._changed(notable, open_turn(request.messages))
         request, kept = _with_changed(request, changed) if changed else (request, [])
         if kept and in_graph():
@@ -64,9 +68,10 @@ class Outgoing:
         }
 
 
-def _notable(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Return what a person said and what is not text alone: nothing else is shortened, saved or filled in."""
-    return [each for each in messages if each.type == "human" or not isinstance(each.content, str)]
+def _with_notable(before: list[AnyMessage], new: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Add what a person said and what is not text alone: nothing else is shortened, saved or filled in."""
+    found = [each for each in new if each.type == "human" or not isinstance(each.content, str)]
+    return [*before, *found] if found else before
 
 
 def _with_changed(request: Request, changed: dict[int, AnyMessage]) -> tuple[Request, list[AnyMessage]]:

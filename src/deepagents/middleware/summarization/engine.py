@@ -12,6 +12,7 @@ from langchain_core.messages import AnyMessage
 
 from deepagents._flow import Flow
 from deepagents.backends.calls import Files
+from deepagents.middleware._beginnings import Beginnings
 from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.compaction import Case, Compactor, SummaryFailed
 from deepagents.middleware.summarization.context import Context, Frame, Remembrance
@@ -20,7 +21,7 @@ from deepagents.middleware.summarization.memo import Memo, Place
 from deepagents.middleware.summarization.policy import FULL, cut, is_due, is_worth_asking, least_gain
 from deepagents.middleware.summarization.sizes import Keep, Trigger
 from deepagents.middleware.summarization.tail import LargeResult, large_results, moved
-from deepagents.middleware.summarization.view import Copies, visible
+from deepagents.middleware.summarization.view import Copies, Live, visible
 from deepagents.models.traits import input_window
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Engine:
     meter: Meter
     compactor: Compactor
     copies: Copies = field(default_factory=Copies)
+    known: Beginnings[Live] = field(default_factory=Beginnings[Live])
     declined: Memo[int] = field(default_factory=Memo[int])
     frames: Memo[Frame] = field(default_factory=Memo[Frame])
 
@@ -50,7 +52,7 @@ class Engine:
     ) -> Context:
         """Return what is to be shown of these messages, as things stand, with its size."""
         memory = Remembrance.of(state)
-        shown = visible(messages, memory.event, memory.hidden, self.copies)
+        shown = visible(messages, memory.event, memory.hidden, self.copies, self.known)
         shown = self.clipping.clipped(shown, memory.clips)
         window = frame.window or input_window(self.model)
         return self._measured(Context(frame, state.get("messages") or messages, shown, memory, window))

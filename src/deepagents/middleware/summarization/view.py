@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
+from deepagents.middleware._beginnings import Beginnings
 from deepagents.middleware.summarization.estimates import block_type
 from deepagents.middleware.summarization.remembered import Remembered
 
@@ -24,13 +26,14 @@ def visible(
     event: Any,
     summarized_ids: Collection[str] = (),
     copies: Copies | None = None,
+    known: Beginnings[Live] | None = None,
 ) -> list[AnyMessage]:
     """Return the summary of the last compaction, and every message that no summary stands for, in order.
 
     What is hidden is decided by id, so that messages deleted, added or changed meanwhile hide no other.
     Messages without an id, and compactions that recorded none, go by `cutoff_index`; a result of a call that
     is hidden is hidden with it. An event that cannot be understood hides nothing. `copies` remembers
-    messages that are shown without their reasoning.
+    messages that are shown without their reasoning, and `known` what was shown of their beginning.
     """
     if event is None:
         return messages
@@ -38,29 +41,44 @@ def visible(
     if summary is None or cutoff is None:
         _LOGGER.warning("Showing the whole conversation: its compaction is malformed (%r)", event)
         return messages
-    kept = _live(messages, cutoff, summarized_ids)
+    kept = _live(messages, event, cutoff, summarized_ids, Beginnings() if known is None else known)
     return [
         summary,
         *_unbound(kept, len(messages) - len(kept), event, Copies() if copies is None else copies),
     ]
 
 
-def _live(messages: list[AnyMessage], cutoff: int, summarized_ids: Collection[str]) -> list[AnyMessage]:
-    if not summarized_ids:
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The messages that are shown, of so many, and whether the last calls among these are."""
+
+    messages: list[AnyMessage] = field(default_factory=list[AnyMessage])
+    of: int = 0
+    calls_are_live: bool = True
+
+    def going_on(self, new: Sequence[AnyMessage], cutoff: int, hidden: Collection[str]) -> Live:
+        """Return what is shown of these messages as well."""
+        live, calls_are_live = list(self.messages), self.calls_are_live
+        for at, message in enumerate(new, self.of):
+            if isinstance(message, ToolMessage):
+                is_live = calls_are_live and message.id not in hidden
+            else:
+                is_live = message.id not in hidden if message.id else at >= cutoff
+                calls_are_live = is_live if isinstance(message, AIMessage) else calls_are_live
+            if is_live:
+                live.append(message)
+        return Live(live, self.of + len(new), calls_are_live)
+
+
+def _live(
+    messages: list[AnyMessage], event: Any, cutoff: int, hidden: Collection[str], known: Beginnings[Live]
+) -> list[AnyMessage]:
+    if not hidden:
         if cutoff > len(messages):
             _LOGGER.warning("A summary stands for %d messages, but there are only %d", cutoff, len(messages))
         return messages[cutoff:]
-    live: list[AnyMessage] = []
-    is_live = calls_are_live = True
-    for at, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            is_live = calls_are_live and message.id not in summarized_ids
-        else:
-            is_live = message.id not in summarized_ids if message.id else at >= cutoff
-            calls_are_live = is_live if isinstance(message, AIMessage) else calls_are_live
-        if is_live:
-            live.append(message)
-    return live
+    about = (event, hidden)
+    return known.of(messages, Live, lambda live, new: live.going_on(new, cutoff, hidden), about).messages
 
 
 def _parts(event: Any) -> tuple[HumanMessage | None, int | None]:
