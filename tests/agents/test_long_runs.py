@@ -23,6 +23,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.summarization.archive import parse
+from deepagents.middleware.summarization.parts import in_order
 from deepagents.testing import Asked, PrefixBreak, WindowedModel, assert_prefix_kept
 from tests.agents.busy import TOOLS, Busy, Seen, Watcher, last_step, text
 from tests.conftest import Colour
@@ -31,6 +32,7 @@ WINDOW = 32_000
 STEPS = {"state": 2_000, "disk": 1_000}
 PARTS = 4
 THREAD: Any = {"configurable": {"thread_id": "long"}}
+ARCHIVE = "/conversation_history/long.md"
 NOTES = text(60_000, "notes")
 
 
@@ -107,13 +109,12 @@ def request(part: int) -> str:
 
 
 def archive(agent: Any, root: Path | None) -> str:
-    """Read the archive whole."""
+    """Read the archive whole, all parts of it."""
     if root:
-        (file,) = (root / "conversation_history").glob("*.md")
-        return file.read_text()
+        paths = [f"/{path.relative_to(root)}" for path in (root / "conversation_history").glob("*.md")]
+        return "".join((root / path[1:]).read_text() for path in in_order(paths, ARCHIVE))
     files = agent.get_state(THREAD).values["files"]
-    (found,) = [data["content"] for path, data in files.items() if path.startswith("/conversation_history/")]
-    return found
+    return "".join(files[path]["content"] for path in in_order(files, ARCHIVE))
 
 
 @pytest.fixture(scope="module", params=list(STEPS))

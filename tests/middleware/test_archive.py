@@ -4,27 +4,45 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from deepagents.backends.calls import Files, SearchOptions
 from deepagents.backends.protocol import BackendProtocol
-from deepagents.middleware.summarization.archive import Archive, Archived, archive_path, parse
+from deepagents.middleware.summarization.archive import Archive, Archived, parse
 from tests.backends.test_filesystem_crashes import ask, finish, listen, start, wait_until_ready
 from tests.conftest import Colour
 from tests.middleware.archives import PLACES, Place
+
+
+class Counting(BackendProtocol):
+    """A backend that counts what searches of another one find."""
+
+    def __init__(self, inner: BackendProtocol) -> None:
+        self.inner = inner
+        self.found: list[int] = []
+        self.characters = 0
+
+    def grep(self, pattern: str, path: str | None = None, glob: str | None = None, **options: Any) -> Any:
+        answer = self.inner.grep(pattern, path, glob, **options)
+        self.found.append(len(answer.matches or ()))
+        self.characters += sum(len(each["text"]) for each in answer.matches or ())
+        return answer
+
+    def ls(self, path: str, **options: Any) -> Any:
+        return self.inner.ls(path, **options)
+
+    def append(self, file_path: str, content: str | bytes, **options: Any) -> Any:
+        return self.inner.append(file_path, content, **options)
+
 
 PATH = "/conversation_history/one.md"
 KILLS = 15
@@ -107,6 +125,56 @@ def test_what_is_there_is_not_added_again(place: Place) -> None:
     assert add(place, turn(1), made_at="later") == Archived(PATH)
 
     assert place.bytes(PATH) == before
+
+
+def test_a_run_that_was_resumed_and_cut_elsewhere_adds_only_what_is_new(place: Place) -> None:
+    add(place, [*turn(1), *turn(2)])
+    before = place.bytes(PATH)
+
+    assert add(place, turn(2)) == Archived(PATH)
+    assert place.bytes(PATH) == before
+    assert add(place, [*turn(2), *turn(3)]) == Archived(PATH)
+
+    assert parse(text_of(place)) == [*turn(1), *turn(2), *turn(3)]
+
+
+def test_a_message_that_was_edited_is_new(disk: Place) -> None:
+    add(disk, turn(1))
+
+    add(disk, [turn(1)[0], *turn(1, "other words")[1:]])
+
+    assert parse(text_of(disk)) == [*turn(1), turn(1, "other words")[1]]
+
+
+def test_messages_without_ids_are_told_apart_by_what_stands_before_them(disk: Place) -> None:
+    first: list[AnyMessage] = [HumanMessage("Begin"), HumanMessage("Go on")]
+    second: list[AnyMessage] = [AIMessage("Done"), HumanMessage("Go on")]
+    for messages in (first, second, first, second):
+        add(disk, messages)
+
+    assert parse(text_of(disk)) == [*first, *second]
+
+
+def test_a_message_that_is_quoted_from_another_archive_is_not_taken_for_archived(disk: Place) -> None:
+    other = Archive(disk.files, "/conversation_history/two.md")
+    disk.do(lambda: other.add(turn(1), made_at="now"))
+    add(disk, [HumanMessage(disk.bytes(other.path).decode(), id="quote")])
+
+    add(disk, turn(1))
+
+    assert [each.id for each in parse(text_of(disk))] == ["quote", "h1", "a1", "t1"]
+
+
+def test_looking_for_what_is_there_costs_one_short_search(disk: Place) -> None:
+    for number in range(20):
+        add(disk, turn(number, "long " * 2_000))
+    watched = Counting(disk.files.backend)
+    disk.files = Files(watched)
+
+    add(disk, turn(20))
+
+    assert watched.found == [20]
+    assert watched.characters < 20 * 100
 
 
 def test_equal_words_said_again_are_another_section(disk: Place) -> None:
@@ -215,37 +283,3 @@ def test_a_process_killed_at_any_moment_loses_and_doubles_nothing(tmp_path: Path
         assert ids == [f"{kind}{number}" for number in range(len(ids) // 2) for kind in "ha"]
     finish(writers)
     assert before.count(b"<!-- end of section") >= 2
-
-
-def test_a_thread_has_one_file_and_each_subagent_one_of_its_own() -> None:
-    main = archive_path("/", "one", "session_1", "model:5f0c")
-    child = archive_path("/", "one", "session_1", "tools:a1|model:5f0d")
-    again = archive_path("/", "one", "session_1", "tools:a1|model:77")
-    other = archive_path("/", "one", "session_1", "tools:b2|model:5f0d")
-
-    assert main == archive_path("", "one", "session_2", "") == "/conversation_history/one.md"
-    assert re.fullmatch(r"/conversation_history/one\.[0-9a-f]{8}\.md", child)
-    assert child == again != other
-    assert archive_path("/files/", None, "session_1", "") == "/files/conversation_history/session_1.md"
-
-
-NASTY = [
-    "../../etc/passwd", "a/b", "a b", "a_b", "a-b", "ü", "\ud800", ".", "..", "", "x" * 200, "x" * 201,
-    "a\nb", "one.0123abcd", "one", "one-0123456789abcdef", "a\0b",
-]  # fmt: skip
-
-
-@given(st.lists(st.one_of(st.text(max_size=12), st.sampled_from(NASTY)), unique=True, max_size=6))
-def test_no_two_threads_share_a_file_and_every_name_is_plain(threads: list[str]) -> None:
-    names = [archive_path("/", thread, "session_0", "") for thread in [*threads, *NASTY] if thread]
-    assert len(set(names)) == len({*threads, *NASTY} - {""})
-    for name in names:
-        assert re.fullmatch(r"/conversation_history/(?!\.+\.md)[A-Za-z0-9._-]{1,104}", name)
-    children = [archive_path("/", thread, "session_0", "tools:1|model:2") for thread in NASTY if thread]
-    assert not set(names) & set(children)
-    assert all(one != other for one, other in combinations(children, 2))
-
-
-def test_a_uuid_is_its_own_name() -> None:
-    thread = "0b9f6a1c-7d1e-4b53-9c55-3f0a8f1f2d6e"
-    assert archive_path("/", thread, "", "") == f"/conversation_history/{thread}.md"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
+from deepagents._flow import Call, Flow, run
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import FileUploadResponse
@@ -102,7 +103,7 @@ def test_bytes_go_to_a_file_and_come_back(place: Place, kind: str) -> None:
 def test_a_summariser_reads_names_instead_of_bytes(kind: str) -> None:
     message = HumanMessage([{"type": "text", "text": "Look"}, INLINE[kind]], id="1")
 
-    (shown,) = Archive(Files(FilesystemBackend()), PATH).referenced([message])
+    (shown,) = run(Archive(Files(FilesystemBackend()), PATH).referenced([message]))
 
     said = json.dumps(shown.model_dump(), default=repr)
     assert CODED not in said
@@ -113,7 +114,7 @@ def test_a_summariser_reads_names_instead_of_bytes(kind: str) -> None:
 
 def test_a_name_is_a_tag_that_any_model_can_read() -> None:
     messages = [HumanMessage([INLINE["openai"]]), HumanMessage([INLINE["file"]])]
-    shown = Archive(Files(FilesystemBackend()), PATH).referenced(messages)
+    shown = run(Archive(Files(FilesystemBackend()), PATH).referenced(messages))
     assert [each.content for each in shown] == [
         [{"type": "text", "text": f'<image url="{FOLDER}/{NAME}.png" />'}],
         [{"type": "text", "text": f'<file url="{FOLDER}/{NAME}.pdf" />'}],
@@ -144,7 +145,7 @@ def test_results_and_answers_may_hold_media_too(on_disk: Place) -> None:
 def test_without_inline_media_nothing_is_moved_and_the_list_is_the_same(on_disk: Place, content: Any) -> None:
     messages = [HumanMessage(content, id="1")]
 
-    assert Archive(on_disk.files, PATH).referenced(messages) is messages
+    assert run(Archive(on_disk.files, PATH).referenced(messages)) is messages
     add(on_disk, *messages)
 
     assert read_back(on_disk) == messages
@@ -183,7 +184,7 @@ def test_what_cannot_be_saved_stays_in_the_archive_whole(on_disk: Place, disk: D
 
     assert (done.path, done.lost_media, done.error) == (PATH, 1, None)
     assert parse(on_disk.bytes(PATH).decode()) == [message]
-    (shown,) = Archive(on_disk.files, PATH).referenced([message], done.unsaved)
+    (shown,) = run(Archive(on_disk.files, PATH).referenced([message], done.unsaved))
     assert 'error="failed_to_offload"' in str(shown.content)
     assert CODED not in str(shown.content)
 
@@ -224,3 +225,46 @@ def test_a_drawing_in_a_percent_coded_url_is_kept_as_a_drawing(on_disk: Place) -
     (name,) = on_disk.names(FOLDER)
     assert name.endswith(".svg")
     assert on_disk.bytes(f"{FOLDER}/{name}") == b"<svg>"
+
+
+def test_a_picture_that_moved_out_of_its_message_earlier_is_named_too() -> None:
+    digest = hashlib.sha256(DATA).hexdigest()
+    messages = [
+        HumanMessage([{"type": "image", "mime_type": "image/png", "deepagents_blob": digest}]),
+        ToolMessage([{"type": "file", "deepagents_blob": digest}], tool_call_id="1", name="read_file"),
+    ]
+    archive = Archive(Files(FilesystemBackend()), "/kept/conversation_history/one.md")
+
+    shown = run(archive.referenced(messages))
+
+    assert [each.content for each in shown] == [
+        [{"type": "text", "text": f'<image url="/kept/blobs/{digest}" />'}],
+        [{"type": "text", "text": f'<file url="/kept/blobs/{digest}" />'}],
+    ]
+
+
+@pytest.mark.parametrize("digest", ['" /><script', "../../etc/passwd", 7, None, "a" * 63])
+def test_what_only_looks_like_a_picture_that_moved_out_is_not_named(digest: Any) -> None:
+    messages = [HumanMessage([{"type": "image", "deepagents_blob": digest}])]
+    assert run(Archive(Files(FilesystemBackend()), PATH).referenced(messages)) is messages
+
+
+def calls_of(flow: Flow[Any]) -> list[Call[Any]]:
+    """Run a flow, and return the calls that an event loop would wait for."""
+    calls: list[Call[Any]] = []
+    try:
+        call = next(flow)
+        while True:
+            calls.append(call)
+            call = flow.send(call.block())
+    except StopIteration:
+        return calls
+
+
+def test_media_are_decoded_aside_and_text_costs_no_thread() -> None:
+    archive = Archive(Files(FilesystemBackend()), PATH)
+    spoken = AIMessage("", additional_kwargs={"audio": {"id": "a", "data": CODED, "transcript": "Hi"}})
+
+    assert calls_of(archive.referenced([HumanMessage("Hi"), AIMessage("Hello")])) == []
+    assert len(calls_of(archive.referenced([HumanMessage("Hi"), HumanMessage([INLINE["openai"]])]))) == 1
+    assert len(calls_of(archive.referenced([spoken]))) == 1

@@ -1,10 +1,27 @@
-"""What a history looks like: its open turn, and media shown behind the tool results of theirs."""
+"""What a history looks like: its open turn, media shown behind their tool results, media named by digest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+
+BLOB_KEY: Final = "deepagents_blob"
+"""Where a block holds a digest in the place of the bytes."""
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
+
+
+def blobs_below(root: str) -> str:
+    """Name the directory of the files that digests stand for."""
+    return f"{root.rstrip('/')}/blobs"
+
+
+def blob_of(block: Any) -> str | None:
+    """Return the digest that a block holds in the place of its bytes; `None` where it holds none."""
+    digest = cast("Mapping[Any, Any]", block).get(BLOB_KEY) if isinstance(block, Mapping) else None
+    return digest if isinstance(digest, str) and _DIGEST.match(digest) else None
 
 
 def open_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:

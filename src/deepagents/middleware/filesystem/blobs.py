@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,11 +18,11 @@ from deepagents.backends._legacy import is_factory
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ToolFailure
+from deepagents.middleware._turns import BLOB_KEY, blob_of, blobs_below
 
-REFERENCE: Final = "deepagents_blob"
+REFERENCE: Final = BLOB_KEY
 CHANNEL: Final = "_blob_payloads"
 T = TypeVar("T")
-_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _GONE = "The content of this {kind}{place} is gone.{way_out}"
 _PER_TRANSFER = 16
 _MOST_PER_UPLOAD = 16 * 1024 * 1024
@@ -33,7 +32,7 @@ _PIECE = 64 * 1024
 
 def blob_folder(files: Files) -> str:
     """Name the directory of the blobs."""
-    return f"{files.capabilities().artifacts_root.rstrip('/')}/blobs"
+    return blobs_below(files.capabilities().artifacts_root)
 
 
 def lands_in_state(files: Files) -> bool:
@@ -238,8 +237,8 @@ def _digests(message: AnyMessage) -> Iterator[str]:
     if not _may_hold(message):
         return
     for block in message.content:
-        digest = cast("dict[str, Any]", block)[REFERENCE] if _is_reference(block) else None
-        if isinstance(digest, str) and _DIGEST.match(digest):
+        digest = blob_of(block)
+        if digest is not None:
             yield digest
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._channels import has_channel, in_graph
 from deepagents._deprecation import warn_caller
-from deepagents._flow import Call, Flow, as_call, together
+from deepagents._flow import Call, Flow, as_call, in_thread, together
 from deepagents._text import described
 from deepagents.backends.calls import Files
 from deepagents.backends.state import CHANNEL
@@ -22,6 +22,7 @@ from deepagents.errors import BackendError
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
 from deepagents.middleware.summarization.context import Context
 from deepagents.middleware.summarization.counting import Meter
+from deepagents.middleware.summarization.media import may_hold_media
 from deepagents.middleware.summarization.memo import Memo, Place
 from deepagents.middleware.summarization.state import SummarizationEvent
 from deepagents.middleware.summarization.summarizer import Summarizer
@@ -117,9 +118,10 @@ class Compactor:
             SummaryFailed: when there is no summary, and extracts are not wanted.
         """
         archive = Archive(files, _path(files, case, place))
+        mark = yield from _digest(case.evicted)
         beside: list[Call[Any]] = [
-            as_call(lambda: _archived(archive, case.whole)),
-            as_call(lambda: self._summary(archive, case, place)),
+            as_call(lambda: _archived(archive, case)),
+            as_call(lambda: self._summary(archive, case, (place.agent, mark))),
         ]
         path, summary = yield from together(beside)
         if isinstance(summary, Exception):
@@ -127,15 +129,14 @@ class Compactor:
                 raise SummaryFailed(described(summary)) from summary
             logger.warning("No summary could be had, so extracts take its place: %s", described(summary))
             summary = extracts(case.evicted)
-        return self._event(case, summary, path)
+        return self._event(case, summary, path, mark)
 
-    def _summary(self, archive: Archive, case: Case, place: Place) -> Flow[str | Exception]:
-        key = (place.agent, _digest(case.evicted))
+    def _summary(self, archive: Archive, case: Case, key: Hashable) -> Flow[str | Exception]:
         known = self.written.get(key)
         if known is not None:
             return known
         try:
-            summary = yield from self.summarizer.summarize(archive.referenced(case.told))
+            summary = yield from self.summarizer.summarize((yield from archive.referenced(case.told)))
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
@@ -143,9 +144,9 @@ class Compactor:
         self.written.put(key, summary)
         return summary
 
-    def _event(self, case: Case, summary: str, path: str | None) -> SummarizationEvent:
+    def _event(self, case: Case, summary: str, path: str | None, mark: str) -> SummarizationEvent:
         window = case.context.window
-        message_id = f"summary-{_digest(case.evicted)[:32]}"
+        message_id = f"summary-{mark[:32]}"
         message = summary_message(summary, path, case.request, window=window, message_id=message_id)
         frame = case.context.frame
         measured = case.context.tokens - self.meter.fixed(frame.system, frame.tools)
@@ -159,11 +160,13 @@ def _path(files: Files, case: Case, place: Place) -> str:
     return archive_path(root, place.thread, case.context.session, place.namespace)
 
 
-def _archived(archive: Archive, messages: Sequence[AnyMessage]) -> Flow[str | None]:
-    """Return the file that holds the messages; `None`, with a warning, where they could not be saved."""
+def _archived(archive: Archive, case: Case) -> Flow[str | None]:
+    """Return the file that holds what is evicted; `None`, with a warning, where it could not be saved."""
+    event = case.context.memory.event
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         _check_kept(archive)
-        archived = yield from archive.add(messages, made_at=datetime.now(UTC).isoformat(timespec="seconds"))
+        archived = yield from archive.add(case.whole, made_at=now, since=event and event["file_path"])
     except Exception as error:
         if isinstance(error, GraphBubbleUp):
             raise
@@ -191,6 +194,33 @@ def _check_kept(archive: Archive) -> None:
         )
 
 
-def _digest(messages: Sequence[AnyMessage]) -> str:
-    shown = [(each.id, each.content, getattr(each, "tool_calls", None)) for each in messages]
-    return hashlib.sha256(repr(shown).encode(errors="surrogatepass")).hexdigest()
+def _digest(messages: Sequence[AnyMessage]) -> Flow[str]:
+    if any(map(may_hold_media, messages)):
+        return (yield from in_thread(lambda: _hashed(messages)))
+    return _hashed(messages)
+
+
+def _hashed(messages: Sequence[AnyMessage]) -> str:
+    found = hashlib.sha256()
+    for each in messages:
+        for piece in _pieces([each.id, each.content, getattr(each, "tool_calls", None)]):
+            found.update(piece.encode(errors="surrogatepass"))
+    return found.hexdigest()
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """Walk over a value, each text of it as it is: a copy of media would be felt."""
+    match value:
+        case str():
+            yield f"{len(value)} characters "
+            yield value
+        case list():
+            items = cast("list[Any]", value)
+            yield f"{len(items)} items "
+            for each in items:
+                yield from _pieces(each)
+        case dict():
+            holder = cast("dict[Any, Any]", value)
+            yield from _pieces([each for pair in holder.items() for each in pair])
+        case _:
+            yield f"{value!r} "

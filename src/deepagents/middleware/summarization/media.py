@@ -16,6 +16,7 @@ from langchain_core.messages import BaseMessage
 from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
+from deepagents.middleware._turns import blob_of, blobs_below
 
 Message = TypeVar("Message", bound=BaseMessage)
 Coding = Literal["base64", "percent", "bytes", "verbatim"]
@@ -58,15 +59,18 @@ class Payload:
     @property
     def kind(self) -> str:
         """Say in a word what it is."""
-        kind = self.media_type.partition("/")[0]
-        return kind if kind in ("image", "audio", "video") else "file"
+        return _kind(self.media_type.partition("/")[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """The inline media of some messages, and the directory for them; each payload is decoded once."""
+    """The inline media of some messages, and the directory for them; each payload is decoded once.
+
+    `root` is where the directory of media lies that have moved out of messages earlier.
+    """
 
     folder: str
+    root: str = "/"
     _known: dict[tuple[str, str | bytes], Payload] = field(
         default_factory=dict[tuple[str, str | bytes], Payload], repr=False
     )
@@ -147,6 +151,10 @@ class Media:
 
     def _block(self, block: Any, unsaved: Collection[str]) -> Any:
         """Return a text that names a medium for the block that is one."""
+        digest = blob_of(block)
+        if digest is not None:
+            tag = f'<{_kind(block.get("type"))} url="{blobs_below(self.root)}/{digest}" />'
+            return {"type": "text", "text": tag}
         tags = [self.tag(each, unsaved) for each in self._own(block)]
         return {"type": "text", "text": " ".join(tags)} if tags else self._named(block, unsaved)
 
@@ -157,6 +165,16 @@ class Media:
             for key in holder:
                 payload = self.at(holder, key)
                 yield from [payload] if payload else self._own(holder[key])
+
+
+def may_hold_media(message: BaseMessage) -> bool:
+    """Tell whether there is any place in a message where media could be."""
+    extra: Any = message.additional_kwargs or getattr(message, "artifact", None)
+    return bool(extra) or not isinstance(message.content, str)
+
+
+def _kind(name: Any) -> str:
+    return name if name in ("image", "audio", "video") else "file"
 
 
 def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from deepagents.middleware._turns import shows_media
 from deepagents.middleware.summarization.fitting import shortened
+from deepagents.middleware.summarization.parts import with_earlier
 
 SOURCE: Final = "summarization"
 _MOST_QUOTED: Final = 4_000
@@ -36,7 +37,7 @@ def summary_message(
     most = int(window * _CHARACTERS_PER_TOKEN * _SHARE_OF_SUMMARY) if window else len(summary)
     parts = [_BEGINNING]
     if path is not None:
-        parts.append(_ARCHIVED.format(path=path))
+        parts.append(_ARCHIVED.format(path=with_earlier(path)))
     parts.append(_SUMMARY.replace("{summary}", shortened(summary, most)))
     if request is not None:
         parts.append(_REQUEST.replace("{request}", shortened(request, _most_quoted(window))))
