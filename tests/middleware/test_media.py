@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
+from deepagents import create_deep_agent
 from deepagents._flow import Call, Flow, run
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import FileUploadResponse
+from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.summarization.archive import Archive, Archived, parse
+from deepagents.testing import WindowedModel, call
 from tests.conftest import Colour
 from tests.middleware.archives import PLACES, Place
 
@@ -241,6 +244,20 @@ def test_a_picture_that_moved_out_of_its_message_earlier_is_named_too() -> None:
         [{"type": "text", "text": f'<image url="/kept/blobs/{digest}" />'}],
         [{"type": "text", "text": f'<file url="/kept/blobs/{digest}" />'}],
     ]
+
+
+def test_the_summarizer_of_an_agent_is_told_where_a_picture_lies(colour: Colour, disk: Disk) -> None:
+    (disk.cwd / "a.png").write_bytes(DATA)
+    (disk.cwd / "log.txt").write_text("one more fact\n" * 300)
+    steps = [call("read_file", file_path="/log.txt") for _ in range(15)]
+    model = WindowedModel(call("read_file", file_path="/a.png"), *steps, "Done.", window=12_000)
+    files = FilesystemMiddleware(backend=disk, offload_binary_content=True)
+
+    colour.invoke(create_deep_agent(model, backend=disk, middleware=[files]), {"messages": "Look"})
+
+    said = model.summaries[0].last
+    assert f'<image url="/blobs/{hashlib.sha256(DATA).hexdigest()}" />' in said
+    assert CODED not in said
 
 
 @pytest.mark.parametrize("digest", ['" /><script', "../../etc/passwd", 7, None, "a" * 63])
