@@ -185,6 +185,20 @@ def test_what_providers_say_of_a_request_that_is_too_long_is_known(marker: str) 
     assert not is_overflow(_error(marker))
 
 
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("{'type': 'request_too_large', 'message': 'Request too large'}", 413),
+        ("{'type': 'error', 'message': 'Request exceeds the maximum size'}", 413),
+        ("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 9000", 422),
+        ("Input validation error: `inputs` must have less than 4096 tokens. Given: 4300", 422),
+        ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4291.", 400),
+    ],
+)
+def test_a_refusal_is_known_by_the_words_it_came_in(said: str, status: int) -> None:
+    assert is_overflow(_error(said, status_code=status))
+
+
 def test_a_status_is_found_where_clients_keep_it() -> None:
     said = "Input is too long for requested model."
 

@@ -19,17 +19,23 @@ MARKERS: Final = (
     "exceed_context_size_error",
     "exceeds the limit of tokens",
     "exceeds the maximum number of tokens",
+    "`inputs` must have less than",
+    "`inputs` tokens + `max_new_tokens` must be",
     "input is too long",
     "input length and `max_tokens` exceed context limit",
     "input token count exceeds",
     "prompt is too long",
     "prompt too long",
+    "request exceeds the maximum size",
+    "request_too_large",
     "too many input tokens",
+    "total number of tokens in the prompt cannot exceed",
     "tokens exceeds the max",
     "string_above_max_length",
     "model_max_prompt_tokens_exceeded",
 )
-"""In lower case: OpenAI, Anthropic, Google, Bedrock, Mistral, Groq, xAI, LiteLLM, llama.cpp, vLLM."""
+"""In lower case: OpenAI, Anthropic, Google, Bedrock, Mistral, Cohere, Groq, xAI, LiteLLM, llama.cpp, vLLM,
+TGI."""
 
 
 def is_overflow(error: BaseException) -> bool:
