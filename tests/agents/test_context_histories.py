@@ -172,6 +172,7 @@ class Talk:
                 if not any(message is each for each in versions[message.id]):
                     versions[message.id].append(message)
         assert self.was_down or len(kept) == len(archived)
+        assert len({repr(message.model_dump()) for message in archived}) == len(archived)
         for message in archived:
             assert message.model_dump() in [each.model_dump() for each in versions[message.id]]
 
