@@ -77,6 +77,20 @@ def test_two_calls_in_one_turn_do_it_once(colour: Colour) -> None:
     assert "".join(result["files"][ARCHIVE]["content"]).count("## Summarized at") == 1
 
 
+def test_a_call_that_a_person_rejected_leaves_the_work_to_the_next(colour: Colour) -> None:
+    both = calls(("compact_conversation", {}), ("compact_conversation", {}))
+    model = WindowedModel(*steps(10), both, "Done.", window=12_000)
+    agent = agent_of(model, interrupt_on={"compact_conversation": True})
+    colour.invoke(agent, {"messages": "Whales!"}, THREAD)
+    decisions = [{"type": "reject", "message": "not yet"}, {"type": "approve"}]
+    result = colour.invoke(agent, Command(resume={"decisions": decisions}), THREAD)
+    first, second = answers(result)
+
+    assert "not yet" in first.text
+    assert second.text.startswith("Conversation compacted")
+    assert len(model.summaries) == 1
+
+
 def test_a_short_conversation_is_left_alone(colour: Colour) -> None:
     model = WindowedModel(*steps(2), call("compact_conversation"), "Done.", window=12_000)
     agent = agent_of(model)

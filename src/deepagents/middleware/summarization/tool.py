@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import InjectedToolArg
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
@@ -94,9 +94,11 @@ def create_summarization_tool_middleware(
 
 
 def _is_first(runtime: Runtime) -> bool:
-    """Tell whether no other call of the same turn came before this one."""
+    """Tell whether no other call of the same turn, but for those that were refused, came before this one."""
     messages = runtime.state["messages"]
     asked = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
     calls = asked.tool_calls if asked is not None else []
+    answered = {each.tool_call_id for each in messages if isinstance(each, ToolMessage)}
     ids = [call["id"] for call in calls if call["name"] == "compact_conversation"]
-    return runtime.tool_call_id not in ids[1:]
+    open_ids = [each for each in ids if each not in answered]
+    return runtime.tool_call_id not in open_ids[1:]
