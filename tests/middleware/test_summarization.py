@@ -342,6 +342,39 @@ def test_where_it_no_longer_fits_extracts_take_the_place_of_the_summary(colour: 
     assert ARCHIVE in shown
 
 
+def test_a_summarizer_that_fails_once_is_asked_again_before_extracts_are_taken(colour: Colour) -> None:
+    asked: list[int] = []
+
+    def busy_once(request: Asked) -> str | Exception:
+        asked.append(1)
+        return ConnectionError("429, too many requests") if len(asked) == 1 else "The whale is white."
+
+    jump = call("research", topic="krill. " * 1_900)
+    model = WindowedModel(*steps(10), jump, *steps(3, 10), "Done.", window=12_000, summary=busy_once)
+    colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+
+    assert len(asked) == 2
+    assert model.refused == []
+    assert ["The whale is white." in each.messages[1].text for each in compactions(model)] == [True]
+
+
+def test_extracts_keep_the_earlier_summary_whole() -> None:
+    told: list[str] = []
+
+    def once(request: Asked) -> str | Exception:
+        told.append("\n".join(f"- Fact {n} about the whale." for n in range(200)))
+        return told[0] if len(told) == 1 else ConnectionError("down for good")
+
+    model = WindowedModel(*steps(90), "Done.", window=12_000, summary=once)
+    create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
+    first, second, third = [each.messages[1].text for each in compactions(model)][:3]
+
+    assert told[0] in first
+    assert "these are extracts" in second
+    assert told[0] in second
+    assert (third.count("these are extracts"), told[0][:2_000] in third) == (1, True)
+
+
 @pytest.mark.parametrize("answer", ["", 7])
 def test_an_answer_that_is_no_summary_counts_as_a_failure(answer: Any) -> None:
     model = WindowedModel(*steps(30), "Done.", window=12_000)

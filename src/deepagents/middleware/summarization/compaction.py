@@ -121,7 +121,7 @@ class Compactor:
         mark = yield from _digest(case.evicted)
         beside: list[Call[Any]] = [
             as_call(lambda: _archived(archive, case)),
-            as_call(lambda: self._summary(archive, case, (place.agent, mark))),
+            as_call(lambda: self._summary(archive, case, (place.agent, mark), insist=or_extracts)),
         ]
         path, summary = yield from together(beside)
         if isinstance(summary, Exception):
@@ -131,12 +131,13 @@ class Compactor:
             summary = extracts(case.evicted)
         return self._event(case, summary, path, mark)
 
-    def _summary(self, archive: Archive, case: Case, key: Hashable) -> Flow[str | Exception]:
+    def _summary(self, archive: Archive, case: Case, key: Hashable, *, insist: bool) -> Flow[str | Exception]:
         known = self.written.get(key)
         if known is not None:
             return known
         try:
-            summary = yield from self.summarizer.summarize((yield from archive.referenced(case.told)))
+            told = yield from archive.referenced(case.told)
+            summary = yield from self.summarizer.summarize(told, insist=insist)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise

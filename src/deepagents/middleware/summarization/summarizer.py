@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,13 +12,17 @@ from langchain.agents.middleware.internal_call_transformer import internal_call_
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.errors import GraphBubbleUp
 
 from deepagents._flow import Call, Flow
+from deepagents._text import described
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.fitting import fitted
 from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.models.resolve import resolve_model
 from deepagents.models.traits import input_window, is_chat_model
+
+logger = logging.getLogger(__name__)
 
 Counter: TypeAlias = Callable[[Iterable[Any]], int]
 SummarizerLike: TypeAlias = (
@@ -101,8 +106,11 @@ class Summarizer:
             )
         return cls(model if given is None else _target(given), prompt, most_tokens, counter)
 
-    def summarize(self, messages: Sequence[AnyMessage]) -> Flow[str]:
+    def summarize(self, messages: Sequence[AnyMessage], *, insist: bool = False) -> Flow[str]:
         """Ask for a summary of messages whose media are named by their files.
+
+        A request that was too long is made once more with half as much. `insist` asks once more after
+        anything else that may pass; how long to wait before that is for the client of the model to know.
 
         Raises:
             TypeError: when a runnable or a function returns no text.
@@ -112,9 +120,13 @@ class Summarizer:
         try:
             return (yield from self._asked(fitted(messages, room, self._size)))
         except Exception as error:
-            if not is_overflow(error):
+            if is_overflow(error):
+                room //= 2
+            elif not insist or isinstance(error, TypeError | GraphBubbleUp):
                 raise
-        return (yield from self._asked(fitted(messages, room // 2, self._size)))
+            else:
+                logger.warning("Asking for the summary once more: %s", described(error))
+        return (yield from self._asked(fitted(messages, room, self._size)))
 
     def _asked(self, messages: list[AnyMessage]) -> Flow[str]:
         target, config = self.target, _unheard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ _CHARACTERS_PER_TOKEN: Final = 4
 _REQUESTS: Final = 3
 _MOST_FILES: Final = 40
 _MOST_EXTRACT: Final = 1_500
+_WINDOW_WHEN_UNKNOWN: Final = 170_000
+_NO_SUMMARY: Final = "No summary could be written; these are extracts."
 _PATHS: Final = ("file_path", "path")
 
 _BEGINNING: Final = "You are in the middle of a conversation that has been summarized to save space."
@@ -27,6 +30,7 @@ _ARCHIVED: Final = (
     "or ask again: grep finds a detail in it, and read_file with offset and limit shows it."
 )
 _REQUEST: Final = "The user's latest request, in the user's own words:\n\n<request>\n{request}\n</request>"
+_SUMMED_UP = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
 _SUMMARY: Final = "What happened so far:\n\n<summary>\n{summary}\n</summary>"
 
 
@@ -34,7 +38,7 @@ def summary_message(
     summary: str, path: str | None, request: str | None, *, window: int | None, message_id: str
 ) -> HumanMessage:
     """Make the message that stands for what was evicted, naming its archive and quoting the task."""
-    most = int(window * _CHARACTERS_PER_TOKEN * _SHARE_OF_SUMMARY) if window else len(summary)
+    most = int((window or _WINDOW_WHEN_UNKNOWN) * _CHARACTERS_PER_TOKEN * _SHARE_OF_SUMMARY)
     parts = [_BEGINNING]
     if path is not None:
         parts.append(_ARCHIVED.format(path=with_earlier(path)))
@@ -65,19 +69,25 @@ def is_summary(message: AnyMessage) -> bool:
 
 
 def extracts(messages: Sequence[AnyMessage]) -> str:
-    """Sum up mechanically: what was asked, which files the calls named, what was said last."""
+    """Sum up mechanically: the earlier summary, what was asked, which files were named, the last words."""
     asked = [each.text for each in messages if is_request(each)][-_REQUESTS:]
     files = list(dict.fromkeys(_files(messages)))[-_MOST_FILES:]
     said = next((each.text for each in reversed(messages) if isinstance(each, AIMessage) and each.text), "")
     earlier = next((each.text for each in reversed(messages) if is_summary(each)), "")
     sections = {
+        "EARLIER SUMMARY": _summed_up(earlier),
         "SESSION INTENT": "\n\n".join(shortened(each, _MOST_EXTRACT) for each in asked),
         "SUMMARY": shortened(said, _MOST_EXTRACT),
         "ARTIFACTS": "\n".join(files),
-        "EARLIER SUMMARY": shortened(earlier, 2 * _MOST_EXTRACT),
     }
     shown = "\n\n".join(f"## {name}\n{text}" for name, text in sections.items() if text)
-    return f"No summary could be written; these are extracts.\n\n{shown}".rstrip()
+    return f"{_NO_SUMMARY}\n\n{shown}".rstrip()
+
+
+def _summed_up(earlier: str) -> str:
+    """Return what an earlier summary says, without what stands around it."""
+    found = _SUMMED_UP.search(earlier)
+    return (found[1] if found else earlier).removeprefix(_NO_SUMMARY).strip()
 
 
 def _files(messages: Sequence[AnyMessage]) -> Iterator[str]:
