@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import yaml
 
+from deepagents.middleware.skills.plain_yaml import Oversized, Value, load
+
 MOST_CHARACTERS: Final = 65_536
 _MARKER: Final = "---"
-_NULL: Final = "tag:yaml.org,2002:null"
 _PAIR: Final = re.compile(r"(\s*(?:- )?[A-Za-z][\w-]*:[ \t]+)(\S.*)")
 _STRUCTURED: Final = ("|", ">", "[", "{")
 _TROUBLE: Final = re.compile(r""":(\s|$)|^[@`%&*!?,"'\]}#-]""")
@@ -28,15 +29,6 @@ class Parts:
 
     header: str
     body: str
-
-
-_NULL_ALONE: Final = {
-    first: [each for each in resolvers if each[0] == _NULL]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_FASTEST: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TextLoader: Final = type("_TextLoader", (_FASTEST,), {"yaml_implicit_resolvers": _NULL_ALONE})
-"""YAML in which nothing but null is more than text: `on`, `1.0` and dates stay as they are written."""
 
 
 def split(text: str) -> Parts:
@@ -65,27 +57,21 @@ def read(header: str) -> Mapping[str, Any]:
         raise Unreadable(f"its front matter has {len(header)} characters, more than {MOST_CHARACTERS}")
     try:
         found = _loaded(header)
-    except yaml.YAMLError as error:
-        found = _loaded_leniently(header, error)
+    except Oversized as error:
+        raise Unreadable(f"its front matter cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise Unreadable("its front matter is no mapping of names to values")
-    return {str(key): value for key, value in cast("dict[object, Any]", found).items() if key is not None}
+    return found
 
 
-def _loaded(header: str) -> object:
+def _loaded(header: str) -> Value:
     try:
-        return cast("object", yaml.load(header, cast(Any, _TextLoader)))
-    except RecursionError as error:
-        raise Unreadable("its front matter is nested too deep") from error
-    except ValueError as error:
-        raise Unreadable(f"its front matter is no YAML: {error}") from error
-
-
-def _loaded_leniently(header: str, problem: yaml.YAMLError) -> object:
-    try:
-        return _loaded(_quoted(header))
-    except yaml.YAMLError:
-        raise Unreadable(f"its front matter is no YAML: {_said(problem)}") from problem
+        return load(header)
+    except yaml.YAMLError as problem:
+        try:
+            return load(_quoted(header))
+        except yaml.YAMLError:
+            raise Unreadable(f"its front matter is no YAML: {_said(problem)}") from problem
 
 
 def _quoted(header: str) -> str:

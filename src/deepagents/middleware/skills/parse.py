@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Final, cast
 
 from deepagents._paths import name as last_part
@@ -17,7 +19,15 @@ MAX_SKILL_FILE_SIZE: Final = 10 * 1024 * 1024
 MAX_NAME_LENGTH: Final = 64
 MAX_DESCRIPTION_LENGTH: Final = 1024
 MAX_COMPATIBILITY_LENGTH: Final = 500
-_MOST_NODES: Final = 1000
+MAX_LICENSE_LENGTH: Final = 200
+MAX_PATH_LENGTH: Final = 1024
+MAX_TOOLS_LENGTH: Final = 1024
+"""Characters that the names of tools may have together."""
+MAX_METADATA_LENGTH: Final = 4096
+"""Characters that all metadata may have together."""
+_MOST_KEPT_OF_A_NAME: Final = 1024
+_INCLUDE: Final = "include_tools"
+_log = logging.getLogger(__name__)
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
 _NUMBER_OR_TRUTH: Final = re.compile(r"[-+]?\d+(\.\d+)?|true|false", re.IGNORECASE)
@@ -62,25 +72,34 @@ class _Reading:
 
 def parse_skill(content: bytes | None, path: str) -> Parsed:
     """Parse a SKILL.md; `path` is its own, whose directory the skill should be named after."""
-    if content is None:
-        return _dropped(path, "it has no content")
-    if len(content) > MAX_SKILL_FILE_SIZE:
-        return _dropped(path, f"it has {len(content)} bytes, over the limit of {MAX_SKILL_FILE_SIZE}")
+    if len(path) > MAX_PATH_LENGTH:
+        why = f"its path has {len(path)} characters, over the limit of {MAX_PATH_LENGTH}"
+        return _dropped(f"{path[:MAX_PATH_LENGTH]}...", why)
     try:
-        return _parsed(_Reading(path, read(split(content.decode()).header)))
-    except UnicodeDecodeError:
-        return _dropped(path, "it is not UTF-8")
+        return _parsed(_Reading(path, read(split(_text(content)).header)))
     except Unreadable as error:
         return _dropped(path, str(error))
+    except Exception as error:
+        _log.warning("%s cannot be read", path, exc_info=True)
+        return _dropped(path, f"it cannot be read ({type(error).__name__})")
+
+
+def _text(content: bytes | None) -> str:
+    if content is None:
+        raise Unreadable("it has no content")
+    if len(content) > MAX_SKILL_FILE_SIZE:
+        raise Unreadable(f"it has {len(content)} bytes, over the limit of {MAX_SKILL_FILE_SIZE}")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable("it is not UTF-8") from error
 
 
 def body_of(content: bytes | None) -> str | None:
     """Return what follows the front matter, `None` for a file that cannot be shown."""
-    if content is None or len(content) > MAX_SKILL_FILE_SIZE:
-        return None
     try:
-        return split(content.decode()).body
-    except (UnicodeDecodeError, Unreadable):
+        return split(_text(content)).body
+    except Unreadable:
         return None
 
 
@@ -89,7 +108,7 @@ def _dropped(path: str, why: str) -> Parsed:
 
 
 def _parsed(reading: _Reading) -> Parsed:
-    name = reading.text("name")
+    name = reading.short_text("name", _MOST_KEPT_OF_A_NAME)
     description = reading.short_text("description", MAX_DESCRIPTION_LENGTH)
     if name is None or description is None:
         missing = " and ".join(
@@ -102,10 +121,10 @@ def _parsed(reading: _Reading) -> Parsed:
         path=reading.path,
         name=name,
         description=description,
-        license=reading.text("license"),
+        license=reading.short_text("license", MAX_LICENSE_LENGTH),
         compatibility=reading.short_text("compatibility", MAX_COMPATIBILITY_LENGTH),
         metadata=_metadata(reading),
-        allowed_tools=_allowed_tools(reading),
+        allowed_tools=_few(reading, "allowed-tools", _allowed_tools(reading)),
     )
     return Parsed(skill, reading.problems)
 
@@ -126,34 +145,39 @@ def _metadata(reading: _Reading) -> dict[str, str]:
         if given:
             reading.report("'metadata' is no mapping and is left out")
         return {}
-    found: dict[str, str] = {}
-    for key, value in cast("dict[object, Any]", given).items():
-        if str(key) == "include_tools":
-            if names := _included(reading, value):
-                found["include_tools"] = " ".join(names)
-        elif value is not None:
-            found[str(key)] = _as_text(value, reading, str(key))
+    fields = cast("dict[str, Any]", given)
+    found = _kept(reading, {key: value for key, value in fields.items() if key != _INCLUDE})
+    if names := _few(reading, _INCLUDE, _included(reading, fields.get(_INCLUDE))):
+        found[_INCLUDE] = " ".join(names)
     return found
 
 
-def _as_text(value: Any, reading: _Reading, key: str) -> str:
-    if _nodes(value, _MOST_NODES) < _MOST_NODES:
-        return str(value)
-    reading.report(f"{key!r} in 'metadata' is too large and is left empty")
-    return ""
+def _kept(reading: _Reading, fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields that have room, as text."""
+    found: dict[str, str] = {}
+    room = MAX_METADATA_LENGTH
+    texts = {key: str(value) for key, value in fields.items() if value is not None}
+    for key, text in texts.items():
+        if len(key) + len(text) <= room:
+            room -= len(key) + len(text)
+            found[key] = text
+    if left_out := len(texts) - len(found):
+        reading.report(
+            f"'metadata' has more than {MAX_METADATA_LENGTH} characters; {left_out} of its entries left out"
+        )
+    return found
 
 
-def _nodes(value: Any, most: int) -> int:
-    """Count the values in a value, up to so many: aliases can make few lines stand for billions."""
-    if not isinstance(value, (dict, list)):
-        return 1
-    inside = cast("dict[Any, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
-    count = 1
-    for each in inside:
-        if count >= most:
-            break
-        count += _nodes(each, most - count)
-    return count
+def _few(reading: _Reading, field_name: str, names: list[str]) -> list[str]:
+    """Return the first names, as many as have room."""
+    lengths = accumulate(map(len, names))
+    kept = [name for name, length in zip(names, lengths, strict=True) if length <= MAX_TOOLS_LENGTH]
+    if len(kept) < len(names):
+        reading.report(
+            f"{field_name!r} names more than {MAX_TOOLS_LENGTH} characters of tools; "
+            f"{len(names) - len(kept)} of {len(names)} are left out"
+        )
+    return kept
 
 
 def _included(reading: _Reading, value: Any) -> list[str]:
@@ -193,11 +217,11 @@ def _is_name(value: object) -> bool:
 
 def split_tools(text: str) -> list[str]:
     """Split names at blanks and commas, but not inside brackets: `Bash(git add:*)` is one."""
-    depth, names = 0, [""]
-    for each in text:
+    depth, start, names = 0, 0, list[str]()
+    for at, each in enumerate(text):
         depth = max(depth + (each in _OPENING) - (each in _CLOSING), 0)
         if depth == 0 and (each.isspace() or each == ","):
-            names.append("")
-        else:
-            names[-1] += each
+            names.append(text[start:at])
+            start = at + 1
+    names.append(text[start:])
     return [name for name in names if name] if depth == 0 else text.replace(",", " ").split()

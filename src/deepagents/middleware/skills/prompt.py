@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from deepagents.middleware.skills.parse import MAX_NAME_LENGTH
 from deepagents.middleware.skills.sources import Source
 from deepagents.middleware.skills.state import SkillMetadata
 
@@ -67,7 +68,7 @@ def inline(text: str) -> str:
 
 def format_locations(sources: Sequence[Source]) -> str:
     """List the sources, the strongest last."""
-    lines = [f"**{inline(each.label)} Skills**: `{each.path}`" for each in sources]
+    lines = [f"**{inline(each.label)} Skills**: `{_shown_path(each.path)}`" for each in sources]
     if lines:
         lines[-1] += " (higher priority)"
     labels = {each.label for each in sources}
@@ -77,7 +78,7 @@ def format_locations(sources: Sequence[Source]) -> str:
 def format_skills(skills: Sequence[SkillMetadata], sources: Sequence[Source]) -> str:
     """List the skills, or say where none were found."""
     if not skills:
-        places = ", ".join(f"`{each.path}`" for each in sources)
+        places = ", ".join(f"`{_shown_path(each.path)}`" for each in sources)
         return f"(No skills available. They would be in {places}.)"
     return "\n".join(map(_entry, skills))
 
@@ -89,10 +90,19 @@ def _entry(skill: SkillMetadata) -> str:
         if value
     ]
     note = f" ({', '.join(notes)})" if notes else ""
-    lines = [f"- **{inline(skill['name'])}**: {inline(skill['description'])}{note}"]
+    lines = [f"- **{inline(_cut(skill['name']))}**: {inline(skill['description'])}{note}"]
     if skill["allowed_tools"]:
         lines.append(f"  Allowed tools: {inline(', '.join(skill['allowed_tools']))}")
-    return "\n".join([*lines, f"  Read `{skill['path']}`"])
+    return "\n".join([*lines, f"  Read `{_shown_path(skill['path'])}`"])
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
+
+
+def _shown_path(path: str) -> str:
+    """Make a path safe to stand in a line between back quotes."""
+    return inline(path).replace("`", "&#96;")
 
 
 def format_warnings(errors: Sequence[str]) -> str:
