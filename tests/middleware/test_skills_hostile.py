@@ -104,7 +104,7 @@ def test_an_answer_of_the_wrong_kind_costs_its_skill_alone() -> None:
     parsed = parse_skill(answered, PATH)
 
     assert parsed.skill is None
-    assert parsed.problems == [f"{PATH}: skill skipped: it cannot be read (AttributeError)."]
+    assert parsed.problems == [f"{PATH}: skill skipped: it cannot be read."]
 
 
 @pytest.mark.parametrize(

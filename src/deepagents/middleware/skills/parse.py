@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, cast
@@ -27,7 +27,6 @@ MAX_METADATA_LENGTH: Final = 4096
 """Characters that all metadata may have together."""
 _MOST_KEPT_OF_A_NAME: Final = 1024
 _INCLUDE: Final = "include_tools"
-_log = logging.getLogger(__name__)
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
 _NUMBER_OR_TRUTH: Final = re.compile(r"[-+]?\d+(\.\d+)?|true|false", re.IGNORECASE)
@@ -75,13 +74,16 @@ def parse_skill(content: bytes | None, path: str) -> Parsed:
     if len(path) > MAX_PATH_LENGTH:
         why = f"its path has {len(path)} characters, over the limit of {MAX_PATH_LENGTH}"
         return _dropped(f"{path[:MAX_PATH_LENGTH]}...", why)
+    with suppress(Exception):
+        return _read(content, path)
+    return _dropped(path, "it cannot be read")
+
+
+def _read(content: bytes | None, path: str) -> Parsed:
     try:
         return _parsed(_Reading(path, read(split(_text(content)).header)))
     except Unreadable as error:
         return _dropped(path, str(error))
-    except Exception as error:
-        _log.warning("%s cannot be read", path, exc_info=True)
-        return _dropped(path, f"it cannot be read ({type(error).__name__})")
 
 
 def _text(content: bytes | None) -> str:
