@@ -293,6 +293,53 @@ def test_a_conversation_without_a_thread_gets_a_name_of_its_own() -> None:
     assert len(compactions(model)) > 1
 
 
+def test_conversations_without_a_thread_share_nothing_though_their_messages_are_numbered_alike(
+    colour: Colour, tmp_path: Path
+) -> None:
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    for name in ("Ahab", "Starbuck"):
+        model = WindowedModel(*steps(20), "Done.", window=12_000)
+        agent = create_deep_agent(model, tools=[research], backend=backend)
+        colour.invoke(agent, {"messages": [HumanMessage(f"I am {name}.", id="1")]}, {})
+    texts = [each.read_text() for each in tmp_path.glob("conversation_history/session_*.md")]
+
+    assert len(texts) == 2
+    assert [sum(name in each for each in texts) for name in ("Ahab", "Starbuck")] == [1, 1]
+
+
+def test_a_call_that_is_tried_again_without_a_thread_has_one_archive(colour: Colour, tmp_path: Path) -> None:
+    failed: list[int] = []
+
+    def fail_once(asked: Asked) -> AIMessage | Exception:
+        if any("<summary>" in each.text for each in asked.messages) and not failed:
+            failed.append(1)
+            return ConnectionError("the line is down")
+        return steps(1)[0]
+
+    model = WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
+    retry = ModelRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    agent = create_deep_agent(model, tools=[research], middleware=[retry], backend=backend)
+    colour.invoke(agent, {"messages": TASK}, {})
+
+    assert failed
+    assert len(model.summaries) == 1
+    assert len(list(tmp_path.glob("conversation_history/*"))) == 1
+
+
+def test_a_summary_that_failed_in_one_conversation_holds_back_no_other() -> None:
+    def down_at_first(asked: Asked) -> str | Exception:
+        return ConnectionError("down") if "I am Ahab" in asked.last else "The whale is white."
+
+    model = WindowedModel(*steps(16), "Done.", *steps(16), "Done.", window=12_000, summary=down_at_first)
+    agent = create_deep_agent(model, tools=[research])
+    agent.invoke({"messages": "I am Ahab."})
+    assert (len(model.summaries), len(compactions(model))) == (1, 0)
+    agent.invoke({"messages": "I am Starbuck."})
+
+    assert len(compactions(model)) == 1
+
+
 def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread(colour: Colour) -> None:
     def answer(asked: Asked) -> AIMessage | str:
         done = sum(isinstance(each, ToolMessage) for each in asked.messages)

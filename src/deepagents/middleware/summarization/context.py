@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -51,16 +49,16 @@ class Remembrance:
     event: SummarizationEvent | None = None
     hidden: Mapping[str, None] = field(default_factory=dict[str, None])
     clipped: Clipped | None = None
-    session: str | None = None
+    session: str = ""
 
     @classmethod
-    def of(cls, state: Mapping[str, Any]) -> Remembrance:
-        """Read it from an agent's state."""
+    def of(cls, state: Mapping[str, Any], session: str) -> Remembrance:
+        """Read it from the state of an agent; `session` is the name of its conversation."""
         return cls(
             state.get(SUMMARIZATION_EVENT_KEY),
             state.get(SUMMARIZED_IDS_KEY) or {},
             state.get(CLIPPED_KEY),
-            state.get(SUMMARIZATION_SESSION_ID_KEY),
+            session,
         )
 
     @property
@@ -103,9 +101,8 @@ class Context:
 
     @property
     def session(self) -> str:
-        """The name of the conversation where it has no thread: its own, or one made of its beginning."""
-        first = next((each.id for each in self.originals if each.id), None) or uuid4().hex
-        return self.memory.session or f"session_{hashlib.sha256(first.encode()).hexdigest()[:32]}"
+        """The name of the conversation where it has no thread."""
+        return self.memory.session
 
     @property
     def newest(self) -> str | None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
@@ -17,9 +18,11 @@ from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.compaction import Case, Compactor, SummaryFailed
 from deepagents.middleware.summarization.context import Context, Frame, Remembrance
 from deepagents.middleware.summarization.counting import Meter
-from deepagents.middleware.summarization.memo import Memo, Place
+from deepagents.middleware.summarization.memo import Memo, Place, this_place
 from deepagents.middleware.summarization.policy import FULL, cut, is_due, is_worth_asking, least_gain
+from deepagents.middleware.summarization.remembered import Remembered
 from deepagents.middleware.summarization.sizes import Keep, Trigger
+from deepagents.middleware.summarization.state import SUMMARIZATION_SESSION_ID_KEY
 from deepagents.middleware.summarization.tail import LargeResult, large_results, moved
 from deepagents.middleware.summarization.view import Copies, Live, visible
 from deepagents.models.traits import input_window
@@ -43,15 +46,19 @@ class Engine:
     known: Beginnings[Live] = field(default_factory=Beginnings[Live])
     declined: Memo[int] = field(default_factory=Memo[int])
     frames: Memo[Frame] = field(default_factory=Memo[Frame])
+    sessions: Remembered[str] = field(default_factory=Remembered[str])
+
+    def place(self, messages: list[AnyMessage], state: Mapping[str, Any]) -> Place:
+        """Say where this runs; a conversation gets a name once, also when a call is tried again."""
+        own = state.get("messages") or messages
+        known: str | None = state.get(SUMMARIZATION_SESSION_ID_KEY)
+        return this_place(known or (self.sessions.of(own[0], _named) if own else _named()))
 
     def context(
-        self,
-        messages: list[AnyMessage],
-        state: Mapping[str, Any],
-        frame: Frame,
+        self, messages: list[AnyMessage], state: Mapping[str, Any], frame: Frame, place: Place
     ) -> Context:
         """Return what is to be shown of these messages, as things stand, with its size."""
-        memory = Remembrance.of(state)
+        memory = Remembrance.of(state, place.session)
         shown = visible(messages, memory.event, memory.hidden, self.copies, self.known)
         shown = self.clipping.clipped(shown, memory.clips)
         window = frame.window or input_window(self.model)
@@ -161,3 +168,7 @@ class Engine:
             after_id=context.memory.changed_after,
         )
         return replace(context, tokens=tokens)
+
+
+def _named(_: object = None) -> str:
+    return f"session_{uuid4().hex}"

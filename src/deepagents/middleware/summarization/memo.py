@@ -41,22 +41,24 @@ class Memo(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a conversation is held: its thread, if it has one, and the checkpoint namespace of the node."""
+    """Where a conversation is held: its thread, or else a session of its own, and the node's namespace."""
 
     thread: str | None
     namespace: str
+    session: str = ""
 
     @property
-    def agent(self) -> tuple[str | None, str]:
-        """The agent in the thread, the same for each of its nodes."""
-        return self.thread, self.namespace.rpartition("|")[0]
+    def agent(self) -> tuple[str, str]:
+        """The agent in the conversation, the same for each of its nodes."""
+        return self.thread or self.session, self.namespace.rpartition("|")[0]
 
 
-def this_place() -> Place:
-    """Say in which thread, and in which node of it, this code runs."""
+def this_place(session: str = "") -> Place:
+    """Say in which thread, and in which node of it, this code runs; `session` names the conversation."""
     try:
         configurable = get_config().get("configurable", {})
     except RuntimeError:
-        return Place(None, "")
+        return Place(None, "", session)
     thread = configurable.get("thread_id")
-    return Place(None if thread is None else str(thread), str(configurable.get("checkpoint_ns") or ""))
+    namespace = str(configurable.get("checkpoint_ns") or "")
+    return Place(None if thread is None else str(thread), namespace, session)

@@ -20,7 +20,7 @@ from deepagents.middleware.summarization.compaction import Compactor
 from deepagents.middleware.summarization.context import Context, Frame
 from deepagents.middleware.summarization.counting import Meter, TokenCounter
 from deepagents.middleware.summarization.engine import Engine
-from deepagents.middleware.summarization.memo import Place, this_place
+from deepagents.middleware.summarization.memo import Place
 from deepagents.middleware.summarization.overflow import as_overflow, is_overflow
 from deepagents.middleware.summarization.settings import (
     DEFAULT_KEEP,
@@ -114,11 +114,13 @@ class SummarizationMiddleware(FlowMiddleware):
         check_fractions(self.model, self._engine.trigger, self._engine.keep)
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        place, frame = this_place(), Frame(request.model, request.system_message, request.tools)
-        self._engine.frames.put(place.agent, frame)
         state = cast("Mapping[str, Any]", request.state)
+        place = self._engine.place(request.messages, state)
+        frame = Frame(request.model, request.system_message, request.tools)
+        self._engine.frames.put(place.agent, frame)
         with writes_undone_on_failure():
-            context = self._engine.with_new_clips(self._engine.context(request.messages, state, frame))
+            context = self._engine.context(request.messages, state, frame, place)
+            context = self._engine.with_new_clips(context)
             if self._engine.is_due(context, place):
                 files = self._files(request.runtime)
                 context = yield from self._engine.compacted_or_not(context, files, place)
@@ -158,9 +160,10 @@ class SummarizationMiddleware(FlowMiddleware):
         Raises:
             SummaryFailed: when there is no summary; nothing has changed then.
         """
-        place = this_place()
+        messages = runtime.state["messages"]
+        place = self._engine.place(messages, runtime.state)
         frame = self._engine.frames.get(place.agent) or Frame(self.model)
-        context = self._engine.context(runtime.state["messages"], runtime.state, frame)
+        context = self._engine.context(messages, runtime.state, frame, place)
         if not self._engine.is_worth_asking(context):
             return None
         done = yield from self._engine.compacted(context, self._files(runtime), place)
