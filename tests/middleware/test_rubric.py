@@ -147,7 +147,7 @@ def test_messages_that_a_harness_put_in_are_not_the_request(source: str) -> None
     grader = ScriptedModel(grade("satisfied", MET))
     agent_with(ScriptedModel("done"), grader).invoke({"messages": history, "rubric": "It is done."}, THREAD)
 
-    assert "user:\nthe real request" in read_by(grader)
+    assert "user (the current request)\nthe real request" in read_by(grader)
     assert "not from the user" not in read_by(grader)
 
 
@@ -181,7 +181,7 @@ def test_the_request_is_graded_also_when_a_summary_stands_for_it(colour: Colour)
 
     assert summarizer.asked
     assert "Write a poem about roses" not in [message.text for message in model.asked[-1].messages]
-    assert all("user:\nWrite a poem about roses" in read_by(grader, at) for at in (0, 1))
+    assert all("(the current request)\nWrite a poem about roses" in read_by(grader, at) for at in (0, 1))
     assert result["messages"][-1].text == "roses are red"
     assert "blue and red do not rhyme" in model.asked[-1].last
 
@@ -196,7 +196,7 @@ def test_what_a_grader_reads_is_bounded_in_all() -> None:
 
     read = read_by(grader)
     assert len(read) < 66_000
-    assert read.count("...(truncated)") == 14
+    assert read.count("characters left out") == 14
     assert "the request" in read
     assert "the answer" in read
 
@@ -208,7 +208,13 @@ def test_calls_results_and_media_are_written_down() -> None:
     model = ScriptedModel(call("ls", path="/"), call("nothing", a=1), "A rose.")
     agent_with(model, grader).invoke({"messages": [given], "rubric": "Named."}, THREAD)
 
-    for said in ("What is this?", "[image]", 'calls ls {"path": "/"}', "result of ls (success)", "(error)"):
+    for said in (
+        "What is this?",
+        "[image]",
+        'calls "ls" {"path": "/"}',
+        'result of "ls" (success)',
+        "(error)",
+    ):
         assert said in read_by(grader)
     assert "AAAA" not in read_by(grader)
 
@@ -243,7 +249,7 @@ def test_a_grader_that_forgets_criteria_is_asked_once_more(colour: Colour) -> No
         agent = agent_with(model, grader)
         colour.invoke(agent, GIVEN, THREAD)
 
-    assert "it names 1 criteria of 2" in read_by(grader)
+    assert "it leaves out 'short'" in read_by(grader)
     assert kept(agent, "_rubric_status") == "satisfied"
 
 
@@ -580,4 +586,4 @@ def test_calls_of_one_turn_are_all_run_before_the_work_is_graded(colour: Colour)
     with ScriptedModel(both, "done") as model, ScriptedModel(grade("satisfied", MET)) as grader:
         colour.invoke(agent_with(model, grader), GIVEN, THREAD)
 
-    assert read_by(grader).count("result of ls") == 2
+    assert read_by(grader).count('result of "ls"') == 2

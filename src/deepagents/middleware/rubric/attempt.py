@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import uuid4
 
 from deepagents.middleware.rubric.transcript import current_request
@@ -67,13 +67,12 @@ class Attempt:
 
 
 def standing(state: Mapping[str, Any]) -> Attempt | None:
-    """Return the attempt that the state is in."""
-    rubric = _rubric(state)
-    if not rubric or not _goes_on(state, rubric):
+    """Return the attempt that is open, whatever came into the conversation or the rubric since it began."""
+    if not _rubric(state) or not _is_open(state):
         return None
     return Attempt(
-        rubric,
-        _request(state),
+        state["_active_rubric"],
+        state.get("_rubric_request"),
         state["_current_grading_run_id"],
         state.get("_rubric_iterations", 0),
         state.get("_rubric_criteria") or [],
@@ -82,23 +81,36 @@ def standing(state: Mapping[str, Any]) -> Attempt | None:
 
 
 def begun(state: Mapping[str, Any]) -> Attempt | None:
-    """Return a new attempt; none without a rubric."""
+    """Return a new attempt; none without a rubric.
+
+    Raises:
+        TypeError: when the rubric is no text.
+    """
     if not (rubric := _rubric(state)):
         return None
     return Attempt(rubric, _request(state), str(uuid4()), 0, [], state.get("_rubric_evaluations") or [])
 
 
-def _goes_on(state: Mapping[str, Any], rubric: str) -> bool:
-    return (
-        bool(state.get("_current_grading_run_id"))
-        and state.get("_active_rubric") == rubric
-        and state.get("_rubric_status") in (None, "needs_revision")
-        and state.get("_rubric_request") == _request(state)
-    )
+def at_start(state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the start of a run changes: an attempt of another rubric or request does not go on."""
+    goes_on = standing(state)
+    if goes_on and (goes_on.rubric, goes_on.request) == (_rubric(state), _request(state)):
+        return None
+    if attempt := begun(state):
+        return attempt.opened()
+    return {"_current_grading_run_id": None} if state.get("_current_grading_run_id") else None
+
+
+def _is_open(state: Mapping[str, Any]) -> bool:
+    began = bool(state.get("_current_grading_run_id")) and bool(state.get("_active_rubric"))
+    return began and state.get("_rubric_status") in (None, "needs_revision")
 
 
 def _rubric(state: Mapping[str, Any]) -> str:
-    return cast("str", state.get("rubric") or "").strip()
+    rubric: object = state.get("rubric")
+    if rubric is not None and not isinstance(rubric, str):
+        raise TypeError(f"rubric must be a text or None, got {rubric!r}")
+    return (rubric or "").strip()
 
 
 def _request(state: Mapping[str, Any]) -> str | None:

@@ -7,16 +7,44 @@ from typing import Any, Final, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 
+from deepagents._flow import Flow
 from deepagents._text import described, truncate
-from deepagents.middleware._base import Middleware
+from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, inner, keeping
 from deepagents.middleware.rubric.types import RUBRIC_GRADER_MESSAGE_SOURCE, GraderResponse
 
 _MOST_STEPS: Final = 60
+_MOST_TRIES: Final = 3
+_FORM: Final = GraderResponse.__name__
+_WANTED: Final = f"Give your verdict now, by calling {_FORM}."
 _MOST_CHARACTERS: Final = 2_000
+
+
+class VerdictFormMiddleware(FlowMiddleware):
+    """Stop a grader whose answers never become a verdict; calls of its other tools do not count."""
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        said = [each for each in request.state["messages"] if isinstance(each, AIMessage)]
+        if sum(map(_gave_no_verdict, said)) >= _MOST_TRIES:
+            raise RuntimeError(f"the grader answered {_MOST_TRIES} times without a verdict that can be used")
+        if request.messages and isinstance(request.messages[-1], AIMessage):
+            request = request.override(messages=[*request.messages, HumanMessage(_WANTED)])
+        response = yield from inner(handler, request)
+        ended = response.structured_response is not None or any(map(_calls_something, response.result))
+        return response if ended else keeping(response, (), {"jump_to": "model"})
+
+
+def _calls_something(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and bool(message.tool_calls)
+
+
+def _gave_no_verdict(message: AIMessage) -> bool:
+    """Tell whether an answer that did not end the grading was meant to, or called nothing at all."""
+    return not message.tool_calls or any(call["name"] == _FORM for call in message.tool_calls)
 
 
 def make_grader(
@@ -32,7 +60,7 @@ def make_grader(
         model,
         tools=list(tools) or None,
         system_prompt=system_prompt,
-        middleware=middleware,
+        middleware=[VerdictFormMiddleware(), *middleware],
         response_format=GraderResponse,
         context_schema=context_schema,
         state_schema=state_schema,

@@ -18,7 +18,7 @@ from langgraph.errors import GraphBubbleUp
 from deepagents._flow import Call, Flow
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import FlowMiddleware, Middleware
-from deepagents.middleware.rubric.attempt import Attempt, begun, standing
+from deepagents.middleware.rubric.attempt import Attempt, at_start, begun, standing
 from deepagents.middleware.rubric.grader import (
     failure,
     grader_config,
@@ -106,11 +106,12 @@ class RubricMiddleware(FlowMiddleware):
         self._lock = Lock()
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Begin an attempt, unless one for this rubric and this request goes on."""
-        attempt = None if standing(state) else begun(state)
-        if attempt is None:
-            return None
-        return attempt.opened()
+        """Begin an attempt, unless one for this rubric and this request goes on.
+
+        Raises:
+            TypeError: when the rubric is no text.
+        """
+        return at_start(state)
 
     @hook_config(can_jump_to=["model"])
     def _after_agent(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
@@ -130,10 +131,10 @@ class RubricMiddleware(FlowMiddleware):
 
     def _graded(self, attempt: Attempt, state: Any, runtime: Any) -> Flow[Verdict]:
         try:
-            response = yield from self._asked(attempt, state, runtime)
+            response = yield from self._ask_grader(attempt, state, runtime)
             problem = shortfall(response, attempt.criteria)
             if problem and not attempt.had_no_criteria:
-                response = yield from self._asked_again(response, problem, attempt, state, runtime)
+                response = yield from self._ask_again(response, problem, attempt, state, runtime)
                 problem = shortfall(response, attempt.criteria)
             return weighed(response, problem, again=attempt.had_no_criteria)
         except GraphBubbleUp:
@@ -142,29 +143,30 @@ class RubricMiddleware(FlowMiddleware):
             _logger.warning("the grader failed", exc_info=True)
             return Verdict("grader_error", self._handle_grader_exception(error))
 
-    def _asked_again(
+    def _ask_again(
         self, first: GraderResponse, problem: str, attempt: Attempt, state: Any, runtime: Any
     ) -> Flow[GraderResponse]:
         try:
-            return (yield from self._asked(attempt, state, runtime, correction(problem)))
+            return (yield from self._ask_grader(attempt, state, runtime, correction(problem)))
         except GraphBubbleUp:
             raise
         except Exception:
             _logger.warning("the grader failed when it was asked again", exc_info=True)
             return first
 
-    def _asked(
+    def _ask_grader(
         self, attempt: Attempt, state: Any, runtime: Any, more: str | None = None
     ) -> Flow[GraderResponse]:
         messages: Sequence[AnyMessage] = list(state["messages"])
         if self._prepare_messages:
             messages = self._prepare_messages(list(messages))
+        nonce = secrets.token_hex(8)
         text = question(
             attempt.rubric,
-            transcript(messages),
+            transcript(messages, nonce, attempt.request),
             criteria=attempt.criteria,
             iteration=attempt.iteration,
-            nonce=secrets.token_hex(8),
+            nonce=nonce,
             correction=more,
         )
         given = {**self._fields(state), "messages": [HumanMessage(text)]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -12,36 +12,50 @@ from deepagents.middleware._turns import shows_media
 
 MOST_MESSAGES: Final = 30
 MOST_OF_ONE: Final = 4_000
+MOST_OF_WORK: Final = 20_000
+"""Characters of the current request, and of the answer that is graded."""
 MOST_IN_ALL: Final = 60_000
-"""Characters, of which the current request may take `MOST_OF_ONE` more."""
+"""Characters, beside those of a current request that stands further back."""
 
 _NOTHING: Final = "(no messages)"
-_LEFT_OUT: Final = "(earlier messages left out)"
-_CUT: Final = "...(truncated)"
 
 
-def current_request(messages: Sequence[AnyMessage]) -> AnyMessage | None:
-    """Return the last message that a user wrote: none that a harness put in under that role."""
-    return next((each for each in reversed(messages) if _is_users(each)), None)
+def current_request(messages: Sequence[AnyMessage], known: str | None = None) -> AnyMessage | None:
+    """Return the message of that id, else the last that a user wrote: none that a harness put in."""
+    request = next((each for each in messages if known and each.id == known), None)
+    return request or next((each for each in reversed(messages) if _is_users(each)), None)
 
 
-def transcript(messages: Sequence[AnyMessage]) -> str:
-    """Write down the end of a conversation, and the current request if it stands before that."""
-    latest: list[str] = []
+def transcript(messages: Sequence[AnyMessage], nonce: str, request_id: str | None = None) -> str:
+    """Write down the end of a conversation, and the current request if it stands before that.
+
+    Each part begins with a line that holds the nonce, so that no text in it can pose as another part.
+    """
+    request = current_request(messages, request_id)
+    answer = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
+
+    def written(message: AnyMessage) -> str:
+        most = MOST_OF_WORK if message is request or message is answer else MOST_OF_ONE
+        return _cut(_said(message, nonce, is_request=message is request), most, nonce)
+
+    latest = _latest(map(written, reversed(messages[-MOST_MESSAGES:])))
+    left_out = messages[: len(messages) - len(latest)]
+    lines = latest[::-1]
+    if left_out:
+        outside = [written(request)] if request and any(each is request for each in left_out) else []
+        lines = [*outside, f"[{nonce}] earlier messages are left out", *lines]
+    return "\n\n".join(lines) or _NOTHING
+
+
+def _latest(newest_first: Iterator[str]) -> list[str]:
+    taken: list[str] = []
     room = MOST_IN_ALL
-    for message in reversed(messages[-MOST_MESSAGES:]):
-        said = _cut(_said(message))
+    for said in newest_first:
         room -= len(said)
         if room < 0:
             break
-        latest.append(said)
-    left_out = len(messages) - len(latest)
-    lines = latest[::-1]
-    if left_out:
-        request = current_request(messages)
-        outside = request is not None and any(each is request for each in messages[:left_out])
-        lines = [*([_cut(_said(request))] if request and outside else []), _LEFT_OUT, *lines]
-    return "\n\n".join(lines) or _NOTHING
+        taken.append(said)
+    return taken
 
 
 def _is_users(message: AnyMessage) -> bool:
@@ -52,16 +66,24 @@ def _is_users(message: AnyMessage) -> bool:
     )
 
 
-def _said(message: AnyMessage) -> str:
+def _said(message: AnyMessage, nonce: str, *, is_request: bool) -> str:
     text = _text(message)
     if isinstance(message, AIMessage):
-        calls = [f"calls {call['name']} {_as_json(call['args'])}" for call in message.tool_calls]
-        return "\n".join(["assistant:", *filter(None, [text]), *calls])
+        calls = [
+            f"[{nonce}] assistant calls {_as_json(call['name'])} {_as_json(call['args'])}"
+            for call in message.tool_calls
+        ]
+        return "\n".join([*([f"[{nonce}] assistant\n{text}"] if text or not calls else []), *calls])
+    return f"[{nonce}] {_speaker(message, is_request=is_request)}\n{text}"
+
+
+def _speaker(message: AnyMessage, *, is_request: bool) -> str:
     if isinstance(message, ToolMessage):
-        return f"result of {message.name or 'a tool'} ({message.status}):\n{text}"
+        return f"result of {_as_json(message.name or 'a tool')} ({message.status})"
+    if is_request:
+        return "user (the current request)"
     source = message.additional_kwargs.get("lc_source")
-    who = "user" if _is_users(message) else f"harness ({source or message.type})"
-    return f"{who}:\n{text}"
+    return "user" if _is_users(message) else f"harness ({source or message.type})"
 
 
 def _text(message: AnyMessage) -> str:
@@ -81,5 +103,8 @@ def _as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_OF_ONE else text[:MOST_OF_ONE] + _CUT
+def _cut(text: str, most: int, nonce: str) -> str:
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[{nonce}] {len(text) - 2 * half:,} characters left out\n{text[-half:]}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from deepagents.middleware.rubric.types import CriterionEval, GraderResponse, RubricResult
+
+_NUMBER: Final = re.compile(r"^\s*\d+[.)]\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +24,17 @@ class Verdict:
 
 def shortfall(response: GraderResponse, criteria: Sequence[str]) -> str | None:
     """Say what keeps an answer from covering the rubric; a verdict of `failed` needs no criteria."""
-    given = len(response.criteria)
-    if response.result == "failed" or (given and given >= len(criteria)):
+    if response.result == "failed":
         return None
-    return f"it names {given} criteria of {len(criteria)}" if criteria else "it names no criteria"
+    given = {_plain(each["name"]) for each in response.criteria}
+    if missing := [name for name in criteria if _plain(name) not in given]:
+        return f"it leaves out {', '.join(map(repr, missing))}"
+    return None if given else "it names no criteria"
+
+
+def _plain(name: str) -> str:
+    """Return a name as it is compared: without the number of the checklist, case, space and full stop."""
+    return " ".join(_NUMBER.sub("", name).casefold().split()).rstrip(".") or name
 
 
 def weighed(response: GraderResponse, problem: str | None, *, again: bool) -> Verdict:
