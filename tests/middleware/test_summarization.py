@@ -45,6 +45,7 @@ from tests.conftest import Colour
 
 THREAD: Any = {"configurable": {"thread_id": "voyage"}}
 ARCHIVE = "/conversation_history/voyage.md"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 TASK = "Find out all there is to know about whales, and spell 'Balaenoptera' right."
 
 
@@ -274,6 +275,96 @@ def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(colo
     assert result["messages"][-1].text == "Done."
     assert "saved to" not in compactions(model)[0].messages[1].text
     assert len(result["messages"]) == 42
+
+
+def test_what_could_not_be_archived_once_is_archived_with_the_next_compaction(
+    colour: Colour, tmp_path: Path
+) -> None:
+    class Flaky(FilesystemBackend):
+        appended = 0
+
+        def append(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
+            self.appended += 1
+            if self.appended in (2, 3):
+                return WriteResult(error="disk full", code="io_error")
+            return super().append(file_path, content, **options)
+
+    model = WindowedModel(*steps(70), "Done.", window=12_000)
+    backend = Flaky(root_dir=tmp_path, virtual_mode=True)
+    agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
+    with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
+        result = colour.invoke(agent, {"messages": TASK}, THREAD)
+    evicted = agent.get_state(THREAD).values["_summarized_ids"]
+    told = [each.messages[1].text for each in compactions(model)][:4]
+
+    assert parse((tmp_path / ARCHIVE[1:]).read_text()) == [
+        each for each in result["messages"] if each.id in evicted
+    ]
+    assert [f"saved to {ARCHIVE}" in each for each in told] == [True] * 4
+    assert ["A part of the conversation history" in each for each in told] == [False, True, True, False]
+
+
+def test_what_could_not_be_archived_at_first_is_archived_later(colour: Colour, tmp_path: Path) -> None:
+    class Late(FilesystemBackend):
+        appended = 0
+
+        def append(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
+            self.appended += 1
+            if self.appended == 1:
+                raise OSError("not mounted yet")
+            return super().append(file_path, content, **options)
+
+    model = WindowedModel(*steps(40), "Done.", window=12_000)
+    backend = Late(root_dir=tmp_path, virtual_mode=True)
+    agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
+    with pytest.warns(UserWarning, match="not mounted yet|Offloading"):
+        result = colour.invoke(agent, {"messages": TASK}, THREAD)
+    evicted = agent.get_state(THREAD).values["_summarized_ids"]
+
+    assert "saved to" not in compactions(model)[0].messages[1].text
+    assert f"saved to {ARCHIVE}" in compactions(model)[1].messages[1].text
+    assert parse((tmp_path / ARCHIVE[1:]).read_text()) == [
+        each for each in result["messages"] if each.id in evicted
+    ]
+
+
+def test_a_compaction_goes_on_from_one_that_an_older_version_made() -> None:
+    summary = HumanMessage("They met a whale.", additional_kwargs={"lc_source": "summarization"})
+    older = {"cutoff_index": 2, "summary_message": summary}
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
+    before = [HumanMessage("Call me Ishmael."), AIMessage("Ishmael."), HumanMessage("Go on.")]
+    agent.update_state(THREAD, {"messages": before, SUMMARIZATION_EVENT_KEY: older}, as_node="model")
+    result = agent.invoke({"messages": TASK}, THREAD)
+
+    assert list(result["files"]) == [ARCHIVE]
+    assert f"saved to {ARCHIVE}" in compactions(model)[-1].messages[1].text
+
+
+@pytest.mark.parametrize("broken", ["media", "everything"])
+def test_a_summarizer_is_told_of_no_file_that_could_not_be_saved(
+    colour: Colour, tmp_path: Path, broken: str
+) -> None:
+    class NoMedia(FilesystemBackend):
+        def upload_files(self, files: Any, **_: Any) -> Any:
+            raise OSError("disk full")
+
+        def append(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
+            if broken == "everything":
+                raise OSError("disk full")
+            return super().append(file_path, content, **options)
+
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    backend = NoMedia(root_dir=tmp_path, virtual_mode=True)
+    picture: Any = {"type": "image", "base64": PIXEL, "mime_type": "image/png"}
+    asked = HumanMessage([{"type": "text", "text": TASK}, picture])
+    with pytest.warns(UserWarning, match=r"could not be offloaded|Offloading"):
+        colour.invoke(
+            create_deep_agent(model, tools=[research], backend=backend), {"messages": [asked]}, THREAD
+        )
+
+    assert '<image error="failed_to_offload" />' in model.summaries[0].last
+    assert "/conversation_history/media" not in model.summaries[0].last
 
 
 def test_artifacts_go_where_the_backend_wants_them() -> None:

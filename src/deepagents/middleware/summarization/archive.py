@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from langchain_core.messages import AnyMessage, BaseMessage
 from deepagents._flow import Flow, in_thread
 from deepagents.backends.calls import Files, SearchOptions
 from deepagents.errors import ToolFailure
-from deepagents.middleware.summarization.media import Media, Message, may_hold_media
+from deepagents.middleware.summarization.media import Media, Message, Payload, may_hold_media
 from deepagents.middleware.summarization.parts import (
     FOLDER,
     PART_BYTES,
@@ -107,6 +107,11 @@ class Archive:
         except ToolFailure as failure:
             return Archived(None, error=failure.text)
 
+    def media_names(self, messages: Sequence[Message]) -> Flow[frozenset[str]]:
+        """Name all media that stand inline in messages."""
+        payloads = yield from in_thread(lambda: list(self._payloads(messages)))
+        return frozenset(each.name for each in payloads)
+
     def messages(self) -> Flow[list[BaseMessage]]:
         """Return all messages of all parts, with their media.
 
@@ -163,12 +168,11 @@ class Archive:
         return replace(entry, body=written([entry.message], self._media, unsaved))
 
     def _save_media(self, messages: Sequence[BaseMessage]) -> Flow[frozenset[str]]:
-        payloads = [
-            payload
-            for each in messages
-            for payload in self._media.inside(each.model_dump(exclude_defaults=True, warnings=False))
-        ]
-        return (yield from self._media.save(self.files, payloads))
+        return (yield from self._media.save(self.files, self._payloads(messages)))
+
+    def _payloads(self, messages: Iterable[BaseMessage]) -> Iterator[Payload]:
+        for each in messages:
+            yield from self._media.inside(each.model_dump(exclude_defaults=True, warnings=False))
 
 
 def parse(text: str, media: FetchMedia | None = None) -> list[BaseMessage]:

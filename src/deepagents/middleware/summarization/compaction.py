@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 _NOT_ARCHIVED: Final = (
     "Offloading conversation history to backend failed: {error}. The evicted messages are in the state "
-    "alone, and the summary names no file."
+    "alone, until the next compaction archives them."
 )
 _MEDIA_LOST: Final = (
     "{many} media of the evicted messages could not be offloaded to files; they stand in the archive itself."
@@ -69,6 +69,25 @@ class Case:
         return [own.get(each.id, each) if each.id is not None else each for each in new]
 
     @property
+    def owed(self) -> list[AnyMessage]:
+        """The messages for the archive: what could not be archived before, and what is evicted now."""
+        memory = self.context.memory
+        ids = set(list(memory.hidden)[self.archived :]) if self.archived < len(memory.hidden) else set[str]()
+        return [*(each for each in self.context.originals if each.id in ids), *self.whole]
+
+    @property
+    def archived(self) -> int:
+        """How many of the messages that were hidden before stand in the archive."""
+        event, hidden = self.context.memory.event, self.context.memory.hidden
+        return event.get("archived", len(hidden) if event.get("file_path") else 0) if event else 0
+
+    @property
+    def since(self) -> str | None:
+        """The part of the archive that was written to last before this."""
+        event = self.context.memory.event
+        return event.get("file_path") if event else None
+
+    @property
     def told(self) -> list[AnyMessage]:
         """The evicted messages for the summarizer: as shown, but with their media as the state names them."""
         whole = iter(self.whole)
@@ -80,17 +99,20 @@ class Case:
         """What the user asked for last, where no request shows that any more."""
         return evicted_request(self.context.originals, {*self.context.memory.hidden, *self.ids})
 
-    def event(self, message: HumanMessage, path: str | None, tokens: int) -> SummarizationEvent:
+    def event(self, message: HumanMessage, archived: Archived, tokens: int) -> SummarizationEvent:
         """Describe the compaction, after which the context has so many tokens."""
-        return {
+        event: SummarizationEvent = {
             "cutoff_index": self._cutoff(),
             "summary_message": message,
-            "file_path": path,
+            "file_path": archived.path or self.since,
             "created_at_index": len(self.context.originals),
             "after_id": self.context.newest,
             "tokens_after": tokens,
             "messages_after": len(self.kept) + 1,
         }
+        if archived.error is not None:
+            event["archived"] = self.archived
+        return event
 
     def _cutoff(self) -> int:
         """Count the messages of the state before the first that is kept; never fewer than last time."""
@@ -119,24 +141,38 @@ class Compactor:
         """
         archive = Archive(files, _path(files, case, place))
         mark = yield from _digest(case.evicted)
-        beside: list[Call[Any]] = [
-            as_call(lambda: _archived(archive, case)),
-            as_call(lambda: self._summary(archive, case, (place.agent, mark), insist=or_extracts)),
-        ]
-        path, summary = yield from together(beside)
+        key = (place.agent, mark)
+        archived, summary = yield from self._archived_and_summed_up(archive, case, key, insist=or_extracts)
         if isinstance(summary, Exception):
             if not or_extracts:
                 raise SummaryFailed(described(summary)) from summary
             logger.warning("No summary could be had, so extracts take its place: %s", described(summary))
             summary = extracts(case.evicted)
-        return self._event(case, summary, path, mark)
+        return self._event(case, summary, archived, mark)
 
-    def _summary(self, archive: Archive, case: Case, key: Hashable, *, insist: bool) -> Flow[str | Exception]:
+    def _archived_and_summed_up(
+        self, archive: Archive, case: Case, key: Hashable, *, insist: bool
+    ) -> Flow[tuple[Archived, str | Exception]]:
+        """Do both at the same time; one after the other where the summarizer is told of files with media."""
+        told: Sequence[AnyMessage] = case.told
+        if not any(map(may_hold_media, told)):
+            beside: list[Call[Any]] = [
+                as_call(lambda: _archived(archive, case)),
+                as_call(lambda: self._summary(told, key, insist=insist)),
+            ]
+            archived, summary = yield from together(beside)
+            return archived, summary
+        archived = yield from _archived(archive, case)
+        failed = archived.error is not None
+        unsaved = (yield from archive.media_names(told)) if failed else archived.unsaved
+        told = yield from archive.referenced(told, unsaved)
+        return archived, (yield from self._summary(told, key, insist=insist))
+
+    def _summary(self, told: Sequence[AnyMessage], key: Hashable, *, insist: bool) -> Flow[str | Exception]:
         known = self.written.get(key)
         if known is not None:
             return known
         try:
-            told = yield from archive.referenced(case.told)
             summary = yield from self.summarizer.summarize(told, insist=insist)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
@@ -145,15 +181,20 @@ class Compactor:
         self.written.put(key, summary)
         return summary
 
-    def _event(self, case: Case, summary: str, path: str | None, mark: str) -> SummarizationEvent:
-        window = case.context.window
-        message_id = f"summary-{mark[:32]}"
-        message = summary_message(summary, path, case.request, window=window, message_id=message_id)
+    def _event(self, case: Case, summary: str, archived: Archived, mark: str) -> SummarizationEvent:
+        message = summary_message(
+            summary,
+            archived.path or case.since,
+            case.request,
+            window=case.context.window,
+            message_id=f"summary-{mark[:32]}",
+            in_part=archived.error is not None,
+        )
         frame = case.context.frame
         measured = case.context.tokens - self.meter.fixed(frame.system, frame.tools)
         sizes = self.meter.each(case.context.shown, measured)
         gone = sum(sizes[: len(case.evicted)]) - sum(self.meter.each([message]))
-        return case.event(message, path, max(case.context.tokens - gone, 0))
+        return case.event(message, archived, max(case.context.tokens - gone, 0))
 
 
 def _path(files: Files, case: Case, place: Place) -> str:
@@ -161,13 +202,12 @@ def _path(files: Files, case: Case, place: Place) -> str:
     return archive_path(root, place.thread, case.context.session, place.namespace)
 
 
-def _archived(archive: Archive, case: Case) -> Flow[str | None]:
-    """Return the file that holds what is evicted; `None`, with a warning, where it could not be saved."""
-    event = case.context.memory.event
+def _archived(archive: Archive, case: Case) -> Flow[Archived]:
+    """Save what is evicted, with a warning where that cannot be done."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         _check_kept(archive)
-        archived = yield from archive.add(case.whole, made_at=now, since=event and event["file_path"])
+        archived = yield from archive.add(case.owed, made_at=now, since=case.since)
     except Exception as error:
         if isinstance(error, GraphBubbleUp):
             raise
@@ -180,7 +220,7 @@ def _archived(archive: Archive, case: Case) -> Flow[str | None]:
         said = _MEDIA_LOST.format(many=archived.lost_media)
         logger.warning(said)
         warn_caller(said)
-    return archived.path
+    return archived
 
 
 def _check_kept(archive: Archive) -> None:

@@ -24,7 +24,8 @@ class SummarizationEvent(TypedDict):
     `cutoff_index` and `created_at_index` count raw messages of the state, for readers of older versions; what
     is hidden is decided by id (`_summarized_ids`). `after_id` is the newest message when it was made: what a
     provider reported up to there counts another context. `tokens_after` and `messages_after` say how large
-    the context was right after it.
+    the context was right after it. `archived` says how many of the hidden messages stand in the archive,
+    where not all of them do.
     """
 
     cutoff_index: int
@@ -32,6 +33,7 @@ class SummarizationEvent(TypedDict):
     file_path: str | None
     created_at_index: NotRequired[int]
     after_id: NotRequired[str | None]
+    archived: NotRequired[int]
     tokens_after: NotRequired[int]
     messages_after: NotRequired[int]
 

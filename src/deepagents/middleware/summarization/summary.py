@@ -29,19 +29,32 @@ _ARCHIVED: Final = (
     "The full conversation history has been saved to {path}, each message whole. Look there before you guess "
     "or ask again: grep finds a detail in it, and read_file with offset and limit shows it."
 )
+_ARCHIVED_IN_PART: Final = (
+    "A part of the conversation history has been saved to {path}, each message whole; the rest could not be "
+    "saved yet. grep finds a detail in it, and read_file with offset and limit shows it."
+)
 _REQUEST: Final = "The user's latest request, in the user's own words:\n\n<request>\n{request}\n</request>"
 _SUMMED_UP = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
 _SUMMARY: Final = "What happened so far:\n\n<summary>\n{summary}\n</summary>"
 
 
 def summary_message(
-    summary: str, path: str | None, request: str | None, *, window: int | None, message_id: str
+    summary: str,
+    path: str | None,
+    request: str | None,
+    *,
+    window: int | None,
+    message_id: str,
+    in_part: bool = False,
 ) -> HumanMessage:
-    """Make the message that stands for what was evicted, naming its archive and quoting the task."""
+    """Make the message that stands for what was evicted, naming its archive and quoting the task.
+
+    `in_part` says that the archive does not hold all of it.
+    """
     most = int((window or _WINDOW_WHEN_UNKNOWN) * _CHARACTERS_PER_TOKEN * _SHARE_OF_SUMMARY)
     parts = [_BEGINNING]
     if path is not None:
-        parts.append(_ARCHIVED.format(path=with_earlier(path)))
+        parts.append((_ARCHIVED_IN_PART if in_part else _ARCHIVED).format(path=with_earlier(path)))
     parts.append(_SUMMARY.replace("{summary}", shortened(summary, most)))
     if request is not None:
         parts.append(_REQUEST.replace("{request}", shortened(request, _most_quoted(window))))
