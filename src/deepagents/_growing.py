@@ -8,11 +8,9 @@ changes what is relied on here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, Final, Self, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.channels.delta import DeltaChannel
@@ -21,20 +19,30 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 SNAPSHOT_AFTER: Final = 50
 """The least number of writes between two whole copies."""
-_SHARE: Final = 2
+_TIMES: Final = 2
 _LATER: Final = sys.maxsize
 _MOST_PARTS: Final = 10_000
+_MOST_OF_ALL: Final = 1_000_000
 _OF_A_PART: Final = 4
 _OF_A_MESSAGE: Final = 200
+_WITH_PARTS: Final = (dict, list, tuple, set, frozenset, BaseMessage)
 
 
 def weight(value: Any, most_parts: int = sys.maxsize) -> int:
-    """Estimate the bytes that a value takes when saved, looking at so many of its parts at most."""
-    total, waiting = 0, [value]
+    """Estimate the bytes that a value takes when saved, looking at so many of its parts at most.
+
+    What is there in many places is looked into once, and so is what refers to itself.
+    """
+    total, waiting, seen = 0, [value], set[int]()
     while waiting and most_parts > 0:
         each = waiting.pop()
         most_parts -= 1
         total += _OF_A_PART
+        if isinstance(each, _WITH_PARTS):
+            known = id(cast(object, each))
+            if known in seen:
+                continue
+            seen.add(known)
         if isinstance(each, str | bytes):
             total += len(each)
         elif isinstance(each, dict):
@@ -50,7 +58,7 @@ def weight(value: Any, most_parts: int = sys.maxsize) -> int:
 
 
 class GrowingChannel(DeltaChannel[Any]):
-    """A delta channel that is saved whole when what was written since reaches half of what it holds.
+    """A delta channel that is saved whole when what was written since reaches twice what it holds.
 
     `snapshot_frequency` is the least number of writes between two whole copies. A running graph reads it only
     to ask, when it saves, whether a whole copy is due. It may ask more than once, and would lose writes if
@@ -118,8 +126,8 @@ class GrowingChannel(DeltaChannel[Any]):
         if self._writes < self._least:
             return
         if self._whole is None:
-            self._whole = weight(self.value)
-        self._due = self._fresh * _SHARE >= self._whole
+            self._whole = weight(self.value, _MOST_OF_ALL)
+        self._due = self._fresh >= self._whole * _TIMES
 
 
 class MessagesChannel(GrowingChannel):
@@ -184,79 +192,6 @@ class MessagesChannel(GrowingChannel):
                 at = places.setdefault(str(each.id), end)
             standing[at : at + 1] = [each]
         self.value, self._places, self._placed = standing, places, len(standing)
-
-
-class Handed(NamedTuple):
-    """What a caller hands to a graph that it runs: the value, and the name that it goes by in checkpoints."""
-
-    name: str
-    value: Mapping[str, Any]
-
-
-_HANDED: ContextVar[Handed | None] = ContextVar("deepagents_handed", default=None)
-_MARK: Final = "__handed_down__"
-
-
-@contextmanager
-def handing_down(handed: Handed) -> Generator[None]:
-    """Let channels of graphs that run meanwhile begin with this value where they were given its mark."""
-    token = _HANDED.set(handed)
-    try:
-        yield
-    finally:
-        _HANDED.reset(token)
-
-
-def mark_of(handed: Handed) -> dict[str, Any]:
-    """Return the write that stands for a value in the input and the checkpoints of a graph."""
-    return {_MARK: handed.name}
-
-
-class HandedDownChannel(GrowingChannel):
-    """A channel of a mapping that may begin with what the caller of its graph holds, and does not save that.
-
-    Whoever reads it where that value is not at hand sees what was written since, and below the mark the
-    writes as they came, so that nothing is lost when it is taken up again.
-    """
-
-    def from_checkpoint(self, checkpoint: Any) -> Self:
-        """Return a channel with what was saved, on top of what the caller holds where that was left open."""
-        channel = super().from_checkpoint(checkpoint)
-        waiting = channel.value.get(_MARK)
-        if waiting is not None:
-            channel.begin(waiting[0], waiting[1:])
-        return channel
-
-    def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
-        return super().update(self._begun(values)) or bool(values)
-
-    def replay_writes(self, writes: Sequence[Any]) -> None:
-        """Fold the writes saved since the last whole copy, oldest first."""
-        rest = self._begun([value for _, _, value in writes])
-        super().replay_writes([("", self.key, value) for value in rest])
-
-    def begin(self, name: str, writes: Sequence[Any]) -> None:
-        """Begin with what the caller holds under this name, and fold writes on top of it."""
-        handed = _HANDED.get()
-        known = handed is not None and handed.name == name
-        base = dict(handed.value) if handed is not None and known else {}
-        self.value = self.reducer(base, list(writes))
-        if not known:
-            self.value = {**self.value, _MARK: [name, *writes]}
-
-    def _begun(self, values: Sequence[Any]) -> list[Any]:
-        """Begin with the last mark among these writes, and return the writes that follow it."""
-        rest = list(values)
-        for at in range(len(rest) - 1, -1, -1):
-            if isinstance(rest[at], dict) and _MARK in rest[at]:
-                self.begin(rest[at][_MARK], [])
-                rest = rest[at + 1 :]
-                break
-        if self.is_available() and rest and _MARK in self.value:
-            self.begin(self.value[_MARK][0], [*self.value[_MARK][1:], *rest])
-            return []
-        return rest
 
 
 def messages_channel() -> MessagesChannel:

@@ -275,3 +275,45 @@ def test_a_child_with_a_memory_of_its_own_keeps_its_files(colour: Colour) -> Non
         done = colour.invoke(agent, {"messages": "Again"}, THREAD)
 
     assert contents(done["files"]) == {**contents(GIVEN), "/mine.txt": "mine"}
+
+
+def test_a_child_with_a_memory_of_its_own_keeps_what_the_main_agent_removed(colour: Colour) -> None:
+    own = ScriptedModel(
+        call("write_file", file_path="/mine.txt", content="mine"),
+        "One.",
+        call("read_file", file_path="/mine.txt"),
+        "Two.",
+    )
+    spec: Any = {
+        "name": "lasting",
+        "description": "remembers",
+        "runnable": create_deep_agent(own, checkpointer=True),
+    }
+    go = call("task", description="Go", subagent_type="lasting")
+    model = ScriptedModel(go, "Done.", call("delete", file_path="/mine.txt"), go, "Done.")
+    agent = create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver())
+    for _ in range(2):
+        colour.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+
+    assert own.asked[-1].last.endswith("mine")
+
+
+@pytest.mark.parametrize("given", [text("mine"), "mine"])
+def test_a_file_of_any_name_that_a_caller_brings_is_a_file(colour: Colour, saver: Any, given: Any) -> None:
+    thread = fresh()
+    agent = create_deep_agent(ScriptedModel("One.", "Two."), checkpointer=saver)
+    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
+    colour.invoke(agent, {"messages": "Go on", "files": {"__handed_down__": given}}, thread)
+
+    kept = colour.call(agent, "get_state", thread).values["files"]
+    assert contents(kept) == {**contents(GIVEN), "/__handed_down__": "mine"}
+
+
+def test_a_mark_that_a_caller_forges_takes_no_file_away(colour: Colour) -> None:
+    agent = create_deep_agent(ScriptedModel("One.", "Two."), checkpointer=InMemorySaver())
+    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+    with pytest.raises(TypeError, match="must be text or a mapping"):
+        colour.invoke(agent, {"messages": "Go on", "files": {"__handed_down__": b"forged"}}, THREAD)
+
+    done = colour.invoke(agent, {"messages": "Go on"}, THREAD)
+    assert contents(done["files"]) == contents(GIVEN)

@@ -8,7 +8,8 @@ from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 
 from deepagents._channels import run_memory
-from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel, HandedDownChannel
+from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._handed import HandedDownChannel
 from deepagents._state import merge_latest
 from deepagents.backends.filedata import reduce_files
 from deepagents.backends.results import FileData

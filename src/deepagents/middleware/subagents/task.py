@@ -15,7 +15,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from deepagents._channels import channel_reducers, reducers_of
 from deepagents._flow import Call, Flow
-from deepagents._growing import Handed, HandedDownChannel, handing_down, mark_of
+from deepagents._handed import Handed, HandedDownChannel, handing_down, mark_of
 from deepagents.errors import ToolFailure
 from deepagents.middleware.subagents.merge import changes
 from deepagents.middleware.subagents.report import report
