@@ -13,7 +13,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.counting import Meter
-from deepagents.middleware.summarization.policy import Load, TruncateArgsSettings
+from deepagents.middleware.summarization.policy import Load
+from deepagents.middleware.summarization.sizes import TruncateArgsSettings
 
 LONG = "x" * 4000
 POINTER = "...(argument truncated; see the file /a.py)"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any, SupportsIndex, cast
 
 import pytest
+from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -18,9 +23,11 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import tool
+from langchain_openai import AzureChatOpenAI, ChatOpenAI
 
-from deepagents.middleware.summarization.counting import Meter
+from deepagents.middleware.summarization.counting import Meter, Past
 from deepagents.middleware.summarization.estimates import tokens_of
+from deepagents.models.traits import model_provider
 
 SYSTEM = SystemMessage("You work on files. " * 20)
 
@@ -91,6 +98,9 @@ def test_a_message_without_a_report_is_estimated_after_the_last_that_has_one() -
         ("bedrock_converse", "amazon_bedrock"),
         ("openai", "openai-mantle"),
         ("anthropic", "anthropic-mantle"),
+        ("openai", "azure"),
+        ("openai", "openai-codex"),
+        ("mistralai", "mistral"),
     ],
 )
 def test_reports_of_the_same_provider_count(by: str | None, provider: str | None) -> None:
@@ -108,22 +118,118 @@ def test_a_report_from_before_the_context_changed_does_not_count() -> None:
         HumanMessage("hello", id="1"),
         answer("hi", total=700, id="2"),
         HumanMessage("so", id="3"),
+        answer("hi", total=800, id="4"),
     ]
 
-    assert count(messages, after_id="3") == estimate(*messages)
-    assert count(messages, after_id="2") == estimate(*messages)
-    assert count(messages, after_id="1") == 700 + estimate(messages[2])
-    assert count(messages, after_id="gone") == estimate(*messages)
+    assert count(messages[:3], past=Past("3", ["2"])) == estimate(*messages[:3])
+    assert count(messages, past=Past("gone", ["2", "4"])) == estimate(*messages)
+    assert count(messages, past=Past("3", ["2"])) == 800
+    assert count(messages[3:], past=Past("3", ["2"])) == 800
 
 
-def test_a_report_that_once_stood_after_the_change_counts_though_that_message_is_deleted() -> None:
+def told(many: int, report: int, first: int = 0) -> list[AnyMessage]:
+    """A step of some thousand tokens, a number of times, with what is reported after the last."""
+    asked = [HumanMessage("word " * 800, id=f"m{first + at}") for at in range(many)]
+    return [*asked, answer("hi", total=report, id=f"a{first + many}")]
+
+
+@pytest.mark.parametrize(("report", "is_credible"), [(3_000, False), (4_000, True), (40_000, True)])
+def test_a_report_far_below_the_estimate_speaks_of_another_context(report: int, is_credible: bool) -> None:
+    messages = told(10, report)
+    counted = estimate(*messages)
+
+    assert 3_000 < counted / 3 < 4_000
+    assert count(messages) == (report if is_credible else counted)
+
+
+def test_a_report_below_an_earlier_one_must_be_nearer_to_the_estimate() -> None:
+    before, after = told(5, 5_000), told(5, 6_000, first=6)
+
+    assert count([*before, *after]) == 6_000
+    assert count([*before, *told(5, 4_900, first=6)]) == estimate(*before, *after)
+    assert count([*told(5, 9_500), *told(5, 9_400, first=6)]) == 9_400
+
+
+def test_where_a_report_is_not_credible_estimates_grow_by_what_the_largest_tells() -> None:
+    messages = [*told(5, 20_000), *told(5, 8_000, first=6)]
+
+    assert count(messages) == pytest.approx(4 * estimate(*messages), rel=0.02)
+
+
+def test_messages_that_were_deleted_make_no_report_incredible() -> None:
     meter = Meter()
-    messages = [HumanMessage("hello", id="1"), answer("hi", total=700, id="2"), HumanMessage("so", id="3")]
+    messages = told(10, 10_000)
+    meter.of(messages, None, ())
+    left = [*messages[9:], HumanMessage("so", id="n"), answer("hi", total=1_100, id="b")]
 
-    first = meter.of(messages, None, (), after_id="1")
+    assert meter.of(left, None, ()) == 1_100
 
-    assert meter.of(messages[1:], None, (), after_id="1") == first
-    assert meter.of(messages[1:], None, (), after_id="other") == estimate(*messages[1:])
+
+def test_reasoning_is_left_out_where_the_answer_does_not_bear_it() -> None:
+    usage: Any = {
+        "input_tokens": 1_000,
+        "output_tokens": 5_000,
+        "total_tokens": 6_000,
+        "output_token_details": {"reasoning": 4_900},
+    }
+
+    def counted(content: Any = "Done.", **more: Any) -> int:
+        return count([HumanMessage("hello"), AIMessage(content, usage_metadata=usage, **more)])
+
+    call = {"type": "function_call", "name": "ls", "arguments": "{}", "call_id": "c"}
+    assert counted() == 1_100
+    assert counted([{"type": "text", "text": "Done."}, call]) == 1_100
+    assert counted([{"type": "reasoning", "id": "r"}, {"type": "text", "text": "Done."}]) == 6_000
+    assert counted([{"type": "thinking", "thinking": "hm"}]) == 6_000
+    assert counted([{"type": "text", "text": "Done.", "extras": {"signature": "s"}}]) == 6_000
+    assert counted(additional_kwargs={"reasoning_content": "hm"}) == 6_000
+    assert counted("word " * 4_000) == 6_000
+
+
+class Answers(BaseHTTPRequestHandler):
+    """A provider's server, with the shortest answer that its client takes."""
+
+    def do_POST(self) -> None:
+        """Answer in the form of the path."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        said: dict[str, Any] = {"id": "1", "model": "m", "role": "assistant", "created": 1}
+        if self.path.startswith("/v1/messages"):
+            said |= {"type": "message", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}
+        else:
+            said["choices"] = [{"index": 0, "message": {"role": "assistant", "content": "hi"}}]
+        body = json.dumps(said).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of a provider's server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as made:
+        thread = Thread(target=made.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", [ChatOpenAI, AzureChatOpenAI, ChatAnthropic])
+def test_a_model_and_its_answers_name_the_same_provider(kind: type[Any], server: str) -> None:
+    settings: dict[str, Any] = {"model": "m", "api_key": "k", "max_retries": 0}
+    if kind is AzureChatOpenAI:
+        settings |= {"azure_endpoint": server, "api_version": "2024-10-21", "azure_deployment": "m"}
+    else:
+        settings["base_url"] = server if kind is ChatAnthropic else f"{server}/v1"
+    model: BaseChatModel = kind(**settings)
+    by = model.invoke("hi").response_metadata["model_provider"]
+
+    assert count([HumanMessage("hello"), answer(total=700, by=by)], provider=model_provider(model)) == 700
 
 
 def test_a_prompt_and_tools_that_grew_since_the_report_are_added() -> None:
@@ -176,17 +282,17 @@ class Watched(list[AnyMessage]):
             yield message
 
 
-@pytest.mark.parametrize("after_id", [None, "h0"])
-def test_the_work_for_a_call_does_not_grow_with_the_history(after_id: str | None) -> None:
+@pytest.mark.parametrize("past", [Past(), Past("h0", ["a0"])])
+def test_the_work_for_a_call_does_not_grow_with_the_history(past: Past) -> None:
     meter = Meter()
     messages: list[AnyMessage] = []
     looks: list[int] = []
     for step in range(1000):
         messages.append(HumanMessage(f"step {step}", id=f"h{step}"))
         watched = Watched(messages)
-        meter.of(watched, SYSTEM, [look_up], after_id=after_id)
+        meter.of(watched, SYSTEM, [look_up], past=past)
         looks.append(watched.looked_at)
-        messages.append(answer("done", total=100 + step, id=f"a{step}"))
+        messages.append(answer("done", total=500 + 10 * step, id=f"a{step}"))
 
     assert max(looks) <= 16
 
@@ -262,6 +368,22 @@ def test_an_error_of_a_callers_counter_is_the_callers_to_see() -> None:
         Meter(broken).of([HumanMessage("a")], None, [])
 
 
+def test_where_a_callers_counter_takes_no_parts_these_are_estimated_by_the_whole() -> None:
+    def counter(messages: list[AnyMessage], tools: Any = None) -> int:
+        if len(messages) < 2:
+            raise ValueError("no conversation")
+        return 1_000
+
+    messages = [HumanMessage("hello " * 100), HumanMessage("hello " * 300)]
+    meter = Meter(counter)
+
+    assert meter.of(messages, None, ()) == 1_000
+    assert meter.each(messages) == [estimate(each) for each in messages]
+    assert sum(meter.each(messages, 1_000)) == pytest.approx(1_000, abs=2)
+    assert sum(meter.each(messages, 300)) == pytest.approx(300, abs=2)
+    assert Meter(counter).fixed(SYSTEM, [look_up]) == Meter().fixed(SYSTEM, [look_up])
+
+
 def test_the_usual_counter_with_other_settings_is_still_the_usual_one() -> None:
     meter = Meter(partial(count_tokens_approximately, chars_per_token=2.0))
     messages = [HumanMessage("hello " * 50), answer(total=700), HumanMessage("hello " * 50)]
@@ -333,6 +455,26 @@ def test_media_count_by_their_size_and_not_as_text() -> None:
     assert message.content == ["Look:", film]
     linked = {"type": "file", "url": "https://example.com/a.pdf"}
     assert tokens_of(HumanMessage(cast(Any, [linked]))) > 80
+
+
+def test_no_medium_counts_beyond_all_measure() -> None:
+    film = {"type": "file", "base64": "A" * 13_000_000, "mime_type": "application/pdf"}
+
+    assert tokens_of(HumanMessage(cast(Any, [film]))) < 31_000
+    assert tokens_of(HumanMessage(cast(Any, [film, film]))) > 60_000
+
+
+def test_the_largest_medium_that_no_report_has_spoken_of() -> None:
+    def film(size: int) -> HumanMessage:
+        return HumanMessage(cast(Any, [{"type": "video", "base64": "A" * size}]))
+
+    def largest(messages: Sequence[AnyMessage], meter: Meter | None = None) -> int:
+        return (meter or Meter()).unmeasured_medium(messages, None, Past())
+
+    assert largest([]) == largest([HumanMessage("hello")]) == 0
+    assert largest([film(200_000), film(100_000)]) == pytest.approx(4_000, abs=2)
+    assert largest([film(200_000), answer(total=9_000), film(100_000)]) == pytest.approx(2_000, abs=2)
+    assert largest([film(200_000)], Meter(lambda _: 7)) == 0
 
 
 def test_pictures_and_text_count_as_the_usual_counter_counts_them() -> None:

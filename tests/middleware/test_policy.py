@@ -12,18 +12,20 @@ from hypothesis import strategies as st
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.policy import (
     FULL,
-    ContextSize,
-    Keep,
     Load,
     Piece,
     Since,
-    Trigger,
-    TriggerClause,
     cut,
-    defaults_for,
     is_due,
     is_worth_asking,
     least_gain,
+)
+from deepagents.middleware.summarization.sizes import (
+    ContextSize,
+    Keep,
+    Trigger,
+    TriggerClause,
+    defaults_for,
 )
 
 SUMMARY = Piece("summary", 100)
@@ -193,6 +195,11 @@ def test_a_small_compaction_leaves_the_threshold_where_it_is() -> None:
 def test_without_a_window_the_tokens_of_the_trigger_stand_for_it() -> None:
     assert not due(("tokens", 850), 1049, window=None, since=Since(900, 3))
     assert due(("tokens", 850), 1050, window=None, since=Since(900, 3))
+
+
+def test_where_a_compaction_left_more_than_that_the_next_waits_for_15_percent_all_the_same() -> None:
+    assert not due(("fraction", 0.85), 1129, since=Since(980, 3))
+    assert due(("fraction", 0.85), 1130, since=Since(980, 3))
 
 
 def test_a_trigger_far_below_the_window_is_spaced_by_its_own_size() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -37,23 +38,30 @@ def test_an_identity_that_is_used_again_does_not_answer_for_what_is_gone() -> No
     assert again
 
 
+class Length:
+    """A value whose end can be seen."""
+
+
 def test_what_is_gone_is_forgotten() -> None:
-    lengths: Remembered[int] = Remembered()
+    lengths: Remembered[Length] = Remembered()
     messages = [HumanMessage("x") for _ in range(100)]
-    assert [lengths.put(message, 1) for message in messages] == [1] * 100
-    assert len(lengths) == 100
+    values = [weakref.ref(lengths.put(message, Length())) for message in messages]
+    assert all(value() is not None for value in values)
 
     messages.clear()
     gc.collect()
-    assert len(lengths) == 0
+    assert all(value() is None for value in values)
 
 
 def test_what_cannot_be_watched_is_held_up_to_a_number() -> None:
-    lengths: Remembered[int] = Remembered()
+    lengths: Remembered[Length] = Remembered()
     tools: list[dict[str, Any]] = [{"name": str(number)} for number in range(2500)]
-    for number, tool in enumerate(tools):
-        assert lengths.put(tool, number) == number
-        assert lengths.get(tool) == number
-        assert len(lengths) <= 1000
+    values: list[weakref.ref[Length]] = []
+    for tool in tools:
+        value = lengths.put(tool, Length())
+        assert lengths.get(tool) is value
+        values.append(weakref.ref(value))
+
+    assert 0 < sum(each() is not None for each in values) <= 1000
 
     assert lengths.get(dict(tools[-1])) is None

@@ -83,10 +83,27 @@ def test_a_message_that_was_edited_stays_what_it_was() -> None:
     assert texts(visible(messages, event(4), ids(4))[1:]) == ["also edited"]
 
 
-def test_after_all_was_removed_what_is_new_is_shown() -> None:
+def test_after_all_was_removed_only_what_is_new_is_shown() -> None:
     messages: list[AnyMessage] = [HumanMessage("a new start", id="n1")]
 
-    assert texts(visible(messages, event(6), ids(6))) == ["What happened so far.", "a new start"]
+    assert visible(messages, event(6, after_id="m8"), ids(6)) is messages
+
+
+@pytest.mark.parametrize("left", ["m2", "m6", "m8"])
+def test_while_anything_is_left_of_what_there_was_the_summary_is_shown(left: str) -> None:
+    messages: list[AnyMessage] = [HumanMessage("new", id="n1")]
+    state = [HumanMessage("left", id=left), *messages]
+    made = event(6, after_id="m8", answers_before=["m6"])
+
+    assert visible(messages, made, ids(6), state=state) == [SUMMARY, *messages]
+
+
+@pytest.mark.parametrize("hidden", [{}, ids(3)])
+def test_a_summary_that_stands_there_already_is_not_shown_twice(hidden: dict[str, None]) -> None:
+    messages = talk(5)
+    shown = visible(messages, event(3), hidden)
+
+    assert visible(shown, event(3), hidden, state=messages) == shown
 
 
 def test_without_recorded_ids_positions_count(caplog: pytest.LogCaptureFixture) -> None:
@@ -97,8 +114,14 @@ def test_without_recorded_ids_positions_count(caplog: pytest.LogCaptureFixture) 
     assert "3 messages" in caplog.text
 
 
-def test_messages_without_an_id_go_by_their_position() -> None:
-    assert texts(visible(talk(5, ids=False), event(3), ids(3))[1:]) == ["3", "4"]
+def test_messages_without_an_id_are_shown_wherever_they_stand() -> None:
+    first, last = HumanMessage("first"), HumanMessage("last")
+
+    assert texts(visible([first, *talk(5), last], event(3), ids(3))[1:]) == ["first", "3", "4", "last"]
+
+
+def test_messages_without_an_id_go_by_their_position_where_no_ids_were_recorded() -> None:
+    assert texts(visible(talk(5, ids=False), event(3))[1:]) == ["3", "4"]
 
 
 def test_a_result_without_an_id_goes_with_its_call() -> None:
@@ -185,6 +208,16 @@ def test_only_messages_from_before_the_compaction_lose_their_reasoning() -> None
     assert visible(messages, event(2), ids(2))[1:] == messages[2:]
 
 
+def test_answers_that_were_there_lose_their_reasoning_whatever_is_deleted() -> None:
+    messages = [*talk(2), thought("m2"), thought("m3"), HumanMessage("so", id="m5"), thought("m6")]
+    made = event(2, after_id="m4", answers_before=["m2", "gone", "m3"], created_at_index=9)
+
+    shown = visible(messages, made, ids(2))
+
+    assert [kinds(each) for each in shown[1:3]] == [["reasoning", "text"]] * 2
+    assert shown[3:] == messages[4:]
+
+
 def test_deleting_summarised_messages_moves_no_message_to_before_the_compaction() -> None:
     messages: list[AnyMessage] = [thought("m2"), HumanMessage("so", id="m3"), thought("m4")]
 
@@ -232,6 +265,8 @@ def test_whatever_is_deleted_added_or_changed_every_live_message_is_shown_in_ord
                 ]
     hidden = ids(cutoff)
 
-    shown = visible(messages, event(cutoff, after_id=f"m{many - 1}"), hidden)
+    made = event(cutoff, after_id=f"m{many - 1}")
 
-    assert shown == [SUMMARY, *(each for each in messages if each.id not in hidden)]
+    live = [each for each in messages if each.id not in hidden]
+    is_any_left = any(each.id in {*hidden, made["after_id"]} for each in messages)
+    assert visible(messages, made, hidden) == ([SUMMARY, *live] if is_any_left else messages)

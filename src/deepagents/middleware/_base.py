@@ -13,7 +13,7 @@ from langchain.agents.middleware.types import (
     TracePolicy,
     omit_payload,
 )
-from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, convert_to_messages
 from langgraph.types import Command
 
 from deepagents._flow import Call, Flow, twins
@@ -62,6 +62,14 @@ def add_section(request: Request, text: str | None) -> Request:
     blocks: list[Any] = [] if standing is None or not standing.content else list(standing.content_blocks)
     blocks.append({"type": "text", "text": f"\n\n{text}" if blocks else text})
     return request.override(system_message=SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks)))
+
+
+def with_messages(request: Request) -> Request:
+    """Return a request whose messages are message objects: layers may add any form that LangChain takes."""
+    given = cast("list[Any]", request.messages)
+    if all(issubclass(kind, BaseMessage) for kind in set(map(type, given))):
+        return request
+    return request.override(messages=cast("list[Any]", convert_to_messages(given)))
 
 
 def keeping(

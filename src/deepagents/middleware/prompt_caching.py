@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Final
 
 from deepagents._flow import Call, Flow
-from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, inner
+from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, inner, with_messages
 from deepagents.middleware._cache_marks import is_from, without_own_marks
 from deepagents.middleware._cache_places import bounded, with_dict_blocks
 
@@ -53,7 +53,7 @@ class PromptCachingMiddleware(FlowMiddleware):
         marking = self._marking if theirs else self._given
         if marking is None:
             return (yield from inner(handler, self._left_alone(request)))
-        before = with_dict_blocks(request)
+        before = with_dict_blocks(with_messages(request))
 
         def checked(marked: Request) -> Any:
             return handler(bounded(before, marked))

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from deepagents._flow import Flow
-from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping
+from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping, with_messages
 from deepagents.middleware._turns import open_turn
 from deepagents.models.traits import Input, may_take_any_file, model_identifier, rejects_input
 
@@ -52,6 +52,7 @@ class UnsupportedContentMiddleware(FlowMiddleware):
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         model = request.model
+        request = with_messages(request)
         request = _without(request, request.messages, lambda message, block: _unfit(model, message, block))
         try:
             return (yield from inner(handler, request))

@@ -13,15 +13,12 @@ from deepagents.errors import ConfigError
 from deepagents.middleware._notices import moved_notice, parts, with_text
 from deepagents.middleware.summarization.policy import (
     LEAST_GAIN,
-    ContextSize,
-    Keep,
     Load,
-    Trigger,
     is_due,
     least_gain,
 )
 from deepagents.middleware.summarization.remembered import Remembered
-from deepagents.middleware.summarization.sizes import TruncateArgsSettings
+from deepagents.middleware.summarization.sizes import ContextSize, Keep, Trigger, TruncateArgsSettings
 
 CLIPPED_TOOLS: Final = frozenset({"write_file", "edit_file"})
 _HEAD: Final = 20

@@ -20,7 +20,7 @@ from deepagents.backends.calls import Files
 from deepagents.backends.state import CHANNEL
 from deepagents.errors import BackendError
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
-from deepagents.middleware.summarization.context import Context
+from deepagents.middleware.summarization.context import Context, answers
 from deepagents.middleware.summarization.counting import Meter
 from deepagents.middleware.summarization.media import may_hold_media
 from deepagents.middleware.summarization.memo import Memo, Place
@@ -107,6 +107,7 @@ class Case:
             "file_path": archived.path or self.since,
             "created_at_index": len(self.context.originals),
             "after_id": self.context.newest,
+            "answers_before": answers(self.kept),
             "tokens_after": tokens,
             "messages_after": len(self.kept) + 1,
         }
@@ -193,7 +194,9 @@ class Compactor:
         frame = case.context.frame
         measured = case.context.tokens - self.meter.fixed(frame.system, frame.tools)
         sizes = self.meter.each(case.context.shown, measured)
-        gone = sum(sizes[: len(case.evicted)]) - sum(self.meter.each([message]))
+        evicted = set(map(id, case.evicted))
+        gone = sum(size for each, size in zip(case.context.shown, sizes, strict=True) if id(each) in evicted)
+        gone -= self.meter.added([message])
         return case.event(message, archived, max(case.context.tokens - gone, 0))
 
 

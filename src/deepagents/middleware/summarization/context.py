@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from deepagents.middleware._turns import shows_media
+from deepagents.middleware.summarization.counting import Past
 from deepagents.middleware.summarization.policy import Load, Piece, PieceKind, Since
 from deepagents.middleware.summarization.state import (
     CLIPPED_KEY,
@@ -67,11 +68,22 @@ class Remembrance:
         return self.clipped["ids"] if self.clipped else {}
 
     @property
-    def changed_after(self) -> str | None:
-        """The newest message when the context last became another one."""
-        if self.clipped is not None:
-            return self.clipped["after_id"]
-        return self.event.get("after_id") if self.event else None
+    def as_state(self) -> dict[str, Any]:
+        """It as the state of an agent holds it."""
+        return {
+            SUMMARIZATION_EVENT_KEY: self.event,
+            SUMMARIZED_IDS_KEY: self.hidden,
+            CLIPPED_KEY: self.clipped,
+            SUMMARIZATION_SESSION_ID_KEY: self.session,
+        }
+
+    @property
+    def past(self) -> Past:
+        """What there was when the context last became another one."""
+        changed = self.clipped or self.event
+        if not changed:
+            return Past()
+        return Past(changed.get("after_id"), changed.get("answers_before") or ())
 
     @property
     def since(self) -> Since | None:
@@ -100,14 +112,42 @@ class Context:
         return Load(self.tokens, len(self.shown), self.window)
 
     @property
+    def since(self) -> Since | None:
+        """Its size right after the compaction whose summary it shows."""
+        return self.memory.since if self.shown and is_summary(self.shown[0]) else None
+
+    def parted(self, at: int) -> tuple[list[AnyMessage], list[AnyMessage]]:
+        """Part the messages into those that go, and those that stay: from a place on, and passing ones."""
+        passing = self.passing
+        goes = [each for place, each in enumerate(self.shown[:at]) if place not in passing]
+        stays = [each for place, each in enumerate(self.shown) if place >= at or place in passing]
+        return goes, stays
+
+    @property
     def session(self) -> str:
         """The name of the conversation where it has no thread."""
         return self.memory.session
 
     @property
     def newest(self) -> str | None:
-        """The id of the newest message that has one."""
-        return next((each.id for each in reversed(self.shown) if each.id), None)
+        """The id of the newest message of the state."""
+        return next((each.id for each in reversed(self.originals) if each.id), None)
+
+    @property
+    def passing(self) -> frozenset[int]:
+        """The places of messages that only this request has, and that no summary is to stand for."""
+        own = {each.id for each in self.originals if each.id}
+        found: set[int] = set()
+        with_call = False
+        for at, message in enumerate(self.shown):
+            if not isinstance(message, ToolMessage):
+                is_passing = message.id not in own and not is_summary(message)
+                with_call = is_passing and isinstance(message, AIMessage)
+            else:
+                is_passing = with_call
+            if is_passing:
+                found.add(at)
+        return frozenset(found)
 
     def pieces(self, sizes: Sequence[int]) -> list[Piece]:
         """Describe the messages for the policy, with their sizes."""
@@ -115,7 +155,11 @@ class Context:
 
     def clipping(self, ids: Mapping[str, str | None], shown: list[AnyMessage]) -> Context:
         """Return the context with more messages clipped, which the state is to remember."""
-        clipped: Clipped = {"ids": {**self.memory.clips, **ids}, "after_id": self.newest}
+        clipped: Clipped = {
+            "ids": {**self.memory.clips, **ids},
+            "after_id": self.newest,
+            "answers_before": answers(shown),
+        }
         memory = replace(self.memory, clipped=clipped)
         return replace(self, shown=shown, memory=memory, update={**self.update, CLIPPED_KEY: clipped})
 
@@ -133,10 +177,17 @@ class Context:
         if clipped is not None:
             kept = {each.id for each in shown}
             still = {each: path for each, path in clipped["ids"].items() if each in kept}
-            clipped = Clipped(ids=still, after_id=event.get("after_id"))
+            clipped = Clipped(
+                ids=still, after_id=event.get("after_id"), answers_before=event.get("answers_before", [])
+            )
             update[CLIPPED_KEY] = clipped
         memory = Remembrance(event, hidden, clipped, session)
         return replace(self, shown=shown, memory=memory, update={**self.update, **update})
+
+
+def answers(messages: Sequence[AnyMessage]) -> list[str]:
+    """Return the ids of the model's messages."""
+    return [each.id for each in messages if isinstance(each, AIMessage) and each.id]
 
 
 def _piece(message: AnyMessage, tokens: int) -> Piece:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,10 +14,16 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from deepagents.middleware.summarization.estimates import tokens_of, tool_tokens
+from deepagents.middleware.summarization.estimates import (
+    largest_medium,
+    tokens_of,
+    tool_tokens,
+    unsent_reasoning,
+)
 from deepagents.middleware.summarization.remembered import Remembered
 
 TokenCounter = Callable[..., int]
+logger = logging.getLogger(__name__)
 
 _ALIASES: Final = MappingProxyType(
     {
@@ -23,10 +31,34 @@ _ALIASES: Final = MappingProxyType(
         "bedrock_converse": "bedrock",
         "openai-mantle": "openai",
         "anthropic-mantle": "anthropic",
+        "azure": "openai",
+        "openai-codex": "openai",
+        "mistral": "mistralai",
     }
 )
 _MOST_OVERHEADS: Final = 4096
 _MOST_SCALED: Final = 8.0
+_FAR_BELOW: Final = 1 / 3
+_BELOW: Final = 0.8
+"""The shares of an estimate from which on a report is credible: always, and after a larger report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a context was before it last changed: its newest message then, and the answers it had."""
+
+    newest: str | None = None
+    answers: Container[str | None] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What the messages up to one are estimated to have, and the largest report of them with its estimate."""
+
+    newest: str | None
+    tokens: int = 0
+    most: int = 0
+    tokens_at_most: int = 0
 
 
 class Meter:
@@ -40,9 +72,10 @@ class Meter:
         self._counter = counter
         self._is_own = _unwrapped(counter) is not count_tokens_approximately
         self._takes_tools = _takes_tools(counter)
+        self._takes_parts = True
         self._tokens: Remembered[int] = Remembered()
         self._tool_tokens: Remembered[int] = Remembered()
-        self._after: Remembered[str] = Remembered()
+        self._sums: Remembered[_Sum] = Remembered()
         self._overheads: OrderedDict[str, int] = OrderedDict()
 
     def of(
@@ -52,39 +85,65 @@ class Meter:
         tools: Sequence[Any],
         *,
         provider: str | None = None,
-        after_id: str | None = None,
+        past: Past = Past(),
     ) -> int:
         """Count a request as it is to be sent.
 
-        Only reports by models of the same provider count, and only after the message `after_id`, the newest
-        one when the context was last compacted or clipped: earlier ones speak of another context.
+        Only reports by models of the same provider count, and only those of the context as it is now, not of
+        its past. One far below the estimate of the same messages speaks of another context, too.
         """
-        anchor = self._anchor(messages, provider, after_id)
-        reported = 0 if anchor is None else _reported(messages[anchor])
+        anchor = self._anchor(messages, provider, past)
         if self._is_own:
+            reported = 0 if anchor is None else self._reported(messages[anchor])
             return max(self._counted(messages, system, tools), reported)
         overhead = self.fixed(system, tools)
-        if anchor is None:
-            tokens = overhead + sum(map(self._estimate, messages))
-        else:
-            new = sum(map(self._estimate, messages[anchor + 1 :]))
-            tokens = max(reported + self._growth(messages, anchor, overhead), 0) + new
+        scale = 1.0
+        tokens = None
+        if anchor is not None:
+            tokens, scale = self._by_report(messages, anchor, overhead, past)
+        if tokens is None:
+            tokens = int(scale * (overhead + sum(map(self._estimate, messages))))
         self._note(messages, overhead)
         return tokens
+
+    def first_report(self, messages: Sequence[AnyMessage], provider: str | None, past: Past) -> int | None:
+        """Return the place of the first answer that reports of the context as it is now."""
+        for at, message in enumerate(messages):
+            if _is_report(message, provider) and message.id not in past.answers:
+                return at
+        return None
+
+    def unmeasured_medium(self, messages: Sequence[AnyMessage], provider: str | None, past: Past) -> int:
+        """Return the estimate of the largest medium that no report has spoken of yet."""
+        if self._is_own:
+            return 0
+        anchor = self._anchor(messages, provider, past)
+        new = messages if anchor is None else messages[anchor + 1 :]
+        return max(map(largest_medium, new), default=0)
 
     def each(self, messages: Sequence[AnyMessage], measured: int | None = None) -> list[int]:
         """Count each message alone; estimates grow where all are known to have more tokens, `measured`."""
         counts = [self._estimate(message) for message in messages]
         total = sum(counts)
-        if measured is None or self._is_own or not 0 < total < measured:
+        if measured is None or not total or (self._is_own and self._takes_parts):
             return counts
         factor = min(measured / total, _MOST_SCALED)
-        return [int(count * factor) for count in counts]
+        if not self._is_own:
+            factor = max(factor, 1.0)
+        return [int(count * max(factor, 0)) for count in counts]
+
+    def added(self, messages: Sequence[AnyMessage]) -> int:
+        """Estimate messages together."""
+        return sum(map(self._estimate, messages))
 
     def fixed(self, system: SystemMessage | None, tools: Sequence[Any]) -> int:
         """Count the system prompt and the tools."""
-        if self._is_own:
-            return self._counted((), system, tools) if system is not None or tools else 0
+        if system is None and not tools:
+            return 0
+        if self._is_own and self._takes_parts:
+            counted = self._part(lambda: self._counted((), system, tools))
+            if counted is not None:
+                return counted
         prompt = 0 if system is None else self._estimate(system)
         return prompt + sum(self._tool_tokens.of(tool, tool_tokens) for tool in tools)
 
@@ -92,7 +151,19 @@ class Meter:
         return self._tokens.of(message, self._alone)
 
     def _alone(self, message: BaseMessage) -> int:
-        return self._counter([message]) if self._is_own else tokens_of(message, self._counter)
+        if not self._is_own:
+            return tokens_of(message, self._counter)
+        counted = self._part(lambda: self._counter([message])) if self._takes_parts else None
+        return tokens_of(message) if counted is None else counted
+
+    def _part(self, count: Callable[[], int]) -> int | None:
+        """Count a part of a request; from the first refusal on, parts are estimated."""
+        try:
+            return count()
+        except Exception:
+            self._takes_parts = False
+            logger.info("Estimating parts of requests: the token counter takes none", exc_info=True)
+        return None
 
     def _counted(
         self, messages: Sequence[AnyMessage], system: SystemMessage | None, tools: Sequence[Any]
@@ -107,24 +178,56 @@ class Meter:
                 raise
         return self._counter(everything)
 
-    def _anchor(
-        self, messages: Sequence[AnyMessage], provider: str | None, after_id: str | None
-    ) -> int | None:
+    def _anchor(self, messages: Sequence[AnyMessage], provider: str | None, past: Past) -> int | None:
         """Find the last report that speaks of this context."""
         for at in range(len(messages) - 1, -1, -1):
-            if after_id is not None and messages[at].id == after_id:
-                return None
             if _is_report(messages[at], provider):
-                return at if after_id is None or self._stands_after(messages, at, after_id) else None
+                return None if messages[at].id in past.answers else at
         return None
 
-    def _stands_after(self, messages: Sequence[AnyMessage], anchor: int, after_id: str) -> bool:
-        """Tell whether a message stands after another; those that do are remembered, so the way is short."""
-        for at in range(anchor, -1, -1):
-            if messages[at].id == after_id or self._after.get(messages[at]) == after_id:
-                self._after.put(messages[anchor], after_id)
-                return True
-        return False
+    def _by_report(
+        self, messages: Sequence[AnyMessage], anchor: int, overhead: int, past: Past
+    ) -> tuple[int | None, float]:
+        """Count by a report, or say why not: by how much estimates are too low where it is not credible."""
+        reported = self._reported(messages[anchor])
+        known = self._sum(messages, anchor, past)
+        if not _is_credible(reported, known, overhead):
+            known = self._sum(messages, anchor, past, anew=True)
+        if _is_credible(reported, known, overhead):
+            new = self.added(messages[anchor + 1 :])
+            return max(reported + self._growth(messages, anchor, overhead), 0) + new, 1.0
+        estimate = overhead + known.tokens_at_most
+        return None, min(max(known.most / estimate, 1.0), _MOST_SCALED) if estimate else 1.0
+
+    def _sum(self, messages: Sequence[AnyMessage], anchor: int, past: Past, *, anew: bool = False) -> _Sum:
+        """Add up to a report; where that was done before for an earlier one, only from there on."""
+        at, found = anchor, None
+        while at >= 0 and found is None:
+            found = None if anew else self._sums.get(messages[at])
+            found = found if found is not None and found.newest == past.newest else None
+            at -= 1
+        start = at + 1 if found is None else at + 2
+        found = found or _Sum(past.newest)
+        for message in messages[start : anchor + 1]:
+            found = self._with(found, message, past)
+        return self._sums.put(messages[anchor], found)
+
+    def _with(self, known: _Sum, message: AnyMessage, past: Past) -> _Sum:
+        tokens = known.tokens + self._estimate(message)
+        counts = _is_report(message, None) and message.id not in past.answers
+        reported = self._reported(message) if counts else 0
+        if reported > known.most:
+            return _Sum(known.newest, tokens, reported, tokens)
+        return _Sum(known.newest, tokens, known.most, known.tokens_at_most)
+
+    def _reported(self, message: AnyMessage) -> int:
+        """Return what a report says, without the reasoning that is not sent again."""
+        usage = message.usage_metadata if isinstance(message, AIMessage) else None
+        if usage is None:
+            return 0
+        unsent = unsent_reasoning(message)
+        least = usage["input_tokens"] + self._estimate(message) if unsent else 0
+        return min(max(usage["total_tokens"] - unsent, least), usage["total_tokens"])
 
     def _growth(self, messages: Sequence[AnyMessage], anchor: int, overhead: int) -> int:
         """Say by how much system prompt and tools have grown since a report, if that is known."""
@@ -140,9 +243,10 @@ class Meter:
             self._overheads.popitem(last=False)
 
 
-def _reported(message: AnyMessage) -> int:
-    usage = message.usage_metadata if isinstance(message, AIMessage) else None
-    return 0 if usage is None else usage["total_tokens"]
+def _is_credible(reported: int, known: _Sum, overhead: int) -> bool:
+    """Tell whether a report can be of all these messages."""
+    share = _BELOW if reported < known.most else _FAR_BELOW
+    return reported >= share * (overhead + known.tokens)
 
 
 def _is_report(message: AnyMessage, provider: str | None) -> bool:

@@ -19,10 +19,19 @@ from deepagents.middleware.summarization.compaction import Case, Compactor, Summ
 from deepagents.middleware.summarization.context import Context, Frame, Remembrance
 from deepagents.middleware.summarization.counting import Meter
 from deepagents.middleware.summarization.memo import Memo, Place, this_place
-from deepagents.middleware.summarization.policy import FULL, cut, is_due, is_worth_asking, least_gain
+from deepagents.middleware.summarization.policy import (
+    FULL,
+    Load,
+    Since,
+    cut,
+    is_due,
+    is_worth_asking,
+    least_gain,
+)
 from deepagents.middleware.summarization.remembered import Remembered
 from deepagents.middleware.summarization.sizes import Keep, Trigger
 from deepagents.middleware.summarization.state import SUMMARIZATION_SESSION_ID_KEY
+from deepagents.middleware.summarization.summary import is_summary
 from deepagents.middleware.summarization.tail import LargeResult, large_results, moved
 from deepagents.middleware.summarization.view import Copies, Live, visible
 from deepagents.models.traits import input_window
@@ -59,10 +68,11 @@ class Engine:
     ) -> Context:
         """Return what is to be shown of these messages, as things stand, with its size."""
         memory = Remembrance.of(state, place.session)
-        shown = visible(messages, memory.event, memory.hidden, self.copies, self.known)
+        own = state.get("messages") or messages
+        shown = visible(messages, memory.event, memory.hidden, self.copies, self.known, own)
         shown = self.clipping.clipped(shown, memory.clips)
         window = frame.window or input_window(self.model)
-        return self._measured(Context(frame, state.get("messages") or messages, shown, memory, window))
+        return self._measured(Context(frame, own, shown, memory, window))
 
     def with_new_clips(self, context: Context) -> Context:
         """Return the context with the next batch of old arguments clipped, if it is time for one."""
@@ -81,7 +91,9 @@ class Engine:
             grown = context.tokens - tried
             if 0 <= grown < _GROWTH_BEFORE_ANOTHER_TRY * (context.window or tried):
                 return False
-        return is_due(self.trigger, context.load, context.memory.since)
+        if not is_due(self.trigger, context.load, context.since):
+            return False
+        return is_due(self.trigger, self._certain(context), self._since(context))
 
     def is_worth_asking(self, context: Context) -> bool:
         """Tell whether the model may have its context compacted."""
@@ -124,7 +136,10 @@ class Engine:
     ) -> Flow[Context | None]:
         if not at:
             return None
-        case = Case(context, context.shown[:at], context.shown[at:])
+        evicted, kept = context.parted(at)
+        if all(map(is_summary, evicted)):
+            return None
+        case = Case(context, evicted, kept)
         event = yield from self.compactor.compact(case, files, place, or_extracts=or_extracts)
         self.declined.drop(place.agent)
         return self._measured(context.after(event, case.ids, [event["summary_message"], *case.kept]))
@@ -145,12 +160,28 @@ class Engine:
     def _fixed(self, context: Context) -> int:
         return self.meter.fixed(context.frame.system, context.frame.tools)
 
+    def _certain(self, context: Context) -> Load:
+        """Return the load without the largest medium that nobody has measured: estimates may be far off."""
+        memory, provider = context.memory, context.frame.provider
+        medium = self.meter.unmeasured_medium(context.shown, provider, memory.past)
+        return replace(context.load, tokens=context.tokens - medium)
+
+    def _since(self, context: Context) -> Since | None:
+        """Return the size right after the last compaction; where reports have it full, by what came since."""
+        since, window = context.since, context.window
+        at = self.meter.first_report(context.shown, context.frame.provider, context.memory.past)
+        if since is None or window is None or at is None:
+            return since
+        before = context.tokens - self.meter.added(context.shown[at:])
+        return Since(before, since.messages) if before >= FULL * window else since
+
     def _cut(self, context: Context, *, forced: bool = False) -> int:
+        sizes, passing = self._sizes(context), context.passing
         return cut(
-            context.pieces(self._sizes(context)),
+            context.pieces([0 if at in passing else size for at, size in enumerate(sizes)]),
             self.keep,
             window=context.window,
-            fixed=self._fixed(context),
+            fixed=self._fixed(context) + sum(sizes[at] for at in passing),
             least=least_gain(self.trigger, context.window),
             forced=forced,
         )
@@ -165,7 +196,7 @@ class Engine:
             frame.system,
             frame.tools,
             provider=frame.provider,
-            after_id=context.memory.changed_after,
+            past=context.memory.past,
         )
         return replace(context, tokens=tokens)
 

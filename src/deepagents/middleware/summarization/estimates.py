@@ -14,6 +14,9 @@ _MEDIA: Final = frozenset(
 _CHARACTERS_PER_TOKEN: Final = 4
 _MEDIA_CHARACTERS_PER_TOKEN: Final = 50
 _LEAST_MEDIA: Final = 85
+_MOST_MEDIA: Final = 30_000
+_PLAIN: Final = frozenset({"text", "refusal", "tool_use", "tool_call", "function_call"})
+_REASONING: Final = ("reason", "think", "thought")
 
 
 def tokens_of(message: BaseMessage, counter: Callable[..., int] = count_tokens_approximately) -> int:
@@ -25,8 +28,33 @@ def tokens_of(message: BaseMessage, counter: Callable[..., int] = count_tokens_a
     return tokens + sum(map(_media_tokens, media)) + _hidden_calls(message)
 
 
+def largest_medium(message: BaseMessage) -> int:
+    """Estimate the largest of the media that count by their size."""
+    content: list[Any] = message.content if isinstance(message.content, list) else []
+    return max((_media_tokens(block) for block in content if _is_measured(block)), default=0)
+
+
+def unsent_reasoning(message: BaseMessage) -> int:
+    """Return the tokens of reasoning that an answer was reported with, but does not bear, so are not sent."""
+    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    tokens = usage.get("output_token_details", {}).get("reasoning") if usage else None
+    return tokens if tokens and not _bears_reasoning(message) else 0
+
+
+def _bears_reasoning(message: BaseMessage) -> bool:
+    if any(mark in key.lower() for key in message.additional_kwargs for mark in _REASONING):
+        return True
+    content: list[Any] = message.content if isinstance(message.content, list) else []
+    return not all(isinstance(block, str) or _is_plain(block) for block in content)
+
+
+def _is_plain(block: Mapping[str, Any]) -> bool:
+    return block_type(block) in _PLAIN and not {"extras", "signature"} & block.keys()
+
+
 def _media_tokens(block: Any) -> int:
-    return max(_LEAST_MEDIA, sum(map(len, _texts(block))) // _MEDIA_CHARACTERS_PER_TOKEN)
+    characters = sum(map(len, _texts(block)))
+    return min(max(_LEAST_MEDIA, characters // _MEDIA_CHARACTERS_PER_TOKEN), _MOST_MEDIA)
 
 
 def _hidden_calls(message: BaseMessage) -> int:

@@ -14,7 +14,7 @@ from deepagents._flow import Flow
 from deepagents.backends._legacy import warn_form
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
-from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping
+from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping, with_messages
 from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.compaction import Compactor
 from deepagents.middleware.summarization.context import Context, Frame
@@ -114,6 +114,7 @@ class SummarizationMiddleware(FlowMiddleware):
         check_fractions(self.model, self._engine.trigger, self._engine.keep)
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        request = with_messages(request)
         state = cast("Mapping[str, Any]", request.state)
         place = self._engine.place(request.messages, state)
         frame = Frame(request.model, request.system_message, request.tools)
@@ -205,4 +206,7 @@ def _sent(
 ) -> Flow[tuple[Response, Context]]:
     shown = context.shown
     request = request if shown is request.messages else request.override(messages=shown)
+    if context.update:
+        state: Any = {**request.state, **context.memory.as_state}
+        request = request.override(state=state)
     return (yield from inner(handler, request)), context

@@ -10,38 +10,10 @@ from itertools import accumulate
 from typing import Final, Literal, TypeAlias
 
 from deepagents.middleware.summarization.sizes import (
-    ContextSize,
     Keep,
     Size,
-    SummarizationDefaults,
     Trigger,
-    TriggerClause,
-    TriggerLike,
-    TruncateArgsSettings,
-    defaults_for,
 )
-
-__all__ = [
-    "FULL",
-    "LEAST_GAIN",
-    "ContextSize",
-    "Keep",
-    "Load",
-    "Piece",
-    "PieceKind",
-    "Since",
-    "Size",
-    "SummarizationDefaults",
-    "Trigger",
-    "TriggerClause",
-    "TriggerLike",
-    "TruncateArgsSettings",
-    "cut",
-    "defaults_for",
-    "is_due",
-    "is_worth_asking",
-    "least_gain",
-]
 
 FULL: Final = 0.97
 """The share of a window up to which a context is let grow."""
@@ -87,8 +59,8 @@ class Piece:
 def is_due(trigger: Trigger, load: Load, since: Since | None = None) -> bool:
     """Tell whether a context is to be compacted.
 
-    After a compaction a threshold stands at least 15 % of the window above what was left, up to 97 % of it:
-    otherwise much that is kept would bring a summary with every step.
+    After a compaction a threshold stands at least 15 % of the window above what was left, up to 97 % of it
+    unless more than that was left: otherwise much that is kept would bring a summary with every step.
     """
     return _any_clause(trigger, load, lambda size: _spaced(size, load.window, since))
 
@@ -220,4 +192,5 @@ def _spaced(size: Size, window: int | None, since: Since | None) -> int | None:
     if size.metric == "messages":
         return max(threshold, since.messages + max(2, math.ceil(threshold / 2)))
     apart = since.tokens + int(_SPACING * size.span(window))
-    return max(threshold, apart if window is None else min(apart, int(FULL * window)))
+    full = apart if window is None else int(FULL * window)
+    return max(threshold, apart if since.tokens >= full else min(apart, full))

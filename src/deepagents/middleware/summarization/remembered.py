@@ -22,9 +22,6 @@ class Remembered(Generic[Value]):
         self._watched: dict[int, tuple[weakref.ref[Any], Value]] = {}
         self._held: dict[int, tuple[Any, Value]] = {}
 
-    def __len__(self) -> int:
-        return len(self._watched) + len(self._held)
-
     def get(self, thing: Any) -> Value | None:
         """Return the value of an object, if there is one."""
         watched = self._watched.get(id(thing))

@@ -22,10 +22,10 @@ class SummarizationEvent(TypedDict):
     """The last compaction: which messages a summary stands for, and where they are kept whole.
 
     `cutoff_index` and `created_at_index` count raw messages of the state, for readers of older versions; what
-    is hidden is decided by id (`_summarized_ids`). `after_id` is the newest message when it was made: what a
-    provider reported up to there counts another context. `tokens_after` and `messages_after` say how large
-    the context was right after it. `archived` says how many of the hidden messages stand in the archive,
-    where not all of them do.
+    is hidden is decided by id (`_summarized_ids`). `after_id` is the newest message when it was made, and
+    `answers_before` are the model's messages that it kept: what a provider reported with these counts another
+    context. `tokens_after` and `messages_after` say how large the context was right after it. `archived` says
+    how many of the hidden messages stand in the archive, where not all of them do.
     """
 
     cutoff_index: int
@@ -33,19 +33,21 @@ class SummarizationEvent(TypedDict):
     file_path: str | None
     created_at_index: NotRequired[int]
     after_id: NotRequired[str | None]
+    answers_before: NotRequired[list[str]]
     archived: NotRequired[int]
     tokens_after: NotRequired[int]
     messages_after: NotRequired[int]
 
 
 class Clipped(TypedDict):
-    """The messages that requests show clipped, and the newest message when that last changed.
+    """The messages that requests show clipped; the newest message, and the answers, when that last changed.
 
     `ids` maps the id of a message to the file that holds what was clipped, `None` where its calls name it.
     """
 
     ids: dict[str, str | None]
     after_id: str | None
+    answers_before: NotRequired[list[str]]
 
 
 def latest_event(
