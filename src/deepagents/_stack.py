@@ -27,6 +27,7 @@ from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.middleware import named
 from deepagents.middleware.subagents.task import Worker
 from deepagents.middleware.summarization import create_summarization_middleware
+from deepagents.middleware.summarization.middleware import told_of
 from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
@@ -211,6 +212,7 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "SummarizationMiddleware",
         _summarization,
         "counts the request as it will be sent: prompt, tools and messages",
+        take=lambda building, brought: told_of(_rules(building), brought),
     ),
     *map(_caching, STAND_INS),
     Slot(

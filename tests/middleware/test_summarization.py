@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from typing_extensions import TypedDict
 
-from deepagents import create_deep_agent
+from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
 from deepagents.backends.results import WriteResult
 from deepagents.errors import UnknownModel
@@ -367,6 +367,22 @@ def test_a_summarizer_is_told_of_no_file_that_could_not_be_saved(
     assert "/conversation_history/media" not in model.summaries[0].last
 
 
+NO_HISTORY = FilesystemPermission(["read", "write"], ["/conversation_history/**"], "deny")
+
+
+@pytest.mark.parametrize("whose", ["the library's", "the caller's"])
+def test_an_archive_that_may_not_be_read_is_written_but_not_named(whose: str) -> None:
+    model = WindowedModel(*steps(20), call("read_file", file_path=ARCHIVE), "Done.", window=12_000)
+    own = [create_summarization_middleware(model, StateBackend())] if whose == "the caller's" else []
+    agent = create_deep_agent(model, tools=[research], middleware=own, permissions=[NO_HISTORY])
+    result = agent.invoke({"messages": TASK}, THREAD)
+
+    assert list(result["files"]) == [ARCHIVE]
+    assert result["messages"][-2].status == "error"
+    assert "/conversation_history" not in compactions(model)[0].messages[1].text
+    assert "<summary>" in compactions(model)[0].messages[1].text
+
+
 def test_artifacts_go_where_the_backend_wants_them() -> None:
     backend = CompositeBackend(default=StateBackend(), routes={}, artifacts_root="/workspace")
     model = WindowedModel(*steps(20), "Done.", window=12_000)
@@ -654,6 +670,18 @@ def test_whatever_returns_a_text_may_be_the_summarizer(colour: Colour, make: Cal
 
     assert "messages went by" in compactions(model)[0].messages[1].text or "Summary of" not in str(given)
     assert model.summaries == []
+
+
+def test_a_summarizer_that_can_only_be_awaited_is_refused_before_it_is_needed() -> None:
+    model = WindowedModel(*steps(20), "Done.", window=12_000)
+    own = create_summarization_middleware(model, StateBackend(), summarizer=_asked_later)
+    agent = create_deep_agent(model, tools=[research], middleware=[own])
+    with pytest.raises(TypeError, match="ainvoke"):
+        agent.invoke({"messages": TASK}, THREAD)
+    assert model.asked == []
+
+    asyncio.run(agent.ainvoke({"messages": TASK}, THREAD))
+    assert "messages went by" in compactions(model)[0].messages[1].text
 
 
 def test_a_prompt_of_the_callers_own_is_filled_as_it_stands() -> None:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from deepagents import create_deep_agent
+from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.middleware import SummarizationToolMiddleware, create_summarization_tool_middleware
 from deepagents.middleware.summarization import (
@@ -89,6 +89,17 @@ def test_a_call_that_a_person_rejected_leaves_the_work_to_the_next(colour: Colou
     assert "not yet" in first.text
     assert second.text.startswith("Conversation compacted")
     assert len(model.summaries) == 1
+
+
+def test_the_tool_names_no_archive_that_may_not_be_read() -> None:
+    rules = [FilesystemPermission(["read"], ["/conversation_history/**"], "deny")]
+    model = WindowedModel(*steps(10), call("compact_conversation"), "Done.", window=12_000)
+    tool = create_summarization_tool_middleware(model, StateBackend(), permissions=rules)
+    agent = create_deep_agent(model, tools=[research], middleware=[tool], permissions=rules)
+    result = agent.invoke({"messages": "Whales!"}, THREAD)
+
+    assert list(result["files"]) == [ARCHIVE]
+    assert "/conversation_history" not in model.turns[-1].messages[1].text
 
 
 def test_a_short_conversation_is_left_alone(colour: Colour) -> None:

@@ -32,6 +32,7 @@ from deepagents.middleware.summarization.summary import (
     is_summary,
     summary_message,
 )
+from deepagents.permissions import Rules
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +131,7 @@ class Compactor:
 
     summarizer: Summarizer
     meter: Meter
+    rules: Rules = field(default_factory=Rules)
     written: Memo[str] = field(default_factory=Memo[str])
 
     def compact(
@@ -183,9 +185,10 @@ class Compactor:
         return summary
 
     def _event(self, case: Case, summary: str, archived: Archived, mark: str) -> SummarizationEvent:
+        path = archived.path or case.since
         message = summary_message(
             summary,
-            archived.path or case.since,
+            path if path is not None and self.rules.decide("read", path) != "deny" else None,
             case.request,
             window=case.context.window,
             message_id=f"summary-{mark[:32]}",

@@ -35,6 +35,7 @@ from deepagents.middleware.summarization.summary import is_summary
 from deepagents.middleware.summarization.tail import LargeResult, large_results, moved
 from deepagents.middleware.summarization.view import Copies, Live, visible
 from deepagents.models.traits import input_window
+from deepagents.permissions import Rules
 
 logger = logging.getLogger(__name__)
 _GROWTH_BEFORE_ANOTHER_TRY: Final = 0.05
@@ -56,6 +57,10 @@ class Engine:
     declined: Memo[int] = field(default_factory=Memo[int])
     frames: Memo[Frame] = field(default_factory=Memo[Frame])
     sessions: Remembered[str] = field(default_factory=Remembered[str])
+
+    def under(self, rules: Rules) -> Engine:
+        """Return this engine, with all that it remembers, under the rules of its agent."""
+        return replace(self, compactor=replace(self.compactor, rules=rules))
 
     def place(self, messages: list[AnyMessage], state: Mapping[str, Any]) -> Place:
         """Say where this runs; a conversation gets a name once, also when a call is tried again."""

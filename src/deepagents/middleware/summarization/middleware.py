@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain_core.language_models import BaseChatModel
@@ -14,7 +15,15 @@ from deepagents._flow import Flow
 from deepagents.backends._legacy import warn_form
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
-from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping, with_messages
+from deepagents.middleware._base import (
+    FlowMiddleware,
+    Middleware,
+    Request,
+    Response,
+    inner,
+    keeping,
+    with_messages,
+)
 from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.compaction import Compactor
 from deepagents.middleware.summarization.context import Context, Frame
@@ -43,6 +52,7 @@ from deepagents.middleware.summarization.summarizer import (
 )
 from deepagents.models.resolve import resolve_model
 from deepagents.models.traits import is_chat_model
+from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import Runtime
 
 
@@ -65,6 +75,7 @@ class SummarizationMiddleware(FlowMiddleware):
             window.
         truncate_args_settings: when and how long arguments of old file writes are clipped; `None` is never.
         summarizer: another model, or a runnable or function of the messages that returns the summary.
+        permissions: rules of the agent; a summary names no archive that may not be read.
 
     Raises:
         ConfigError: for sizes and settings that cannot be (also a ValueError).
@@ -87,6 +98,7 @@ class SummarizationMiddleware(FlowMiddleware):
         trim_tokens_to_summarize: int | None = None,
         truncate_args_settings: TruncateArgsSettings | None = None,
         summarizer: SummarizerLike | None = None,
+        permissions: Sequence[FilesystemPermission] = (),
         **deprecated_kwargs: object,
     ) -> None:
         super().__init__()
@@ -109,11 +121,24 @@ class SummarizationMiddleware(FlowMiddleware):
             Keep.of(self.keep),
             Clipping.of(truncate_args_settings),
             meter,
-            Compactor(writer, meter),
+            Compactor(writer, meter, Rules(permissions)),
         )
         check_fractions(self.model, self._engine.trigger, self._engine.keep)
 
+    def with_permissions(self, permissions: Sequence[FilesystemPermission]) -> Self:
+        """Return a copy under these rules; rules of its own stay."""
+        if not permissions or self._engine.compactor.rules:
+            return self
+        clone = copy(self)
+        clone.take_permissions(permissions)
+        return clone
+
+    def take_permissions(self, permissions: Sequence[FilesystemPermission]) -> None:
+        """Name no archive that these rules forbid to read."""
+        self._engine = self._engine.under(Rules(permissions))
+
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        yield from self._engine.compactor.summarizer.checked()
         request = with_messages(request)
         state = cast("Mapping[str, Any]", request.state)
         place = self._engine.place(request.messages, state)
@@ -182,6 +207,7 @@ def create_summarization_middleware(
     trim_tokens_to_summarize: int | None = None,
     token_counter: TokenCounter = count_tokens_approximately,
     summarizer: SummarizerLike | None = None,
+    permissions: Sequence[FilesystemPermission] = (),
 ) -> SummarizationMiddleware:
     """Make the middleware with the settings that fit a model (see `compute_summarization_defaults`).
 
@@ -197,8 +223,15 @@ def create_summarization_middleware(
         summary_prompt=summary_prompt,
         trim_tokens_to_summarize=trim_tokens_to_summarize,
         summarizer=summarizer,
+        permissions=permissions,
         **compute_summarization_defaults(model),
     )
+
+
+def told_of(rules: Rules, middleware: Middleware) -> Middleware:
+    """Return a middleware whose summaries send no model to an archive that it may not read."""
+    known = isinstance(middleware, SummarizationMiddleware)
+    return middleware.with_permissions(rules.given) if known else middleware
 
 
 def _sent(

@@ -106,6 +106,16 @@ class Summarizer:
             )
         return cls(model if given is None else _target(given), prompt, most_tokens, counter)
 
+    def checked(self) -> Flow[None]:
+        """See that the summarizer can be asked in this colour.
+
+        Raises:
+            TypeError: for one that can only be awaited, where nothing is awaited.
+        """
+        target: object = self.target
+        if isinstance(target, RunnableLambda) and not hasattr(cast("object", target), "func"):
+            yield from Call(_refused, _taken)
+
     def summarize(self, messages: Sequence[AnyMessage], *, insist: bool = False) -> Flow[str]:
         """Ask for a summary of messages whose media are named by their files.
 
@@ -162,6 +172,17 @@ def _target(given: SummarizerLike) -> BaseChatModel | Runnable[Any, Any]:
     if callable(given):
         return RunnableLambda(cast(Any, given))
     raise ConfigError(f"summarizer must be a model, its name, a Runnable or a function, got {given!r}")
+
+
+def _refused() -> None:
+    raise TypeError(
+        "the summarizer is a coroutine function, so the agent can only be awaited: call ainvoke or astream, "
+        "or give summarizer=RunnableLambda(function, coroutine_function)"
+    )
+
+
+async def _taken() -> None:
+    pass
 
 
 def _unheard() -> RunnableConfig:

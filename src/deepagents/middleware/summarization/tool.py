@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -21,6 +21,7 @@ from deepagents.middleware.summarization.middleware import (
 )
 from deepagents.middleware.summarization.state import SummarizationState
 from deepagents.models.resolve import resolve_model
+from deepagents.permissions import FilesystemPermission
 from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
 
 _NOTHING: Final = "Nothing to compact yet"
@@ -81,15 +82,19 @@ class SummarizationToolMiddleware(FlowMiddleware):
 
 
 def create_summarization_tool_middleware(
-    model: str | BaseChatModel, backend: BACKEND_TYPES, *, system_prompt: str | None = None
+    model: str | BaseChatModel,
+    backend: BACKEND_TYPES,
+    *,
+    system_prompt: str | None = None,
+    permissions: Sequence[FilesystemPermission] = (),
 ) -> SummarizationToolMiddleware:
-    """Make the tool with the settings that fit a model.
+    """Make the tool with the settings that fit a model; `permissions` are the rules of its agent.
 
     Raises:
         UnknownModel: when a name names no model.
         TypeError: when `system_prompt` is no text.
     """
-    summarization = create_summarization_middleware(resolve_model(model), backend)
+    summarization = create_summarization_middleware(resolve_model(model), backend, permissions=permissions)
     return SummarizationToolMiddleware(summarization, system_prompt=system_prompt)
 
 
