@@ -164,6 +164,67 @@ def test_a_mark_on_the_last_message_is_its_only_one(
     assert {lifetime for _, lifetime in marks(body)} == {mark.get("ttl", "5m")}
 
 
+PICTURE: dict[str, Any] = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+
+
+@pytest.mark.parametrize("mark", [FIVE, HOUR])
+def test_a_mark_before_the_last_block_leaves_the_end_its_own(
+    claude: Claude, colour: Colour, mark: dict[str, str]
+) -> None:
+    document = {"type": "text", "text": "A long document.", "cache_control": mark}
+    body = sent(claude, colour, [document, {"type": "text", "text": "And?"}], memory=["/AGENTS.md"])
+
+    lifetime = mark.get("ttl", "5m")
+    assert marks(body) == [("tools", lifetime), ("system", lifetime), ("messages", lifetime), ("end", "5m")]
+
+
+@pytest.mark.parametrize("aside", ["extras", "metadata"])
+def test_a_mark_beside_a_block_counts_where_it_is_sent(claude: Claude, colour: Colour, aside: str) -> None:
+    said_aside = {aside: {"cache_control": HOUR}}
+
+    picture = sent(claude, colour, [{**PICTURE, **said_aside}])
+    assert marks(picture) == [("tools", "1h"), ("system", "1h"), ("messages", "1h")]
+
+    plain = sent(claude, colour, [{"type": "text", "text": "Hi", **said_aside}])
+    assert marks(plain) == [("tools", "5m"), ("system", "5m"), ("end", "5m")]
+
+
+def test_a_block_of_media_has_one_mark_wherever_it_stands(claude: Claude, colour: Colour) -> None:
+    picture = {
+        **PICTURE,
+        "cache_control": HOUR,
+        "extras": {"cache_control": FIVE},
+        "metadata": {"cache_control": FIVE},
+    }
+    body = sent(claude, colour, [picture, {"type": "text", "text": "And?"}], memory=["/AGENTS.md"])
+
+    assert marks(body) == [("tools", "1h"), ("system", "1h"), ("messages", "1h"), ("end", "5m")]
+
+
+def test_a_mark_anywhere_in_the_last_result_of_a_tool_is_its_end(claude: Claude, colour: Colour) -> None:
+    content: Any = [
+        {"type": "text", "text": "A document.", "cache_control": HOUR},
+        {"type": "text", "text": "."},
+    ]
+    history = [
+        HumanMessage("Look."),
+        AIMessage("", tool_calls=[{"name": "ls", "args": {"path": "/"}, "id": "1"}]),
+        ToolMessage(content, tool_call_id="1"),
+    ]
+    colour.invoke(create_deep_agent(claude.model()), {"messages": history})
+
+    assert marks(claude.asked[-1]) == [("tools", "1h"), ("system", "1h"), ("messages", "1h")]
+
+
+def test_an_hour_behind_five_minutes_of_the_caller_becomes_five_minutes(
+    claude: Claude, colour: Colour
+) -> None:
+    own = said(("Mine.", FIVE), ("More.", None))
+    body = sent(claude, colour, system_prompt=own, middleware=[Theirs(ttl="1h")])
+
+    assert marks(body) == [("tools", "1h"), ("system", "5m"), ("system", "5m"), ("end", "5m")]
+
+
 def test_marks_in_older_messages_count(claude: Claude, colour: Colour) -> None:
     document: Any = [{"type": "text", "text": "A document.", "cache_control": HOUR}]
     call: Any = {"name": "look", "args": {"cache_control": "no-cache"}, "id": "1"}

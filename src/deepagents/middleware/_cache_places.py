@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolMessage, is_data_content_block
 from langchain_core.tools import BaseTool
 
 from deepagents.middleware._base import Request
@@ -20,7 +20,7 @@ from deepagents.middleware._cache_marks import MARK, OwnMark, blocks_of, unmarke
 MOST_MARKS: Final = 4
 _HOUR: Final = "1h"
 _ASIDE: Final = ("extras", "metadata")
-"""Where a block of media may carry its mark."""
+"""Where a block of media, and no other, may carry its mark."""
 Part: TypeAlias = Literal["tools", "system", "messages", "end"]
 
 
@@ -89,8 +89,15 @@ def _inside(content: Any) -> Iterator[Mapping[str, Any]]:
     for each in cast("list[Any]", content) if isinstance(content, list) else ():
         if isinstance(each, dict):
             block = cast("dict[str, Any]", each)
-            yield from filter(None, (_says(block), *(_says(block.get(aside)) for aside in _ASIDE)))
+            says = _sent(block)
+            yield from [says] if says else []
             yield from _inside(block.get("content"))
+
+
+def _sent(block: dict[str, Any]) -> Mapping[str, Any] | None:
+    """Return the mark of a block as it is sent: of those of a block of media, the first."""
+    aside = _ASIDE if is_data_content_block(block) else ()
+    return next(filter(None, (_says(block), *(_says(block.get(each)) for each in aside))), None)
 
 
 def _says(block: Any) -> Mapping[str, Any] | None:
@@ -103,8 +110,15 @@ def _at_end(before: Request, marked: Request) -> Iterator[Mark]:
     of_model: Mapping[str, Any] = getattr(before.model, "model_kwargs", None) or {}
     if says := before.model_settings.get(MARK) or of_model.get(MARK):
         yield Mark("end", 0, says)
-    elif (says := marked.model_settings.get(MARK)) and not any(_in_messages(marked.messages[-1:])):
+    elif (says := marked.model_settings.get(MARK)) and not _ends_with_mark(marked.messages):
         yield Mark("end", 0, says, own=True)
+
+
+def _ends_with_mark(messages: Sequence[BaseMessage]) -> bool:
+    """Tell whether the last block of all has a mark; the result of a tool is one block."""
+    content: Any = messages[-1].content if messages else None
+    blocks = cast("list[Any]", content) if isinstance(content, list) else []
+    return any(_inside(blocks if isinstance(messages[-1], ToolMessage) else blocks[-1:])) if blocks else False
 
 
 def _most_useful(marks: Sequence[Mark]) -> list[Mark]:
