@@ -27,6 +27,7 @@ from deepagents._growing import MessagesChannel as MessagesChannel
 _READ = "__pregel_read"
 _SEND = "__pregel_send"
 _SAVER = "__pregel_checkpointer"
+_SCRATCHPAD = "__pregel_scratchpad"
 MOST_REMEMBERED = 64 * 1024 * 1024
 """Characters that a run remembers at most."""
 _OUTSIDE = (
@@ -99,6 +100,13 @@ def is_saved() -> bool:
         RuntimeError: outside a graph run.
     """
     return _configurable().get(_SAVER) not in (None, False)
+
+
+def answer_given(at: int) -> object:
+    """Return the answer to the question of this number that this task asked, `None` where there is none."""
+    scratchpad: Any = _configurable().get(_SCRATCHPAD) if in_graph() else None
+    answers: Sequence[object] = scratchpad.resume if scratchpad else ()
+    return answers[at] if at < len(answers) else None
 
 
 def has_channel(key: str) -> bool:

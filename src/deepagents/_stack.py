@@ -14,9 +14,10 @@ from deepagents._plan import AgentPlan, CompileChild, InterruptOn, ReadyWorker
 from deepagents._slots import Building, Place, Slot
 from deepagents._state import private_keys
 from deepagents.errors import StackError
+from deepagents.middleware._approval_entries import checked
 from deepagents.middleware._base import Middleware, names_of_tools
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.interrupts import Approval
+from deepagents.middleware.interrupts import Approval, adopted
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.memory.middleware import remembering
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
@@ -153,7 +154,8 @@ def _approval(building: Building) -> Middleware | None:
 
 
 def _asking_for_rules(building: Building, approval: Middleware) -> Middleware:
-    return approval.under(_rules(building)) if isinstance(approval, Approval) else approval
+    own = adopted(approval)
+    return own.under(_rules(building)) if isinstance(own, Approval) else own
 
 
 def _caching(kind: type[PromptCachingMiddleware]) -> Slot:
@@ -270,6 +272,7 @@ def _extras(building: Building) -> Sequence[Middleware]:
 
 def _refuse_contradictions(building: Building) -> None:
     plan, who = building.plan, building.who
+    checked(plan.interrupt_on)
     names: list[Any] = [each.name for each in plan.middleware]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -285,7 +288,8 @@ def _refuse_contradictions(building: Building) -> None:
     if _APPROVAL in names and plan.interrupt_on:
         raise StackError(
             f"{who} has interrupt_on and a HumanInTheLoopMiddleware of its own, which would drop the rules; "
-            "give all of them to one"
+            f"give all of them to one: for interrupt_mode, that is {_APPROVAL}(interrupt_on={{...}}, "
+            "interrupt_mode='per_call') in middleware=, and leave interrupt_on= out"
         )
 
 

@@ -36,6 +36,7 @@ ErrorCode = Literal[
     "unknown_subagent",
     "tool_failed",
     "not_run",
+    "cancelled",
     "result_lost",
 ]
 """What went wrong, for programs. The wording beside a code may change; a code may not."""

@@ -10,10 +10,12 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Command, interrupt
 
 from deepagents import create_deep_agent
 from deepagents._channels import (
     MOST_REMEMBERED,
+    answer_given,
     channel_reducers,
     in_graph,
     read_channel,
@@ -207,3 +209,22 @@ def test_a_run_remembers_what_parallel_steps_wrote_and_forgets_the_oldest() -> N
     memory.update([{"c": "z"}])
     assert set(memory.get()) == {"b", "c"}
     assert memory.checkpoint() is run_memory().checkpoint()
+
+
+def test_a_task_sees_the_answers_to_its_questions(colour: Colour) -> None:
+    seen: list[Any] = []
+
+    @tool
+    def asks() -> str:
+        """Ask twice."""
+        seen[:] = [answer_given(at) for at in range(3)]
+        return f"{interrupt('One?')} {interrupt('Two?')}"
+
+    with ScriptedModel(call("asks"), "Done.") as model:
+        agent = create_deep_agent(model, tools=[asks], checkpointer=InMemorySaver())
+        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        colour.invoke(agent, Command(resume="yes"), THREAD)
+        colour.invoke(agent, Command(resume="no"), THREAD)
+
+    assert seen == ["yes", None, None]
+    assert answer_given(0) is None

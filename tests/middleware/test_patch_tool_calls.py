@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -39,7 +41,7 @@ def test_an_unanswered_call_gets_an_answer_right_behind_it(colour: Colour) -> No
 
     assert [message.type for message in read] == ["human", "ai", "tool", "human"]
     assert (read[2].tool_call_id, read[2].status) == ("1", "error")
-    assert "may have been cancelled" in read[2].text
+    assert "process ended, or the run was cut off" in read[2].text
 
 
 def test_only_what_is_missing_is_added(colour: Colour) -> None:
@@ -194,6 +196,84 @@ def test_a_call_that_waited_for_a_person_is_said_not_to_have_run(colour: Colour)
 
 class Killed(BaseException):
     """The process ends."""
+
+
+async def cancelled_while_it_runs(agent: Any) -> None:
+    """Cancel a run once its tool has said that it runs."""
+    running = asyncio.Event()
+    run = asyncio.create_task(agent.ainvoke({"messages": "Go"}, {**THREAD, "metadata": {"on": running}}))
+    await running.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+
+
+@tool
+async def slow(config: RunnableConfig) -> str:
+    """Work for long."""
+    config.get("metadata", {})["on"].set()
+    await asyncio.Event().wait()
+    return "done"
+
+
+@tool
+def stopped() -> str:
+    """Work until somebody presses Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+async def test_a_cancelled_call_is_told_from_a_lost_one_in_the_same_process() -> None:
+    saver = InMemorySaver()
+    with ScriptedModel(call("slow"), "I see.") as model:
+        agent = create_deep_agent(model, tools=[slow], checkpointer=saver)
+        await cancelled_while_it_runs(agent)
+        known = await agent.ainvoke({"messages": "And?"}, THREAD)
+
+    ((_, code, text),) = results(known["messages"])
+    assert code == "cancelled"
+    assert "was cancelled while it ran" in text
+    assert "may or may not have taken effect" in text
+
+
+async def test_another_process_claims_nothing_about_a_cancelled_call() -> None:
+    saver = InMemorySaver()
+    await cancelled_while_it_runs(
+        create_deep_agent(ScriptedModel(call("slow")), tools=[slow], checkpointer=saver)
+    )
+    agent = create_deep_agent(ScriptedModel("I see."), tools=[slow], checkpointer=saver)
+    unknown = await agent.ainvoke({"messages": "And?"}, THREAD)
+
+    assert [code for _, code, _ in results(unknown["messages"])] == ["result_lost"]
+
+
+def test_a_call_stopped_by_the_keyboard_was_cancelled_too() -> None:
+    with ScriptedModel(call("stopped"), "I see.") as model:
+        agent = create_deep_agent(model, tools=[stopped], checkpointer=InMemorySaver())
+        with pytest.raises(KeyboardInterrupt):
+            agent.invoke({"messages": "Go"}, THREAD)
+        result = agent.invoke({"messages": "And?"}, THREAD)
+
+    assert [code for _, code, _ in results(result["messages"])] == ["cancelled"]
+
+
+def test_what_is_known_of_a_call_holds_until_it_runs_again_and_for_its_thread() -> None:
+    fails: list[type[BaseException]] = [KeyboardInterrupt, Killed]
+
+    @tool
+    def stops() -> str:
+        """Stop, first in one way, then in the other."""
+        raise fails.pop(0)
+
+    other: Any = {"configurable": {"thread_id": "2"}}
+    with ScriptedModel(call("stops"), "Hello.", "I see.") as model:
+        agent = create_deep_agent(model, tools=[stops], checkpointer=InMemorySaver())
+        for given_input, error in (({"messages": "Go"}, KeyboardInterrupt), (None, Killed)):
+            with pytest.raises(error):
+                agent.invoke(given_input, THREAD)
+        agent.invoke({"messages": "Hello"}, other)
+        result = agent.invoke({"messages": "And?"}, THREAD)
+
+    assert [code for _, code, _ in results(result["messages"])] == ["result_lost"]
 
 
 def test_a_call_that_a_person_approved_is_not_said_to_have_been_left_alone(colour: Colour) -> None:

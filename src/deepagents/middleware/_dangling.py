@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, ToolCall, ToolMessage
 
 from deepagents.errors import ErrorCode
+from deepagents.middleware._call_fates import Fate
 from deepagents.middleware._turns import shows_media
 from deepagents.tools._tool import failure_message
 
@@ -16,8 +17,11 @@ CallLike = TypeVar("CallLike", ToolCall, InvalidToolCall)
 
 _MALFORMED: Final = "the arguments of this call could not be parsed, so nothing was run. Make the call again."
 _NOT_RUN: Final = "this call waited for a person's decision, which never came, so it was not run."
+_CANCELLED: Final = (
+    "this call was cancelled while it ran; it may or may not have taken effect. Check before you repeat it."
+)
 _LOST: Final = (
-    "no result of this call was recorded; it may have been cancelled or interrupted, and may or may not have "
+    "no result of this call was recorded: its process ended, or the run was cut off; it may or may not have "
     "taken effect. Check before you repeat it."
 )
 _LOST_BESIDE_OTHERS: Final = (
@@ -42,11 +46,15 @@ def first_wrong(messages: Sequence[AnyMessage]) -> int | None:
     return turn if waiting else None
 
 
-def repaired_turns(messages: Sequence[AnyMessage], held: Collection[str] = ()) -> list[AnyMessage]:
+def repaired_turns(
+    messages: Sequence[AnyMessage], held: Collection[str] = (), fates: Mapping[str, Fate] | None = None
+) -> list[AnyMessage]:
     """Put one result of each call right behind it, made where there is none, and drop results of no call.
 
-    `held` are the calls of the last turn that a person was to decide about before any of them ran.
+    `held` are the calls of the last turn that a person was to decide about before any of them ran, `fates`
+    what this process saw of calls of that turn.
     """
+    seen = fates or {}
     answers = _answers(messages)
     last = next((at for at in range(len(messages) - 1, -1, -1) if isinstance(messages[at], AIMessage)), None)
     whole: list[AnyMessage] = []
@@ -56,7 +64,7 @@ def repaired_turns(messages: Sequence[AnyMessage], held: Collection[str] = ()) -
         found = answers.get(at, [])
         whole += [message, *found]
         if isinstance(message, AIMessage):
-            whole += _missing(message, found, held if at == last else ())
+            whole += _missing(message, found, *((held, seen) if at == last else ((), {})))
     return whole
 
 
@@ -65,11 +73,14 @@ def malformed_result(call: InvalidToolCall) -> ToolMessage:
     return failure_message(call["name"] or "unknown", call["id"] or "", "invalid_argument", _MALFORMED)
 
 
-def _missing(message: AIMessage, found: Sequence[ToolMessage], held: Collection[str]) -> list[ToolMessage]:
+def _missing(
+    message: AIMessage, found: Sequence[ToolMessage], held: Collection[str], fates: Mapping[str, Fate]
+) -> list[ToolMessage]:
     answered = Counter(answer.tool_call_id for answer in found)
     made: list[ToolMessage] = []
     for call in _unanswered(message.tool_calls, answered):
-        code, text = _known(call["id"] or "", held, beside_others=bool(found))
+        call_id = call["id"] or ""
+        code, text = _known(call_id in held, fates.get(call_id), beside_others=bool(found))
         made.append(failure_message(call["name"], call["id"] or "", code, text))
     return [*made, *map(malformed_result, _unanswered(message.invalid_tool_calls, answered))]
 
@@ -84,8 +95,10 @@ def _unanswered(calls: Sequence[CallLike], answered: Counter[str]) -> Iterator[C
             yield call
 
 
-def _known(call_id: str, held: Collection[str], *, beside_others: bool) -> tuple[ErrorCode, str]:
-    if call_id in held and not beside_others:
+def _known(held: bool, fate: Fate | None, *, beside_others: bool) -> tuple[ErrorCode, str]:
+    if fate == "cancelled":
+        return "cancelled", _CANCELLED
+    if fate == "waiting" or (held and not beside_others):
         return "not_run", _NOT_RUN
     return "result_lost", _LOST_BESIDE_OTHERS if beside_others else _LOST
 

@@ -11,27 +11,42 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage
 from langgraph.errors import GraphInterrupt
 
-from deepagents._channels import has_channel, in_graph, is_saved
-from deepagents._deprecation import warn_caller
+from deepagents._channels import answer_given, has_channel, in_graph
 from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.backends._enforcing import RealPaths
 from deepagents.backends.calls import Files
 from deepagents.errors import BackendError
-from deepagents.middleware._asked import (
-    EDITED,
-    NOBODY_CAN_ANSWER,
+from deepagents.middleware._approval_entries import (
     CallersError,
+    InterruptOn,
+    asked_once,
+    checked,
+    is_asked,
+)
+from deepagents.middleware._approval_requests import (
+    EDITED,
+    MOST_ANSWERS,
     asking,
-    asks_safely,
+    given_up,
+    said_that_nobody_can_answer,
     what_was_wrong,
     wrong_edit,
+    wrong_words,
 )
-from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, inner, keeping
+from deepagents.middleware._base import (
+    FlowMiddleware,
+    Middleware,
+    Request,
+    Response,
+    ToolResult,
+    inner,
+    keeping,
+)
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
 
-InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig]
+LangChains: TypeAlias = HumanInTheLoopMiddleware[Any, Any, Any]
 LINKS: Final = "file_links"
 """State key: for each call of the last turn, the path that it names and where that led."""
 ASKED: Final = "file_calls_asked"
@@ -45,16 +60,6 @@ _NAMING: Final[Mapping[str, FilesystemOperation]] = MappingProxyType(
 _SEARCHES: Final = frozenset({"ls", "glob", "grep"})
 _TOOLS: Final = (*_NAMING, *sorted(_SEARCHES), "delete")
 _OF_NO_USE: Final = (ValueError, KeyError, TypeError, AttributeError, IndexError)
-_MOST_ANSWERS: Final = 100
-_RUNNING: Final = (
-    "langchain.",
-    "langchain_core.",
-    "langgraph.",
-    "concurrent.",
-    "threading.",
-    "asyncio.",
-    "contextvars.",
-)
 
 
 class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
@@ -65,10 +70,15 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
     """
 
     def __init__(
-        self, rules: Rules, interrupt_on: InterruptOn | None = None, tools: Collection[str] | None = None
+        self,
+        rules: Rules,
+        interrupt_on: InterruptOn | None = None,
+        tools: Collection[str] | None = None,
+        like: LangChains | None = None,
     ) -> None:
-        super().__init__(interrupt_on=approvals(rules, interrupt_on))
-        self.interrupt_on = {name: asks_safely(config) for name, config in self.interrupt_on.items()}
+        super().__init__(interrupt_on=approvals(rules, checked(interrupt_on)))
+        if like is not None:
+            self.description_prefix, self.edit_notice = like.description_prefix, like.edit_notice
         self.rules = rules
         self._given = interrupt_on
         self._tools = tools
@@ -80,23 +90,23 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
 
     def under(self, rules: Rules) -> Approval:
         """Return the approval that asks for these rules, and for whatever else this one asks."""
-        return self if rules.given == self.rules.given else Approval(rules, self._given, self._tools)
+        return self if rules.given == self.rules.given else Approval(rules, self._given, self._tools, self)
 
     def among(self, tools: Collection[str]) -> Approval:
         """Return the approval for an agent that has these tools."""
-        return Approval(self.rules, self._given, tools)
+        return Approval(self.rules, self._given, tools, self)
 
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Ask about the calls that the model made, until there is an answer that can be used.
 
-        Raises:
-            ValueError: after a hundred answers of no use.
+        After twenty that cannot, the calls count as rejected, and the run goes on.
         """
-        nobody = _said_that_nobody_can_answer() if self.interrupt_on else None
+        nobody = said_that_nobody_can_answer() if self.interrupt_on else None
+        once = self._asking_once()
         problem: str | None = None
-        for _ in range(_MOST_ANSWERS):
+        for at in range(MOST_ANSWERS):
             try:
-                update = super().after_model(state, runtime) or {}
+                update = once.after_model(state, runtime) or {}
             except GraphInterrupt as raised:
                 raise asking(raised, _last_calls(state), problem, nobody) from None
             except CallersError as error:
@@ -104,10 +114,21 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
             except _OF_NO_USE as error:
                 problem = what_was_wrong(error)
                 continue
-            problem = wrong_edit(update.get(EDITED) or {}, self._choices(state))
+            edits: Mapping[str, Any] = update.get(EDITED) or {}
+            problem = wrong_words(answer_given(at)) or wrong_edit(edits, self._choices(state))
             if problem is None:
                 return {**update, **self._noted(state)} or None
-        raise ValueError(problem)
+        return {**given_up(self._asked_about(once, state)), **self._noted(state)}
+
+    def _asking_once(self) -> LangChains:
+        """Make LangChain's approval for one time of asking, however many answers there were."""
+        entries: Any = {name: asked_once(config) for name, config in self.interrupt_on.items()}
+        return HumanInTheLoopMiddleware(entries, description_prefix=self.description_prefix)
+
+    def _asked_about(self, once: LangChains, state: Mapping[str, Any]) -> Sequence[Any]:
+        entries = once.interrupt_on
+        calls = _last_calls(state)
+        return [call for call in calls if (entry := entries.get(call["name"])) and is_asked(entry, call)]
 
     def _choices(self, state: Mapping[str, Any]) -> Collection[str] | None:
         """Name the tools that a person may choose: those of the agent, and what the model called, such as a
@@ -147,12 +168,12 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
         return entry is not None and (entry.get("when") is None or waits(self.rules, call, state))
 
 
-def _said_that_nobody_can_answer() -> str | None:
-    """Warn, at the first answer of the model rather than at the first question, that no thread is kept."""
-    if not in_graph() or is_saved():
-        return None
-    warn_caller(f"Calls of this agent may wait for a person. {NOBODY_CAN_ANSWER}", beyond=_RUNNING)
-    return NOBODY_CAN_ANSWER
+def adopted(approval: Middleware) -> Middleware:
+    """Return LangChain's own approval as one of ours that asks in its words, any other as it is."""
+    if type(approval) is not HumanInTheLoopMiddleware or approval.interrupt_mode != "batched":
+        return approval
+    own = cast("LangChains", approval)
+    return Approval(Rules(()), own.interrupt_on, like=own)
 
 
 def _refused(request: Any) -> ToolResult | None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, NotRequired, cast
 
 from langchain.agents import AgentState
-from langchain.agents.middleware.types import PrivateStateAttr
+from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage
+from langgraph.config import get_config
+from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents._channels import moves_what_is_removed
 from deepagents._flow import Flow
-from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping
+from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, inner, keeping
+from deepagents.middleware._call_fates import CallFates
 from deepagents.middleware._dangling import first_wrong, malformed_result, repaired_turns
 from deepagents.middleware.interrupts import HELD
 
@@ -36,21 +40,27 @@ class PatchToolCallsState(AgentState[Any]):
 class PatchToolCallsMiddleware(FlowMiddleware):
     """Keep a history valid that a crash, a cancelled run or a malformed call left with calls without results.
 
-    What the model reads in the place of a result says what is known: that nothing was run, or that the call
-    may have taken effect. Numbers in a model's calls that are too large for a checkpoint become text, and so
-    does what is nested too deep; the call is then a mistake that the model can mend.
+    What the model reads in the place of a result says what is known: that nothing was run, that the call was
+    cancelled while it ran, or that its result was lost and it may have taken effect. Numbers in a model's
+    calls that are too large for a checkpoint become text, and so does what is nested too deep; the call is
+    then a mistake that the model can mend.
     """
 
     state_schema: type[Any] = PatchToolCallsState
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._fates = CallFates()
+
     def before_agent(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
         """Give each call one result right behind it, and drop results of no call, before the model reads."""
+        fates = self._fates.taken(_thread())
         messages: Sequence[AnyMessage] = state["messages"]
         first = first_wrong(messages)
         if first is None:
             return None
         tail = messages[first:]
-        repaired = repaired_turns(tail, frozenset(state.get(HELD) or ()))
+        repaired = repaired_turns(tail, frozenset(state.get(HELD) or ()), fates)
         return {"messages": _in_place(messages[:first], tail, repaired)}
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
@@ -60,6 +70,44 @@ class PatchToolCallsMiddleware(FlowMiddleware):
             return response
         response = replace(response, result=said)
         return keeping(response, (), {"jump_to": "model"}) if _has_nothing_to_run(said) else response
+
+    def _around_tool(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
+    ) -> Flow[ToolResult]:
+        """Note which calls end without a result, and why, for the next run of the thread."""
+        thread, call_id = _thread(), request.tool_call["id"]
+        self._fates.forget(thread, call_id)
+        try:
+            return (yield from inner(handler, request))
+        except (CancelledError, KeyboardInterrupt):
+            self._fates.note(thread, call_id, "cancelled")
+            raise
+        except GraphInterrupt as raised:
+            if _asks_before_it_runs(raised, call_id):
+                self._fates.note(thread, call_id, "waiting")
+            raise
+
+
+def _asks_before_it_runs(raised: GraphInterrupt, call_id: str | None) -> bool:
+    """Tell whether this is the question of LangChain's approval about this call by itself."""
+    asked: Sequence[Any] = raised.args[0] if raised.args else ()
+    return any(_is_approval(each.value, call_id) for each in asked)
+
+
+def _is_approval(value: object, call_id: str | None) -> bool:
+    match value:
+        case {"type": "tool_approval", "tool_call_id": str(about)}:
+            return about == call_id
+        case _:
+            return False
+
+
+def _thread() -> str | None:
+    try:
+        thread = get_config().get("configurable", {}).get("thread_id")
+    except RuntimeError:
+        return None
+    return None if thread is None else str(thread)
 
 
 def _in_place(

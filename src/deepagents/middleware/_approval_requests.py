@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import wraps
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
 
-from langchain.agents.middleware import InterruptOnConfig
-from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from langchain.agents.middleware.types import ToolCallRequest
+from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt
+
+from deepagents._channels import in_graph, is_saved
+from deepagents._deprecation import warn_caller
+from deepagents.tools._tool import failure_message
 
 EDITED: Final = "hitl_edited_tool_calls"
 """State key of LangChain's approval: what a person put in the place of a call, by the call's id."""
 
-NOBODY_CAN_ANSWER: Final = (
+_NOBODY_CAN_ANSWER: Final = (
     "No answer to this can reach the agent, because no checkpointer keeps the thread; give one to "
     "create_deep_agent, such as checkpointer=InMemorySaver()."
 )
@@ -22,29 +25,42 @@ _FORM: Final = (
     '{"type": "approve"}, {"type": "edit", "edited_action": {"name": ..., "args": {...}}}, '
     '{"type": "reject", "message": ...} or {"type": "respond", "message": ...}'
 )
+MOST_ANSWERS: Final = 20
+_GIVEN_UP: Final = (
+    f"{MOST_ANSWERS} answers came to the question whether this call may run, and none could be used, so it "
+    "was not run. Make it again only if the user asks for it."
+)
+_RUNNING: Final = (
+    "langchain.",
+    "langchain_core.",
+    "langgraph.",
+    "concurrent.",
+    "threading.",
+    "asyncio.",
+    "contextvars.",
+)
 
 
-class CallersError(Exception):
-    """What a caller's own function raised while a request was made."""
+def said_that_nobody_can_answer() -> str | None:
+    """Warn, at the first answer of the model rather than at the first question, that no thread is kept."""
+    if not in_graph() or is_saved():
+        return None
+    warn_caller(f"Calls of this agent may wait for a person. {_NOBODY_CAN_ANSWER}", beyond=_RUNNING)
+    return _NOBODY_CAN_ANSWER
 
 
-def asks_safely(config: InterruptOnConfig) -> InterruptOnConfig:
-    """Return the entry with its functions marked, so that their errors are not taken for a wrong answer."""
-    own = {key: _marked(each) for key, each in config.items() if callable(each)}
-    return cast("InterruptOnConfig", {**config, **own})
+def given_up(asked: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Answer the calls that were asked about as not run."""
+    answers = [failure_message(call["name"], call["id"], "not_run", _GIVEN_UP) for call in asked]
+    return {"messages": answers, EDITED: {}}
 
 
-def _marked(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def call(*args: Any) -> Any:
-        try:
-            return function(*args)
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            raise CallersError from error
-
-    return call
+def call_that_ran(request: ToolCallRequest) -> Mapping[str, Any]:
+    """Return the call of a request, or what a person put in its place."""
+    call = cast("Mapping[str, Any]", request.tool_call)
+    edits: Mapping[str, Any] = cast("Mapping[str, Any]", request.state).get(EDITED) or {}
+    edit = edits.get(call["id"])
+    return call if edit is None else {**call, **edit}
 
 
 def asking(raised: GraphInterrupt, calls: Sequence[Mapping[str, Any]], *said: str | None) -> GraphInterrupt:
@@ -81,6 +97,24 @@ def wrong_edit(edits: Mapping[str, Any], tools: Collection[str] | None) -> str |
             case _:
                 return _put(_FORM)
     return None
+
+
+def wrong_words(answer: object) -> str | None:
+    """Say what is wrong with the words that a person gave in a tool's place, if anything is."""
+    given: object = cast("Mapping[str, Any]", answer).get("decisions") if isinstance(answer, Mapping) else ()
+    for decision in cast("Sequence[Any]", given) if isinstance(given, Sequence) else ():
+        match decision:
+            case {"type": "respond", "message": message} if not _is_content(message):
+                return _put(f"'message' of a respond decision must be text, got {message!r}")
+            case _:
+                continue
+    return None
+
+
+def _is_content(message: object) -> bool:
+    if isinstance(message, list):
+        return all(isinstance(each, str | dict) for each in cast("list[Any]", message))
+    return isinstance(message, str)
 
 
 def _put(problem: str) -> str:
