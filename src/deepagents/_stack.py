@@ -23,7 +23,7 @@ from deepagents.middleware.memory.middleware import remembering
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import STAND_INS, PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
-from deepagents.middleware.skills.middleware import knowing
+from deepagents.middleware.skills.middleware import knowing, refuse_second
 from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.middleware import named
 from deepagents.middleware.subagents.task import Worker
@@ -291,6 +291,7 @@ def _refuse_contradictions(building: Building) -> None:
             f"give all of them to one: for interrupt_mode, that is {_APPROVAL}(interrupt_on={{...}}, "
             "interrupt_mode='per_call') in middleware=, and leave interrupt_on= out"
         )
+    refuse_second(plan.skills, building.brought, who)
 
 
 SLOT_NAMES: Final = frozenset(row.name for row in STACK if isinstance(row, Slot))

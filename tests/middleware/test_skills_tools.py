@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
+from deepagents._flow import run
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.skills import SkillsMiddleware, disclosed_skill_tool_names
+from deepagents.middleware.skills.resolving import ToolShelf
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
 from tests.middleware.skilled import THREAD, put, skill
@@ -94,6 +97,18 @@ def test_it_stays_when_the_reading_is_gone_from_the_history(colour: Colour, tmp_
 
     assert added(model)[2:] == [["tide"], ["tide"]]
     assert result["messages"][-2].text == "13 m in Brest"
+
+
+def test_it_goes_with_its_skill_and_comes_back_with_it(colour: Colour, tmp_path: Path) -> None:
+    gone = call("delete", file_path="/skills/tides")
+    again = call("write_file", file_path="/skills/tides/SKILL.md", content=TIDES)
+    script = (opened("tides"), opened("sky"), gone, call("tide", place="Brest"), again, "Done.")
+    with ScriptedModel(*script) as model:
+        result = colour.invoke(agent_of(model, tmp_path), {"messages": "Go"})
+
+    both = ["tide", "moon", "planets"]
+    assert added(model) == [[], ["tide"], both, both[1:], both[1:], [*both[1:], "tide"]]
+    assert any("tide is not a valid tool" in message.text for message in result["messages"])
 
 
 def test_pinning_opens_too(colour: Colour, tmp_path: Path) -> None:
@@ -329,3 +344,16 @@ def test_each_run_has_answers_of_its_own(colour: Colour, tmp_path: Path) -> None
 
     told = [asked.tools[-1]["function"]["description"] for asked in model.asked]
     assert [told[1], told[3]] == ["Tide for ada.", "Tide for ben."]
+
+
+def test_what_a_resolver_found_long_ago_is_asked_for_anew() -> None:
+    asked = Asked()
+    shelf = ToolShelf(asked.find)
+    runtime: Any = SimpleNamespace(context=None)
+    for name in ["tide", *(f"absent-{at}" for at in range(255)), "tide"]:
+        run(shelf.find([name], runtime, "one"))
+    assert asked.names.count("tide") == 1
+    for name in ["moon", "moon", "tide"]:
+        run(shelf.find([name], runtime, "one"))
+
+    assert (asked.names.count("moon"), asked.names.count("tide")) == (1, 2)

@@ -14,7 +14,6 @@ from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.errors import BackendError
 from deepagents.middleware._base import tool_name
-from deepagents.middleware._turns import open_turn
 from deepagents.middleware.interrupts import named_path
 from deepagents.middleware.skills.pinning import pinned_path
 from deepagents.middleware.skills.resolving import ToolShelf
@@ -34,24 +33,26 @@ def with_tools(skills: Iterable[SkillMetadata]) -> dict[str, list[str]]:
     }
 
 
-def opened(messages: Sequence[AnyMessage], paths: Iterable[str]) -> list[str]:
-    """Return those of the paths that were read or pinned, in the order of the messages."""
-    wanted = set(paths)
+def paths_of(skills: Iterable[SkillMetadata]) -> frozenset[str]:
+    """Return the normalised paths of skills."""
+    return frozenset(path for each in skills if (path := _normal(each["path"])))
+
+
+def opened(messages: Sequence[AnyMessage], *, with_readings: bool = False) -> list[str]:
+    """Return the paths of skills that were pinned, in the order of the messages.
+
+    `with_readings` adds all files that were read, as far as messages tell: a person's answer in the place of
+    a file looks no different there.
+    """
     asked = {
         call["id"]: named_path(call)
         for message in messages
-        if isinstance(message, AIMessage)
+        if with_readings and isinstance(message, AIMessage)
         for call in message.tool_calls
         if call["name"] == "read_file"
     }
     found = [_shown(message, asked) for message in messages]
-    return list(dict.fromkeys(path for path in found if path is not None and path in wanted))
-
-
-def last_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    """Return the last message of the model and what stands behind it."""
-    behind = open_turn(messages)
-    return messages[max(len(messages) - len(behind) - 1, 0) :]
+    return list(dict.fromkeys(path for path in found if path is not None))
 
 
 def _shown(message: AnyMessage, asked: Mapping[str | None, str | None]) -> str | None:

@@ -67,7 +67,7 @@ def load(files: Files, sources: Sequence[Source], known: Loaded | None = None) -
 
 def digest_of(skills: Sequence[SkillMetadata]) -> str:
     """Tell a list of skills from others."""
-    return _digest([json.dumps(list(skills)).encode()])
+    return _digest([json.dumps(list(skills), default=str).encode()])
 
 
 def source_error(path: str, error: str) -> str:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from deepagents._channels import in_graph, write_channel, writes_undone_on_failure
+from deepagents._channels import in_graph, read_channel, write_channel, writes_undone_on_failure
 from deepagents._flow import Flow
 from deepagents.backends._legacy import warn_form
 from deepagents.backends._patience import Patience
@@ -17,6 +17,7 @@ from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import StackError
+from deepagents.middleware._approval_requests import call_that_ran
 from deepagents.middleware._base import (
     FlowMiddleware,
     Middleware,
@@ -29,7 +30,8 @@ from deepagents.middleware._base import (
 )
 from deepagents.middleware.interrupts import named_path
 from deepagents.middleware.skills import prompt
-from deepagents.middleware.skills.disclosure import last_turn, named, offer, opened, with_tools
+from deepagents.middleware.skills.disclosure import named, offer, opened, paths_of, with_tools
+from deepagents.middleware.skills.kept import changes
 from deepagents.middleware.skills.load import digest_of, load
 from deepagents.middleware.skills.pinning import pinned
 from deepagents.middleware.skills.resolving import SkillTools, ToolShelf
@@ -44,6 +46,7 @@ from deepagents.middleware.skills.state import (
 
 _CHANGING: Final = frozenset({"write_file", "edit_file", "delete"})
 _DELEGATING: Final = "task"
+_READING: Final = "read_file"
 _SECONDS: Final = 60.0
 
 
@@ -116,8 +119,12 @@ class SkillsMiddleware(FlowMiddleware):
     def _before_agent(self, state: Mapping[str, Any], runtime: Any, _config: Any = None) -> Flow[Any]:
         update = yield from self._loaded(state, runtime)
         update |= yield from self._pinned({**state, **update}, runtime)
+        begun = state.get("_skills_opened") is not None
         messages: list[AnyMessage] = [*state.get("messages", ()), *update.get("messages", ())]
-        return (update | self._opened({**state, **update}, messages)) or None
+        update |= self._opened({**state, **update}, opened(messages, with_readings=not begun))
+        if not begun and self._sources and in_graph():
+            update.setdefault("_skills_opened", [])
+        return update or None
 
     def _loaded(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any]]:
         """Load skills that are not loaded yet, or anew where a source changed; nothing else is touched."""
@@ -144,19 +151,18 @@ class SkillsMiddleware(FlowMiddleware):
         messages = yield from pinned(self._files(runtime), names, listed(state))
         return {"pinned_skills": None, **({"messages": messages} if messages else {})}
 
-    def _opened(self, state: Mapping[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
-        """Note the skills with tools that these messages opened."""
-        paths = with_tools(listed(state))
+    def _opened(self, state: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+        """Note the skills that stand at these paths."""
         known: list[str] = state.get("_skills_opened") or []
-        new = [path for path in opened(messages, paths) if path not in known] if paths else []
+        there = paths_of(listed(state)) if paths else frozenset[str]()
+        new = [path for path in paths if path in there and path not in known]
         return {"_skills_opened": [*known, *new]} if new else {}
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         with writes_undone_on_failure():
             request, update = yield from self._prepared(request)
             if in_graph():
-                for key, value in update.items():
-                    write_channel(key, value)
+                _write(update)
                 update = {}
             response = yield from inner(handler, self.modify_request(request))
         return keeping(response, update.pop("messages", ()), update)
@@ -168,9 +174,10 @@ class SkillsMiddleware(FlowMiddleware):
         if state.get("_skills_changed"):
             update = yield from self._loaded(state, request.runtime)
         update |= yield from self._pinned({**state, **update}, request.runtime)
-        messages = [*request.messages, *update.get("messages", ())]
-        update |= self._opened({**state, **update}, last_turn(messages))
-        kept = {**state, **update, "messages": [*state.get("messages", ()), *update.get("messages", ())]}
+        added = update.get("messages", ())
+        messages = [*request.messages, *added]
+        update |= self._opened({**state, **update}, opened(added))
+        kept = {**state, **update, "messages": [*state.get("messages", ()), *added]}
         if update:
             request = request.override(state=cast(Any, kept), messages=messages)
         request, shown = yield from self._with_tools(request, kept)
@@ -179,15 +186,17 @@ class SkillsMiddleware(FlowMiddleware):
     def _with_tools(self, request: Request, state: Mapping[str, Any]) -> Flow[tuple[Request, dict[str, Any]]]:
         paths = with_tools(listed(state))
         names = [name for path in state.get("_skills_opened") or () for name in paths.get(path, ())]
-        record = disclosed(state)
-        if not names and not record:
+        before = disclosed(state)
+        included = {name for names in paths.values() for name in names}
+        record = {tool: include for tool, include in before.items() if include in included}
+        if not names and not before:
             return request, {}
         run: str | None = state.get("_skill_tools_run")
         starts = self._shelf.needs_runs and run is None and in_graph()
         run = str(uuid4()) if starts else run
         found = yield from offer(self._shelf, request.tools, names, record, (request.runtime, run))
         update: dict[str, Any] = {"_skill_tools_run": run} if starts else {}
-        if found.record != record:
+        if found.record != before:
             update["_skill_tools_disclosed"] = dict(found.record)
         return request.override(tools=list(found.tools)), update
 
@@ -198,8 +207,8 @@ class SkillsMiddleware(FlowMiddleware):
         if unknown:
             request = yield from self._admitted(request)
         result = yield from inner(handler, request)
-        if in_graph() and self._may_change_skills(request.tool_call, result):
-            write_channel("_skills_changed", True)
+        if in_graph() and not _failed(result):
+            self._note(call_that_ran(request), cast("Mapping[str, Any]", request.state))
         return _coded(result) if unknown and request.tool is not None else result
 
     def _admitted(self, request: ToolCallRequest) -> Flow[ToolCallRequest]:
@@ -214,13 +223,30 @@ class SkillsMiddleware(FlowMiddleware):
         tool = named(found.get(include, ()), name)
         return request if tool is None else request.override(tool=tool)
 
-    def _may_change_skills(self, call: Mapping[str, Any], result: ToolResult) -> bool:
-        if isinstance(result, ToolMessage) and result.status == "error":
-            return False
-        if call["name"] == _DELEGATING:
-            return True
-        path = named_path(call) if call["name"] in _CHANGING else None
-        return path is not None and any(each.meets(path) for each in self._sources)
+    def _note(self, call: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Note what a call that ran means for skills: one was opened, or the list may have changed."""
+        path = named_path(call) if call["name"] in _CHANGING or call["name"] == _READING else None
+        if call["name"] == _READING:
+            if path is not None and (update := self._opened(state, [path])):
+                write_channel("_skills_opened", update["_skills_opened"])
+        elif call["name"] == _DELEGATING or (path and any(each.meets(path) for each in self._sources)):
+            write_channel("_skills_changed", True)
+
+
+def _write(update: Mapping[str, Any]) -> None:
+    """Write at once, of lists only what changes."""
+    for key, value in update.items():
+        known = read_channel(key)
+        if key == "skills_metadata" and known is not None:
+            write_channel(key, changes(known, value))
+        elif key != "skills_load_errors" or value != known:
+            write_channel(key, value)
+
+
+def _failed(result: ToolResult) -> bool:
+    update: Any = {"messages": [result]} if isinstance(result, ToolMessage) else result.update
+    messages: Any = cast("dict[str, Any]", update).get("messages", ()) if isinstance(update, dict) else ()
+    return any(isinstance(each, ToolMessage) and each.status == "error" for each in messages)
 
 
 def knowing(middleware: Middleware, sources: Sequence[SkillSource], who: str) -> Middleware:
@@ -236,6 +262,22 @@ def knowing(middleware: Middleware, sources: Sequence[SkillSource], who: str) ->
             "sources to one of them"
         )
     return middleware
+
+
+def refuse_second(sources: Sequence[SkillSource], brought: Sequence[Middleware], who: str) -> None:
+    """Keep an agent from having two skills middleware, which would write one list in turn.
+
+    Raises:
+        StackError: when it has, naming the sources of each.
+    """
+    own = {each.name: each.sources for each in brought if isinstance(each, SkillsMiddleware)}
+    if sources and all(each.name != SkillsMiddleware.__name__ for each in brought):
+        own[SkillsMiddleware.__name__] = list(map(source_path, sources))
+    if len(own) > 1:
+        raise StackError(
+            f"{who} has two skills middleware, of {' and '.join(map(repr, own.values()))}, which would "
+            "overwrite each other's list; give all sources to one of them"
+        )
 
 
 def _coded(result: ToolResult) -> ToolResult:

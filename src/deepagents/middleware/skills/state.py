@@ -11,6 +11,15 @@ from langchain_core.messages import BaseMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from typing_extensions import TypedDict
 
+from deepagents.middleware.skills.kept import (
+    KeptChannel,
+    checked_names,
+    checked_skills,
+    joined_texts,
+    latest_skills,
+    latest_texts,
+)
+
 OmitFromOutput = OmitFromSchema(input=False, output=True)
 
 
@@ -46,10 +55,12 @@ class SkillsStateUpdate(TypedDict, total=False):
 
 
 def joined_pins(standing: list[str] | None, given: str | Iterable[str] | None) -> list[str]:
-    """Add names to those that wait to be pinned; `None` forgets them."""
-    if given is None:
-        return []
-    return [*(standing or ()), *([given] if isinstance(given, str) else given)]
+    """Add names to those that wait to be pinned; `None` forgets them.
+
+    Raises:
+        TypeError: for what is no list of names.
+    """
+    return [] if given is None else [*(standing or ()), *checked_names(given)]
 
 
 def latest(standing: Any, given: Any) -> Any:
@@ -63,19 +74,25 @@ class SkillsState(AgentState[Any]):
     `skills_metadata` is loaded while it is missing or `None`; a list that a caller gives stays as it is.
     """
 
-    skills_metadata: NotRequired[Annotated[list[SkillMetadata] | None, OmitFromOutput]]
+    skills_metadata: NotRequired[
+        Annotated[list[SkillMetadata] | None, KeptChannel(latest_skills), OmitFromOutput]
+    ]
     pinned_skills: NotRequired[Annotated[list[str], OmitFromOutput, joined_pins]]
-    skills_load_errors: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    skills_load_errors: NotRequired[Annotated[list[str], KeptChannel(latest_texts), PrivateStateAttr]]
     _skills_loaded: NotRequired[Annotated[Loaded, PrivateStateAttr]]
     _skills_changed: NotRequired[Annotated[bool, PrivateStateAttr, latest]]
-    _skills_opened: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    _skills_opened: NotRequired[Annotated[list[str], KeptChannel(joined_texts), PrivateStateAttr]]
     _skill_tools_disclosed: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     _skill_tools_run: NotRequired[Annotated[str, UntrackedValue(str, guard=False), PrivateStateAttr]]
 
 
 def listed(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:
-    """Return the skills that a state knows."""
-    return state.get("skills_metadata") or ()
+    """Return the skills that a state knows.
+
+    Raises:
+        TypeError: for what is no list of skills.
+    """
+    return cast("Sequence[SkillMetadata]", checked_skills(state.get("skills_metadata")) or ())
 
 
 def disclosed(state: Mapping[str, Any]) -> Mapping[str, str]:

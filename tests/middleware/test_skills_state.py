@@ -1,0 +1,167 @@
+"""What state keeps of skills costs what changes, takes what a caller gives, and belongs to one middleware."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.errors import StackError
+from deepagents.middleware.skills import SkillsMiddleware
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import Colour
+from tests.middleware.skilled import THREAD, put, skill
+
+MANY = {f"skill-{at}": skill(f"skill-{at}", "words " * 40) for at in range(100)}
+LIST = sum(map(len, MANY.values()))
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
+    with closing(sqlite3.connect(tmp_path / "saved.db", check_same_thread=False)) as connection:
+        yield SqliteSaver(connection)
+
+
+def saved(saver: SqliteSaver, thread: str) -> int:
+    """Return the bytes that a thread has on disk."""
+    columns = (("checkpoints", "checkpoint"), ("writes", "value"))
+    return sum(
+        saver.conn.execute(
+            f"select coalesce(sum(length({column})), 0) from {table} where thread_id = ?", [thread]
+        ).fetchone()[0]
+        for table, column in columns
+    )
+
+
+def ran(root: Path, saver: SqliteSaver, thread: str, *script: Any) -> int:
+    model = ScriptedModel(*script, "Done.")
+    agent = create_deep_agent(
+        model, backend=FilesystemBackend(root_dir=root), skills=["/skills"], checkpointer=saver
+    )
+    config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": 1000}
+    agent.invoke({"messages": "Go"}, config)
+    names = {each["name"] for each in agent.get_state(config).values["skills_metadata"]}
+    assert names == {each.name for each in (root / "skills").iterdir()}
+    return saved(saver, thread)
+
+
+def test_a_step_saves_no_skill_again(saver: SqliteSaver, tmp_path: Path) -> None:
+    put(tmp_path / "none", "skills", "one")
+    put(tmp_path / "many", "skills", **MANY)
+    steps = [call("ls", path="/none") for _ in range(79)]
+    without, with_many = (ran(tmp_path / each, saver, each, *steps) for each in ("none", "many"))
+
+    assert with_many - without < 4 * LIST
+
+
+def test_a_changed_skill_is_saved_without_the_others(saver: SqliteSaver, tmp_path: Path) -> None:
+    put(tmp_path / "one", "skills", "skill-0")
+    put(tmp_path / "many", "skills", **MANY)
+    steps = [
+        call(
+            "write_file",
+            file_path=f"/skills/skill-{at % 3}/SKILL.md",
+            content=skill(f"skill-{at % 3}", f"d{at}"),
+        )
+        for at in range(40)
+    ]
+    few, many = (ran(tmp_path / each, saver, each, *steps) for each in ("one", "many"))
+
+    assert many - few < 4 * LIST
+
+
+def test_the_list_in_state_is_what_the_next_run_starts_from(colour: Colour, tmp_path: Path) -> None:
+    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one", "two"))
+    changing = call("write_file", file_path="/skills/two/SKILL.md", content=skill("two", "Other."))
+    adding = call("write_file", file_path="/skills/abc/SKILL.md", content=skill("abc"))
+    saver = InMemorySaver()
+    with ScriptedModel(changing, adding, call("delete", file_path="/skills/one"), "Done.", "Again.") as model:
+        for _ in range(2):
+            agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=saver)
+            colour.invoke(agent, {"messages": "Hi"}, THREAD)
+            found = agent.get_state(THREAD).values["skills_metadata"]
+            assert [(each["name"], each["description"]) for each in found] == [
+                ("abc", "Does things."),
+                ("two", "Other."),
+            ]
+
+
+MINE = {"path": "/x/SKILL.md", "name": "mine", "description": "Given."}
+
+
+@pytest.mark.parametrize(("given", "names"), [([], []), (None, ["one"]), ([MINE], ["mine"])])
+def test_a_list_none_and_an_empty_list_may_be_given(
+    given: Any, names: list[str], colour: Colour, tmp_path: Path
+) -> None:
+    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
+    with ScriptedModel("1", "2", "3") as model:
+        agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=InMemorySaver())
+        for extra in ({"skills_metadata": given}, {}):
+            colour.invoke(agent, {"messages": "Hi", **extra}, THREAD)
+            listed = agent.get_state(THREAD).values["skills_metadata"]
+            assert [each["name"] for each in listed] == names
+        colour.call(agent, "update_state", THREAD, {"skills_metadata": given})
+        colour.invoke(agent, {"messages": "Hi"}, THREAD)
+
+    assert [each["name"] for each in agent.get_state(THREAD).values["skills_metadata"]] == names
+    assert ("**mine**: Given.\n  Read `/x/SKILL.md`" in model.asked[-1].system) is (names == ["mine"])
+
+
+def test_an_agent_that_has_not_run_knows_nothing_of_its_skills() -> None:
+    agent = create_deep_agent(ScriptedModel(), skills=["/skills"], checkpointer=InMemorySaver())
+    agent.update_state(THREAD, {"messages": "Hi"})
+
+    assert [key for key in agent.get_state(THREAD).values if key.startswith("skills_")] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"pinned_skills": 5}, r"pinned_skills must be a list of names, such as \['tides'\]; got 5"),
+        ({"pinned_skills": [["a"]]}, r"pinned_skills must be a list of names.*got \[\['a'\]\]"),
+        ({"pinned_skills": {"a": 1}}, r"pinned_skills must be a list of names.*got \{'a': 1\}"),
+        ({"skills_metadata": "x"}, r"skills_metadata must be a list of skills, or None.*got 'x'"),
+        ({"skills_metadata": [None]}, r"skills_metadata .*got None"),
+        (
+            {"skills_metadata": [{"name": "x"}]},
+            r"needs 'path', 'name' and 'description'.*got \{'name': 'x'\}",
+        ),
+        ({"skills_metadata": [{**MINE, "allowed_tools": 7}]}, r"skills_metadata .*'allowed_tools': 7"),
+        ({"skills_metadata": [{**MINE, "metadata": []}]}, r"skills_metadata .*'metadata': \[\]"),
+        ({"skills_metadata": [{**MINE, "license": 7}]}, r"skills_metadata .*'license': 7"),
+    ],
+)
+def test_what_cannot_be_taken_is_named(given: Any, complaint: str, colour: Colour) -> None:
+    agent = create_deep_agent(ScriptedModel("Hi."), skills=["/skills"])
+    with pytest.raises(TypeError, match=complaint):
+        colour.invoke(agent, {"messages": "Hi", **given})
+
+
+class TeamSkills(SkillsMiddleware):
+    """A middleware of a name of its own."""
+
+
+def test_one_agent_has_one_skills_middleware() -> None:
+    team = TeamSkills(backend=None, sources=["/b"])
+    plain = SkillsMiddleware(backend=None, sources=["/a"])
+    spec: Any = {"name": "a", "description": "a", "skills": ["/c"], "middleware": [team]}
+    doubled: list[Any] = [
+        {"skills": ["/c"], "middleware": [team]},
+        {"middleware": [plain, team]},
+        {"subagents": [spec]},
+    ]
+    for options in doubled:
+        with pytest.raises(
+            StackError, match=r"two skills middleware.*'/[ab]'.*'/[bc]'.*give all sources to one"
+        ):
+            create_deep_agent(ScriptedModel(), **options)
+
+    create_deep_agent(ScriptedModel(), middleware=[team])
