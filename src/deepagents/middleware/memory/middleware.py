@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolMessage
 
-from deepagents._channels import has_channel, in_graph, write_channel
+from deepagents._channels import has_channel, in_graph, write_channel, writes_undone_on_failure
 from deepagents._flow import Flow
 from deepagents.backends._legacy import warn_form
 from deepagents.backends._patience import Patience
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError, StackError
+from deepagents.middleware._approval_requests import call_that_ran
 from deepagents.middleware._base import (
     FlowMiddleware,
     Middleware,
@@ -26,11 +28,12 @@ from deepagents.middleware._base import (
     inner,
 )
 from deepagents.middleware._cache_marks import is_chat_anthropic, with_own_mark
-from deepagents.middleware.memory.prompt import MEMORY_SYSTEM_PROMPT, check_template, section
-from deepagents.middleware.memory.reading import read_sources, sources_below
-from deepagents.middleware.memory.state import CONTENTS, PROBLEMS, MemoryState, changes
+from deepagents.middleware.memory.prompt import MEMORY_SYSTEM_PROMPT, check_template, fences_of, section
+from deepagents.middleware.memory.reading import Read, read_sources, sources_below
+from deepagents.middleware.memory.state import CHANGED, CONTENTS, PROBLEMS, MemoryState, changes, merged
 
 _CHANGING: Final = frozenset({"write_file", "edit_file", "delete"})
+_DELEGATING: Final = "task"
 _SECONDS: Final = 60.0
 _log = logging.getLogger(__name__)
 
@@ -38,8 +41,8 @@ _log = logging.getLogger(__name__)
 class MemoryMiddleware(FlowMiddleware):
     """Show memory files to the model, as data between fences.
 
-    They are read when a run starts, and again after `write_file`, `edit_file` or `delete` changed one. What
-    is not UTF-8 or cannot be read is left out, and the model is told so.
+    They are read when a run starts, and again after `write_file`, `edit_file` or `delete` changed one, or a
+    subagent has worked. What is not UTF-8 or cannot be read is left out, and the model is told so.
 
     Args:
         backend: where the files live.
@@ -72,6 +75,7 @@ class MemoryMiddleware(FlowMiddleware):
         self.system_prompt = system_prompt
         self._backend = backend
         self._add_cache_control = add_cache_control
+        self._fences = None if system_prompt is None else fences_of(system_prompt)
         self._patience = Patience(_SECONDS)
 
     def _before_agent(
@@ -81,51 +85,72 @@ class MemoryMiddleware(FlowMiddleware):
         if not self.sources:
             return None
         read = yield from read_sources(self._files(runtime), self.sources)
-        known: Mapping[str, str] | None = state.get(CONTENTS)
-        said: Mapping[str, str] = state.get(PROBLEMS) or {}
-        update: dict[str, Any] = {}
-        if (contents := changes(known or {}, read.contents)) or known is None:
-            update[CONTENTS] = contents
-        if problems := changes(said, read.problems):
-            update[PROBLEMS] = problems
+        update = self._update(state, self.sources, read)
+        if PROBLEMS in update:
             _log.warning("memory files could not be read: %s", read.problems)
-        return update or None
+        if state.get(CONTENTS) is None:
+            update = dict[str, Any]({CONTENTS: {}}) | update
+        return update | ({CHANGED: False} if state.get(CHANGED) else {}) or None
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        state = cast("Mapping[str, Any]", request.state)
-        if self.sources and self.system_prompt is not None:
-            request = add_section(request, self._section(self.system_prompt, state))
-        if self._add_cache_control and is_chat_anthropic(request.model):
-            request = with_own_mark(request)
-        return (yield from inner(handler, request))
+        with writes_undone_on_failure():
+            state = cast("Mapping[str, Any]", request.state)
+            if state.get(CHANGED) and self.sources and in_graph():
+                state = yield from self._refreshed(state, request.runtime)
+            if self.sources and self._fences is not None:
+                request = add_section(request, self._section(self._fences, state))
+            if self._add_cache_control and is_chat_anthropic(request.model):
+                request = with_own_mark(request)
+            return (yield from inner(handler, request))
 
     def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> Flow[ToolResult]:
         result = yield from inner(handler, request)
-        path = _changed_path(request, result)
-        if path is not None and self.sources and in_graph() and has_channel(CONTENTS):
+        failed = isinstance(result, ToolMessage) and result.status == "error"
+        if failed or not self.sources or not in_graph():
+            return result
+        call = call_that_ran(request)
+        if call["name"] == _DELEGATING and has_channel(CHANGED):
+            write_channel(CHANGED, True)
+        path = call["args"].get("file_path") if call["name"] in _CHANGING else None
+        if isinstance(path, str) and has_channel(CONTENTS):
             files = self._files(cast(Any, request).runtime)
             touched = yield from sources_below(files, self.sources, path)
             if touched:
-                yield from self._read_again(files, touched, cast("Mapping[str, Any]", request.state))
+                read = yield from read_sources(files, touched)
+                self._write(self._update(cast("Mapping[str, Any]", request.state), touched, read))
         return result
 
-    def _section(self, template: str, state: Mapping[str, Any]) -> str:
+    def _section(self, fences: re.Pattern[str], state: Mapping[str, Any]) -> str:
         contents: Mapping[str, str] = state.get(CONTENTS) or {}
         problems: Mapping[str, str] = state.get(PROBLEMS) or {}
-        return section(template, self.sources, contents, problems)
+        return section(cast(str, self.system_prompt), self.sources, contents, problems, fences)
 
     def _files(self, runtime: Any) -> Files:
         return Files.of(self._backend, runtime, self._patience)
 
-    def _read_again(self, files: Files, touched: Sequence[str], state: Mapping[str, Any]) -> Flow[None]:
-        """Write what became of these sources at once; each of parallel tools writes its own."""
-        read = yield from read_sources(files, touched)
+    def _update(self, state: Mapping[str, Any], sources: Sequence[str], read: Read) -> dict[str, Any]:
+        """Return what became of these sources; those of another middleware are not touched."""
+        update: dict[str, Any] = {}
         for key, now in ((CONTENTS, read.contents), (PROBLEMS, read.problems)):
-            before: Mapping[str, str] = state.get(key) or {}
-            if changed := changes({each: before[each] for each in touched if each in before}, now):
-                write_channel(key, changed)
+            known: Mapping[str, str] = state.get(key) or {}
+            if changed := changes({each: known[each] for each in sources if each in known}, now):
+                update[key] = changed
+        return update
+
+    def _write(self, update: Mapping[str, Any]) -> None:
+        """Write at once; each of parallel tools writes its own."""
+        for key, changed in update.items():
+            write_channel(key, changed)
+
+    def _refreshed(self, state: Mapping[str, Any], runtime: Any) -> Flow[Mapping[str, Any]]:
+        """Read all sources again, and return the state as it is then."""
+        update = self._update(
+            state, self.sources, (yield from read_sources(self._files(runtime), self.sources))
+        )
+        self._write({**update, CHANGED: False})
+        return {**state, **{key: merged(state.get(key), [change]) for key, change in update.items()}}
 
 
 def remembering(middleware: Middleware, sources: Sequence[str], who: str) -> Middleware:
@@ -152,11 +177,3 @@ def _check_sources(sources: Sequence[str]) -> None:
                 f"memory source {source!r} names a home directory, which a backend does not know; give the "
                 "path as the backend sees it, such as '/AGENTS.md' below a FilesystemBackend's root_dir"
             )
-
-
-def _changed_path(request: ToolCallRequest, result: ToolResult) -> str | None:
-    """Return the path of a call that changed a file."""
-    call = request.tool_call
-    path = call["args"].get("file_path") if call["name"] in _CHANGING else None
-    failed = isinstance(result, ToolMessage) and result.status == "error"
-    return path if isinstance(path, str) and not failed else None

@@ -35,6 +35,11 @@ MOST_SHOWN: Final = 40_000
 _PLACEHOLDER: Final = "{agent_memory}"
 _FENCE: Final = "memory_file"
 _TAG: Final = re.compile(r"</?([A-Za-z][\w.-]*)")
+_UNSEEN: Final = (
+    r"\x00-\x08\x0e-\x1b\x7f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""Characters that show nothing, not even a blank."""
 
 
 def check_template(template: object) -> None:
@@ -55,16 +60,24 @@ def check_template(template: object) -> None:
 
 
 def fences_of(template: str) -> re.Pattern[str]:
-    """Match the beginning of every tag that opens or closes a part of the template, or a file."""
-    names = "|".join(sorted(map(re.escape, {_FENCE, *_TAG.findall(template)})))
-    return re.compile(rf"<(?=\s{{0,9}}/?\s{{0,9}}(?:{names})\b)", re.IGNORECASE)
+    """Match the beginning of every tag that opens or closes a part of the template, or a file.
+
+    Blanks and characters that show nothing hide no tag. No character is looked at more than a few times.
+    """
+    unseen, blank = f"[{_UNSEEN}]*+", rf"[\s{_UNSEEN}]*+"
+    names = "|".join(unseen.join(map(re.escape, name)) for name in sorted({_FENCE, *_TAG.findall(template)}))
+    return re.compile(rf"<(?={blank}/?{blank}(?:{names}){unseen}(?!\w))", re.IGNORECASE)
 
 
 def section(
-    template: str, sources: Sequence[str], contents: Mapping[str, str], problems: Mapping[str, str]
+    template: str,
+    sources: Sequence[str],
+    contents: Mapping[str, str],
+    problems: Mapping[str, str],
+    fences: re.Pattern[str],
 ) -> str:
     """Fill the template with the files that have something to say, and name those that have not."""
-    fences = fences_of(template)
+    problems = {each: problems[each] for each in sources if each in problems}
     shown = {each: text for each in sources if (text := _shown(each, contents.get(each, ""), fences))}
     empty = [each for each in sources if each not in shown and each not in problems]
     parts = list(shown.values()) or ["(No memory loaded)"]

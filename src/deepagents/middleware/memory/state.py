@@ -13,6 +13,7 @@ from deepagents._state import merge_latest
 
 CONTENTS: Final = "memory_contents"
 PROBLEMS: Final = "memory_problems"
+CHANGED: Final = "_memory_changed"
 
 
 def merged(known: dict[str, Any] | None, writes: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
@@ -25,11 +26,19 @@ def merged(known: dict[str, Any] | None, writes: Sequence[dict[str, Any] | None]
 Kept = Annotated[dict[str, str], GrowingChannel(merged, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr]
 
 
+def latest(standing: bool, given: bool) -> bool:
+    """Keep the last of several."""
+    return given
+
+
 class MemoryState(AgentState[Any]):
-    """The text of each file that has one, and a code for each that could not be read."""
+    """The text of each file that has one, a code for each that could not be read, and whether all may have
+    changed.
+    """
 
     memory_contents: NotRequired[Kept]
     memory_problems: NotRequired[Kept]
+    _memory_changed: NotRequired[Annotated[bool, PrivateStateAttr, latest]]
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
