@@ -24,10 +24,10 @@ from deepagents._flow import Flow, run, twins
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.backends._guard import Guard
 from deepagents.backends.calls import Files
-from deepagents.backends.filedata import file_data_to_bytes, reduce_files
+from deepagents.backends.filedata import create_file_data, file_data_to_bytes, reduce_files
 from deepagents.backends.guarded import GuardedFiles
 from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse, FileUploadResponse
-from deepagents.backends.results import WriteResult
+from deepagents.backends.results import ReadResult, WriteResult
 from deepagents.errors import ToolFailure
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.permissions import Rules
@@ -59,6 +59,15 @@ backend = FilesystemBackend(sys.argv[1])
 for path in ("/old.txt", "/new.txt"):
     result = backend.append(path, "x" * 200_000)
     print(result.code, result.error)
+"""
+ADD_TOO_MUCH_IN_A_SANDBOX = """
+import resource, sys
+from pathlib import Path
+from tests.backends.sandboxes import rooted
+backend = rooted(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+result = backend.append("/old.txt", "x" * 50_000)
+print(result.code, result.error)
 """
 THREAD: Any = {"configurable": {"thread_id": "one"}}
 
@@ -124,6 +133,42 @@ def test_a_backend_of_the_oldest_kind_reads_and_writes(colour: Colour) -> None:
     do(colour, Files(backend).append("/new", "first\n"))
 
     assert backend.files == {"/log": "one\ntwo\n", "/new": "first\n"}
+
+
+class Oldest(BackendProtocol):
+    """A backend that reads and writes text, or what should be base64."""
+
+    def __init__(self, file: Any) -> None:
+        self.file: Any = file
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2_000) -> ReadResult:
+        missing = ReadResult(error="not there", code="file_not_found")
+        return missing if self.file is None else ReadResult(file_data=self.file)
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        self.file = create_file_data(content)
+        return WriteResult(path=file_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "added", "code"),
+    [
+        (None, "half \ud83d", "invalid_encoding"),
+        ({"content": "gIE=", "encoding": "base64"}, "text", "invalid_encoding"),
+        ({"content": "!!!", "encoding": "base64"}, "text", "io_error"),
+        ({"content": 7, "encoding": "utf-8"}, "text", "io_error"),
+    ],
+)
+def test_what_no_text_can_hold_is_refused_by_a_backend_of_text(
+    colour: Colour, file: Any, added: Any, code: str
+) -> None:
+    backend = Oldest(file)
+
+    with pytest.raises(ToolFailure, match="/log") as failed:
+        do(colour, Files(backend).append("/log", added))
+
+    assert failed.value.code == code
+    assert backend.file == file
 
 
 def test_what_cannot_be_put_back_is_said(colour: Colour) -> None:
@@ -229,6 +274,16 @@ def test_what_does_not_fit_is_taken_back(tmp_path: Path) -> None:
 
     assert [line.split()[0] for line in output.splitlines()] == ["io_error"] * 2
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old.txt": "old"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of that kind there")
+def test_what_does_not_fit_in_a_sandbox_is_taken_back(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("o" * 90_000)
+
+    output = finish(start(ADD_TOO_MUCH_IN_A_SANDBOX, tmp_path))
+
+    assert output.startswith("io_error")
+    assert (tmp_path / "old.txt").read_text() == "o" * 90_000
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is not killed like that there")

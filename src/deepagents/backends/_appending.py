@@ -7,7 +7,7 @@ from typing import Any, Final, cast, get_args
 from deepagents._flow import Flow
 from deepagents.backends._door import ask
 from deepagents.backends._patience import Patience
-from deepagents.backends.filedata import file_data_to_bytes
+from deepagents.backends.filedata import checked_addition, file_data_to_bytes
 from deepagents.backends.protocol import Allowed, BackendProtocol
 from deepagents.backends.results import (
     FileDownloadResponse,
@@ -47,11 +47,13 @@ def append(
     """Add to the end of a file, which is made when it is not there.
 
     Raises:
-        BackendError: for whatever the backend raised, and when the file could not be put back.
+        BackendError: for what is neither text nor bytes, whatever the backend raised, and when the file could
+            not be put back.
     """
     if method_for(backend, "append") == "append":
         return (yield from ask(backend, "append", path, content, allowed=allowed, patience=patience))
-    added = content if isinstance(content, bytes) else content.encode()
+    addition = checked_addition(path, content)
+    added = addition if isinstance(addition, bytes) else addition.encode()
     options: dict[str, Any] = {"allowed": allowed, "patience": patience}
     whole = (yield from _fetched(backend, path, options)) + added
     yield from _put(backend, path, whole, options)
@@ -77,7 +79,10 @@ def _read(backend: BackendProtocol, path: str, options: dict[str, Any]) -> Flow[
         return b""
     if found.error or found.file_data is None or found.next_offset is not None:
         raise BackendError(found.code or "io_error", found.error or f"File {path!r} cannot be read whole.")
-    return file_data_to_bytes(found.file_data)
+    try:
+        return file_data_to_bytes(found.file_data)
+    except (TypeError, ValueError) as error:
+        raise BackendError("io_error", f"Error reading file {path!r}: {error}") from error
 
 
 def _put(backend: BackendProtocol, path: str, whole: bytes, options: dict[str, Any]) -> Flow[None]:
@@ -87,10 +92,19 @@ def _put(backend: BackendProtocol, path: str, whole: bytes, options: dict[str, A
     except BackendError as failure:
         if failure.code != "not_supported":
             raise
-        done: WriteResult = yield from ask(backend, "write", path, whole.decode(), **options)
+        done: WriteResult = yield from ask(backend, "write", path, _as_text(path, whole), **options)
         error, code = done.error, done.code
     if error:
         raise BackendError(code, error) if code else transfer_failure(path, error)
+
+
+def _as_text(path: str, whole: bytes) -> str:
+    try:
+        return whole.decode()
+    except UnicodeDecodeError as error:
+        raise BackendError(
+            "invalid_encoding", f"File {path!r} would hold bytes, and its backend takes text alone."
+        ) from error
 
 
 def ask_or_append(backend: BackendProtocol, method: str, *args: Any, **options: Any) -> Flow[Any]:
