@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
-from deepagents.middleware.summarization import SummarizationMiddleware
+from deepagents.middleware.summarization import SummarizationMiddleware, create_summarization_middleware
 from deepagents.middleware.summarization.archive import parse
 from deepagents.middleware.summarization.overflow import MARKERS, is_overflow
 from deepagents.testing import WindowedModel, call, calls
@@ -54,11 +54,47 @@ def test_a_refusal_leads_to_a_summary_and_one_more_request(colour: Colour) -> No
 
     assert result["messages"][-1].text == "Done."
     assert model.refused
-    assert len(model.refused) == len(model.summaries)
     for refused in model.refused:
         at = model.asked.index(refused)
         assert "<summary>" in model.asked[at + 2].messages[1].text
     assert list(result["files"]) == [ARCHIVE]
+
+
+def test_what_was_refused_once_is_compacted_in_time_from_then_on(colour: Colour) -> None:
+    model = WindowedModel(*steps(60), "Done.", window=16_000, counter=dense, honesty=None)
+    colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+
+    assert len(model.refused) == 1
+    assert 3 <= len(model.summaries) <= 8
+
+
+def test_a_window_that_nobody_knew_is_learnt_from_a_refusal(colour: Colour) -> None:
+    model = WindowedModel(*steps(60), "Done.", window=9_000)
+    model.profile = None
+    colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+
+    assert len(model.refused) == 1
+    assert 3 <= len(model.summaries) <= 10
+
+
+def test_a_window_that_is_smaller_than_its_profile_says_is_learnt_from_refusals() -> None:
+    model = WindowedModel(*steps(60), "Done.", window=9_000, profile={"max_input_tokens": 200_000})
+    create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
+
+    assert 1 <= len(model.refused) <= 2
+    assert 3 <= len(model.summaries) <= 10
+
+
+def test_what_a_refusal_taught_is_not_held_against_another_model() -> None:
+    narrow = WindowedModel(*steps(30), "Done.", window=9_000, model_name="narrow")
+    wide = WindowedModel(*steps(30), "Done.", window=90_000, model_name="wide")
+    narrow.profile = wide.profile = None
+    own = create_summarization_middleware(narrow, StateBackend())
+    for model in (narrow, wide):
+        create_deep_agent(model, tools=[research], middleware=[own]).invoke({"messages": TASK}, THREAD)
+
+    assert len(narrow.refused) == 1
+    assert [turn for turn in wide.turns if "<summary>" in turn.messages[1].text] == []
 
 
 def test_a_refusal_that_only_its_text_tells_counts_too() -> None:

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from deepagents.middleware._turns import shows_media
 from deepagents.middleware.summarization.counting import Past
+from deepagents.middleware.summarization.overflow import Lesson
 from deepagents.middleware.summarization.policy import Load, Piece, PieceKind, Since
 from deepagents.middleware.summarization.state import (
     CLIPPED_KEY,
@@ -105,6 +106,7 @@ class Context:
     window: int | None
     tokens: int = 0
     update: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    lesson: Lesson = Lesson()
 
     @property
     def load(self) -> Load:

@@ -86,8 +86,9 @@ class Meter:
         *,
         provider: str | None = None,
         past: Past = Past(),
+        scale: float = 1.0,
     ) -> int:
-        """Count a request as it is to be sent.
+        """Count a request as it is to be sent; `scale` says by how much estimates are known to fall short.
 
         Only reports by models of the same provider count, and only those of the context as it is now, not of
         its past. One far below the estimate of the same messages speaks of another context, too.
@@ -95,12 +96,12 @@ class Meter:
         anchor = self._anchor(messages, provider, past)
         if self._is_own:
             reported = 0 if anchor is None else self._reported(messages[anchor])
-            return max(self._counted(messages, system, tools), reported)
+            return max(int(scale * self._counted(messages, system, tools)), reported)
         overhead = self.fixed(system, tools)
-        scale = 1.0
         tokens = None
         if anchor is not None:
-            tokens, scale = self._by_report(messages, anchor, overhead, past)
+            tokens, least = self._by_report(messages, anchor, overhead, past, scale)
+            scale = max(scale, least)
         if tokens is None:
             tokens = int(scale * (overhead + sum(map(self._estimate, messages))))
         self._note(messages, overhead)
@@ -186,7 +187,7 @@ class Meter:
         return None
 
     def _by_report(
-        self, messages: Sequence[AnyMessage], anchor: int, overhead: int, past: Past
+        self, messages: Sequence[AnyMessage], anchor: int, overhead: int, past: Past, scale: float
     ) -> tuple[int | None, float]:
         """Count by a report, or say why not: by how much estimates are too low where it is not credible."""
         reported = self._reported(messages[anchor])
@@ -194,7 +195,7 @@ class Meter:
         if not _is_credible(reported, known, overhead):
             known = self._sum(messages, anchor, past, anew=True)
         if _is_credible(reported, known, overhead):
-            new = self.added(messages[anchor + 1 :])
+            new = int(scale * self.added(messages[anchor + 1 :]))
             return max(reported + self._growth(messages, anchor, overhead), 0) + new, 1.0
         estimate = overhead + known.tokens_at_most
         return None, min(max(known.most / estimate, 1.0), _MOST_SCALED) if estimate else 1.0

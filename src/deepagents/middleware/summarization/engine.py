@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import uuid4
@@ -19,6 +19,7 @@ from deepagents.middleware.summarization.compaction import Case, Compactor, Summ
 from deepagents.middleware.summarization.context import Context, Frame, Remembrance
 from deepagents.middleware.summarization.counting import Meter
 from deepagents.middleware.summarization.memo import Memo, Place, this_place
+from deepagents.middleware.summarization.overflow import Lesson
 from deepagents.middleware.summarization.policy import (
     FULL,
     Load,
@@ -34,12 +35,15 @@ from deepagents.middleware.summarization.state import SUMMARIZATION_SESSION_ID_K
 from deepagents.middleware.summarization.summary import is_summary
 from deepagents.middleware.summarization.tail import LargeResult, large_results, moved
 from deepagents.middleware.summarization.view import Copies, Live, visible
-from deepagents.models.traits import input_window
+from deepagents.models.traits import input_window, model_identifier
 from deepagents.permissions import Rules
 
 logger = logging.getLogger(__name__)
 _GROWTH_BEFORE_ANOTHER_TRY: Final = 0.05
 _LITTLE: Final = 0.05
+_HIGH: Final = 16
+"""A scale from which on nothing but estimates can make a count higher."""
+_AFTER_REFUSAL: Final = Trigger.of(("fraction", 0.85))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Engine:
     known: Beginnings[Live] = field(default_factory=Beginnings[Live])
     declined: Memo[int] = field(default_factory=Memo[int])
     frames: Memo[Frame] = field(default_factory=Memo[Frame])
+    lessons: Memo[Lesson] = field(default_factory=Memo[Lesson])
     sessions: Remembered[str] = field(default_factory=Remembered[str])
 
     def under(self, rules: Rules) -> Engine:
@@ -76,8 +81,8 @@ class Engine:
         own = state.get("messages") or messages
         shown = visible(messages, memory.event, memory.hidden, self.copies, self.known, own)
         shown = self.clipping.clipped(shown, memory.clips)
-        window = frame.window or input_window(self.model)
-        return self._measured(Context(frame, own, shown, memory, window))
+        context = Context(frame, own, shown, memory, self._window(frame))
+        return self._taught(context, self.lessons.get(_taught_by(frame, place)) or Lesson())
 
     def with_new_clips(self, context: Context) -> Context:
         """Return the context with the next batch of old arguments clipped, if it is time for one."""
@@ -96,9 +101,10 @@ class Engine:
             grown = context.tokens - tried
             if 0 <= grown < _GROWTH_BEFORE_ANOTHER_TRY * (context.window or tried):
                 return False
-        if not is_due(self.trigger, context.load, context.since):
+        trigger = self._trigger(context)
+        if not is_due(trigger, context.load, context.since):
             return False
-        return is_due(self.trigger, self._certain(context), self._since(context))
+        return is_due(trigger, self._certain(context), self._since(context))
 
     def is_worth_asking(self, context: Context) -> bool:
         """Tell whether the model may have its context compacted."""
@@ -119,6 +125,7 @@ class Engine:
 
         Little is not worth a summary where a large result is in the way.
         """
+        context = self._refused(context, place)
         at = self._cut(context, forced=True)
         gone = sum(self._sizes(context)[:at])
         if gone < _LITTLE * context.tokens and self._large_results(context):
@@ -151,10 +158,31 @@ class Engine:
 
     def without_tail(self, context: Context, files: Files, place: Place) -> Flow[Context | None]:
         """Return the context with large results of the open turn moved to files; `None` without any."""
+        context = self._refused(context, place)
         places = yield from moved(files, self._large_results(context))
         if not places:
             return None
         return self._measured(context.clipping(places, self.clipping.clipped(context.shown, places)))
+
+    def _refused(self, context: Context, place: Place) -> Context:
+        """Learn from a refusal, so that the next compaction comes before the next one."""
+        high, higher = (self._tokens(context, factor * _HIGH) for factor in (1, 2))
+        lesson = context.lesson.after(context.tokens, (higher - high) / _HIGH, context.window)
+        self.lessons.put(_taught_by(context.frame, place), lesson)
+        return self._taught(context, lesson)
+
+    def _taught(self, context: Context, lesson: Lesson) -> Context:
+        windows = [each for each in (self._window(context.frame), lesson.window) if each]
+        return self._measured(replace(context, lesson=lesson, window=min(windows, default=None)))
+
+    def _trigger(self, context: Context) -> Trigger:
+        """Return when to compact: what was refused tells that too, but not where nothing else does."""
+        if context.lesson == Lesson() or not self.trigger.clauses:
+            return self.trigger
+        return Trigger((*self.trigger.clauses, *_AFTER_REFUSAL.clauses))
+
+    def _window(self, frame: Frame) -> int | None:
+        return frame.window or input_window(self.model)
 
     def _large_results(self, context: Context) -> list[LargeResult]:
         return large_results(context.shown, context.originals, context.memory.clips.keys())
@@ -195,15 +223,22 @@ class Engine:
         return context.window is None or context.tokens < FULL * context.window
 
     def _measured(self, context: Context) -> Context:
+        return replace(context, tokens=self._tokens(context, context.lesson.scale))
+
+    def _tokens(self, context: Context, scale: float) -> int:
         frame = context.frame
-        tokens = self.meter.of(
+        return self.meter.of(
             context.shown,
             frame.system,
             frame.tools,
             provider=frame.provider,
             past=context.memory.past,
+            scale=scale,
         )
-        return replace(context, tokens=tokens)
+
+
+def _taught_by(frame: Frame, place: Place) -> Hashable:
+    return place.agent, frame.provider, model_identifier(frame.model)
 
 
 def _named(_: object = None) -> str:

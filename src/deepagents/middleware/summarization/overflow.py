@@ -1,11 +1,13 @@
-"""What providers say when a request is too long for their model."""
+"""What providers say when a request is too long for their model, and what is to be learnt from that."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from langchain_core.exceptions import ContextOverflowError
 
+_MOST_SCALED: Final = 8.0
 _STATUS: Final = frozenset({400, 413, 422})
 MARKERS: Final = (
     "context_length_exceeded",
@@ -55,6 +57,30 @@ def as_overflow(error: Exception) -> Exception:
     overflow = ContextOverflowError(str(error))
     overflow.__cause__ = error
     return overflow
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What refusals have taught: by how much estimates fall short, or how much a model takes in truth."""
+
+    scale: float = 1.0
+    window: int | None = None
+
+    def after(self, tokens: int, estimated: float, window: int | None) -> Lesson:
+        """Learn from the refusal of a request that was counted as so many tokens, with this scale.
+
+        Of these, `estimated` tokens (without the scale) are not known from a report. A refusal of less than
+        the window says that estimates are too low; where they would be far too low, that the window is
+        smaller, as it does where nobody knows the window.
+        """
+        if window is None:
+            return Lesson(self.scale, tokens)
+        missing = window - tokens
+        if missing <= 0:
+            return self
+        if missing <= (_MOST_SCALED - self.scale) * estimated:
+            return Lesson(self.scale + missing / estimated, self.window)
+        return Lesson(window=tokens)
 
 
 def _status(error: BaseException) -> int | None:
