@@ -174,3 +174,10 @@ def test_a_path_too_long_to_show_is_no_skill() -> None:
     assert parsed.skill is None
     assert "its path has 2017 characters, over the limit of 1024" in parsed.problems[0]
     assert len(parsed.problems[0]) < 1200
+
+
+@pytest.mark.parametrize(("brackets", "fits"), [(18, True), (19, False)])
+def test_twenty_levels_are_deep_enough(brackets: int, fits: bool) -> None:
+    parsed = parse(f"metadata: {{x: {'[' * brackets}{']' * brackets}}}")
+
+    assert (parsed.skill is not None) is fits
