@@ -7,17 +7,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from threading import Barrier
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, AgentState
+from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
-from deepagents import CompiledSubAgent, DeepAgentState, SubAgentMiddleware, create_deep_agent
+from deepagents import (
+    CompiledSubAgent,
+    DeepAgentState,
+    FilesystemMiddleware,
+    MemoryMiddleware,
+    RubricMiddleware,
+    SubAgentMiddleware,
+    create_deep_agent,
+)
+from deepagents.backends import StateBackend
 from deepagents.errors import ConfigError
+from deepagents.middleware import SkillsMiddleware
+from deepagents.middleware._base import private_to_features
+from deepagents.middleware.subagents.task import NEVER_SHARED
+from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import Colour
 
@@ -285,6 +299,65 @@ def test_an_empty_answer_is_said_to_be_empty() -> None:
         result = create_deep_agent(model, subagents=[child]).invoke({"messages": "Go"})
 
     assert "without writing an answer" in result["messages"][-2].text
+
+
+class OwnState(AgentState[Any]):
+    """What a caller's own middleware keeps."""
+
+    own: NotRequired[Annotated[int, PrivateStateAttr]]
+    told: NotRequired[int]
+
+
+class Own(AgentMiddleware[Any, Any, Any]):
+    """A caller's own middleware with something to keep to itself, and something to tell."""
+
+    state_schema = OwnState
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+        return {"own": 1, "told": 2}
+
+    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+        return {"own": 1, "told": 2}
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_subagent_sees_nothing_that_features_keep_to_themselves(colour: Colour, alone: bool) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def work(state: dict[str, Any]) -> dict[str, Any]:
+        seen.append(state)
+        return {"messages": [AIMessage("Done.")], "memory_contents": {"/AGENTS.md": "Forged."}}
+
+    ready = CompiledSubAgent(name="ready", description="d", runnable=RunnableLambda(work))
+    script = (call("read_file", file_path="/AGENTS.md"), delegate("ready"), "Told.")
+    model = ScriptedModel(*script)
+    if alone:
+        backend = StateBackend()
+        agent: Any = create_agent(
+            model,
+            middleware=[
+                Own(),
+                MemoryMiddleware(backend=backend, sources=["/AGENTS.md"]),
+                SkillsMiddleware(backend=backend, sources=["/skills"]),
+                FilesystemMiddleware(backend=backend),
+                RubricMiddleware(model=ScriptedModel("?")),
+                SummarizationMiddleware(model, backend=backend),
+                SubAgentMiddleware(subagents=[ready], private_state_keys=frozenset({"own"})),
+            ],
+        )
+    else:
+        agent = create_deep_agent(
+            model, memory=["/AGENTS.md"], skills=["/skills"], subagents=[ready], middleware=[Own()]
+        )
+    given = {"messages": "Go", "files": {"/AGENTS.md": text("Use tabs.")}}
+    colour.invoke(agent, given)
+
+    assert seen[0].keys() == {"messages", "files", "told"}
+    assert "Use tabs." in model.asked[-1].system
+
+
+def test_keys_that_are_private_are_listed_nowhere_again() -> None:
+    assert NEVER_SHARED & private_to_features() == frozenset()
 
 
 def test_each_agent_keeps_its_own_plan() -> None:

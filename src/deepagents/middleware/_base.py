@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, con
 from langgraph.types import Command
 
 from deepagents._flow import Call, Flow, twins
+from deepagents._state import private_keys
 
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
 Request: TypeAlias = ModelRequest[Any]
@@ -47,6 +48,16 @@ class FlowMiddleware(AgentMiddleware[Any, Any, Any]):
             if flow is not None:
                 for name, method in zip((blocking, awaiting), twins(flow), strict=True):
                     setattr(cls, name, method)
+
+
+def private_to_features() -> frozenset[str]:
+    """Name the state keys that features of this library keep to the agent that has them."""
+    waiting, found = [FlowMiddleware], set[str]()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        found |= private_keys(kind.state_schema)
+    return frozenset(found)
 
 
 def inner(handler: Callable[[Any], Any], request: Any) -> Call[Any]:

@@ -17,33 +17,15 @@ from deepagents._channels import channel_reducers, reducers_of
 from deepagents._flow import Call, Flow
 from deepagents._handed import Handed, HandedDownChannel, handing_down, mark_of
 from deepagents.errors import ToolFailure
+from deepagents.middleware._base import private_to_features
 from deepagents.middleware.subagents.merge import changes
 from deepagents.middleware.subagents.report import report
 from deepagents.tools._tool import Reply, Runtime, ToolSpec
 
 NEVER_SHARED = frozenset(
-    {
-        "messages",
-        "todos",
-        "structured_response",
-        "skills_metadata",
-        "pinned_skills",
-        "skills_load_errors",
-        "_skills_loaded",
-        "_skills_changed",
-        "_skills_opened",
-        "_skill_tools_disclosed",
-        "_skill_tools_run",
-        "memory_contents",
-        "memory_problems",
-        "rubric",
-        "file_versions",
-        "file_links",
-        "file_calls_asked",
-        "jump_to",
-    }
+    {"messages", "todos", "structured_response", "skills_metadata", "pinned_skills", "rubric"}
 )
-"""State keys that a subagent neither receives nor returns."""
+"""State keys that a subagent neither receives nor returns, beside those that are private."""
 
 _FILES: Final = "files"
 
@@ -112,7 +94,7 @@ def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]
         raise ToolFailure(
             "unknown_subagent", f"there is no subagent {subagent_type!r}; choose one of {names}"
         )
-    kept_back = NEVER_SHARED | desk.private_keys
+    kept_back = NEVER_SHARED | private_to_features() | desk.private_keys
     shared = {key: value for key, value in desk.runtime.state.items() if key not in kept_back}
     state = {**shared, "messages": [HumanMessage(description)]}
     result = yield from _run(worker.runnable(), state, desk.runtime)
