@@ -225,8 +225,8 @@ def test_a_history_sent_back_as_a_whole_is_not_taken_for_what_was_left_of_it(col
     model = WindowedModel(window=12_000)
     agent = create_deep_agent(model, tools=[look_up])
     history: list[Any] = []
-    for _ in range(3):
-        model.then(*steps(16), "Done.")
+    for _ in range(6):
+        model.then(*steps(12), "Done.")
         given = {"messages": [*history, HumanMessage("Look.")]}
         history = colour.invoke(agent, given, {"recursion_limit": 500})["messages"]
 

@@ -150,6 +150,14 @@ def test_a_report_below_an_earlier_one_must_be_nearer_to_the_estimate() -> None:
     assert count([*told(5, 9_500), *told(5, 9_400, first=6)]) == 9_400
 
 
+def test_after_such_a_report_each_later_one_must_be() -> None:
+    before, after = told(5, 5_000), told(5, 3_900, first=6)
+    messages = [*before, *after, *told(1, 7_000, first=12)]
+
+    assert count(messages) == estimate(*messages)
+    assert count([*before, *after, *told(1, 10_000, first=12)]) == 10_000
+
+
 def test_where_a_report_is_not_credible_estimates_grow_by_what_the_largest_tells() -> None:
     messages = [*told(5, 20_000), *told(5, 8_000, first=6)]
 

@@ -6,7 +6,7 @@ import inspect
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -53,12 +53,16 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """What the messages up to one are estimated to have, and the largest report of them with its estimate."""
+    """What the messages up to one are estimated to have, and the largest report of them with its estimate.
+
+    `is_doubted` where a report fell far behind one before it: the context was another one at that time.
+    """
 
     newest: str | None
     tokens: int = 0
     most: int = 0
     tokens_at_most: int = 0
+    is_doubted: bool = False
 
 
 class Meter:
@@ -218,8 +222,9 @@ class Meter:
         counts = _is_report(message, None) and message.id not in past.answers
         reported = self._reported(message) if counts else 0
         if reported > known.most:
-            return _Sum(known.newest, tokens, reported, tokens)
-        return _Sum(known.newest, tokens, known.most, known.tokens_at_most)
+            return replace(known, tokens=tokens, most=reported, tokens_at_most=tokens)
+        is_doubted = known.is_doubted or (counts and reported < _BELOW * min(tokens, known.most))
+        return replace(known, tokens=tokens, is_doubted=is_doubted)
 
     def _reported(self, message: AnyMessage) -> int:
         """Return what a report says, without the reasoning that is not sent again."""
@@ -246,7 +251,7 @@ class Meter:
 
 def _is_credible(reported: int, known: _Sum, overhead: int) -> bool:
     """Tell whether a report can be of all these messages."""
-    share = _BELOW if reported < known.most else _FAR_BELOW
+    share = _BELOW if known.is_doubted or reported < known.most else _FAR_BELOW
     return reported >= share * (overhead + known.tokens)
 
 
