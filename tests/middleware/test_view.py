@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from deepagents.middleware.summarization.remembered import Remembered
+from deepagents.middleware.summarization.caches import IdentityCache
 from deepagents.middleware.summarization.view import visible
 
 SUMMARY = HumanMessage("What happened so far.", id="summary")
@@ -234,7 +234,7 @@ def test_plain_text_stays_the_same_message() -> None:
 
 
 def test_a_copy_is_made_once() -> None:
-    copies: Remembered[AnyMessage] = Remembered()
+    copies: IdentityCache[AnyMessage] = IdentityCache()
     messages = [*talk(2), thought()]
 
     first, second = (visible(messages, event(2, after_id="m2"), ids(2), copies)[1] for _ in range(2))

@@ -11,13 +11,13 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from deepagents.errors import ConfigError
 from deepagents.middleware._notices import moved_notice, parts, with_text
+from deepagents.middleware.summarization.caches import IdentityCache
 from deepagents.middleware.summarization.policy import (
     LEAST_GAIN,
     Load,
     is_due,
     least_gain,
 )
-from deepagents.middleware.summarization.remembered import Remembered
 from deepagents.middleware.summarization.sizes import ContextSize, Keep, Trigger, TruncateArgsSettings
 
 CLIPPED_TOOLS: Final = frozenset({"write_file", "edit_file"})
@@ -51,8 +51,8 @@ class Clipping:
     keep: Keep = field(default_factory=lambda: Keep.of(_KEEP))
     max_length: int = _MAX_LENGTH
     text: str | None = None
-    copies: Remembered[tuple[str | None, AnyMessage]] = field(
-        default_factory=lambda: Remembered[tuple[str | None, AnyMessage]](), compare=False, repr=False
+    copies: IdentityCache[tuple[str | None, AnyMessage]] = field(
+        default_factory=lambda: IdentityCache[tuple[str | None, AnyMessage]](), compare=False, repr=False
     )
 
     @classmethod

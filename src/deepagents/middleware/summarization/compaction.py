@@ -20,10 +20,11 @@ from deepagents.backends.calls import Files
 from deepagents.backends.state import CHANNEL
 from deepagents.errors import BackendError
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
+from deepagents.middleware.summarization.caches import BoundedCache
 from deepagents.middleware.summarization.context import Context, answers
 from deepagents.middleware.summarization.counting import Meter
 from deepagents.middleware.summarization.media import may_hold_media
-from deepagents.middleware.summarization.memo import Memo, Place
+from deepagents.middleware.summarization.place import Place
 from deepagents.middleware.summarization.state import SummarizationEvent
 from deepagents.middleware.summarization.summarizer import Summarizer
 from deepagents.middleware.summarization.summary import (
@@ -132,7 +133,7 @@ class Compactor:
     summarizer: Summarizer
     meter: Meter
     rules: Rules = field(default_factory=Rules)
-    written: Memo[str] = field(default_factory=Memo[str])
+    written: BoundedCache[str] = field(default_factory=BoundedCache[str])
 
     def compact(
         self, case: Case, files: Files, place: Place, *, or_extracts: bool = False

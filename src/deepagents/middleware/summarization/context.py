@@ -45,7 +45,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembrance:
+class Record:
     """What an agent remembers: its last compaction, what that hides, and what is shown clipped."""
 
     event: SummarizationEvent | None = None
@@ -54,7 +54,7 @@ class Remembrance:
     session: str = ""
 
     @classmethod
-    def of(cls, state: Mapping[str, Any], session: str) -> Remembrance:
+    def of(cls, state: Mapping[str, Any], session: str) -> Record:
         """Read it from the state of an agent; `session` is the name of its conversation."""
         return cls(
             state.get(SUMMARIZATION_EVENT_KEY),
@@ -102,7 +102,7 @@ class Context:
     frame: Frame
     originals: Sequence[AnyMessage]
     shown: list[AnyMessage]
-    memory: Remembrance
+    memory: Record
     window: int | None
     tokens: int = 0
     update: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -183,7 +183,7 @@ class Context:
                 ids=still, after_id=event.get("after_id"), answers_before=event.get("answers_before", [])
             )
             update[CLIPPED_KEY] = clipped
-        memory = Remembrance(event, hidden, clipped, session)
+        memory = Record(event, hidden, clipped, session)
         return replace(self, shown=shown, memory=memory, update={**self.update, **update})
 
 

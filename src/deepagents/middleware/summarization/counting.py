@@ -14,13 +14,13 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from deepagents.middleware.summarization.caches import IdentityCache
 from deepagents.middleware.summarization.estimates import (
     largest_medium,
     tokens_of,
     tool_tokens,
     unsent_reasoning,
 )
-from deepagents.middleware.summarization.remembered import Remembered
 
 TokenCounter = Callable[..., int]
 logger = logging.getLogger(__name__)
@@ -77,9 +77,9 @@ class Meter:
         self._is_own = _unwrapped(counter) is not count_tokens_approximately
         self._takes_tools = _takes_tools(counter)
         self._takes_parts = True
-        self._tokens: Remembered[int] = Remembered()
-        self._tool_tokens: Remembered[int] = Remembered()
-        self._sums: Remembered[_Sum] = Remembered()
+        self._tokens: IdentityCache[int] = IdentityCache()
+        self._tool_tokens: IdentityCache[int] = IdentityCache()
+        self._sums: IdentityCache[_Sum] = IdentityCache()
         self._overheads: OrderedDict[str, int] = OrderedDict()
 
     def of(

@@ -14,12 +14,13 @@ from langchain_core.messages import AnyMessage
 from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.middleware._beginnings import Beginnings
+from deepagents.middleware.summarization.caches import BoundedCache, IdentityCache
 from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.compaction import Case, Compactor, SummaryFailed
-from deepagents.middleware.summarization.context import Context, Frame, Remembrance
+from deepagents.middleware.summarization.context import Context, Frame, Record
 from deepagents.middleware.summarization.counting import Meter
-from deepagents.middleware.summarization.memo import Memo, Place, this_place
 from deepagents.middleware.summarization.overflow import Lesson
+from deepagents.middleware.summarization.place import Place, this_place
 from deepagents.middleware.summarization.policy import (
     FULL,
     Load,
@@ -29,7 +30,6 @@ from deepagents.middleware.summarization.policy import (
     is_worth_asking,
     least_gain,
 )
-from deepagents.middleware.summarization.remembered import Remembered
 from deepagents.middleware.summarization.sizes import Keep, Trigger
 from deepagents.middleware.summarization.state import SUMMARIZATION_SESSION_ID_KEY
 from deepagents.middleware.summarization.summary import is_summary
@@ -58,10 +58,10 @@ class Engine:
     compactor: Compactor
     copies: Copies = field(default_factory=Copies)
     known: Beginnings[Live] = field(default_factory=Beginnings[Live])
-    declined: Memo[int] = field(default_factory=Memo[int])
-    frames: Memo[Frame] = field(default_factory=Memo[Frame])
-    lessons: Memo[Lesson] = field(default_factory=Memo[Lesson])
-    sessions: Remembered[str] = field(default_factory=Remembered[str])
+    declined: BoundedCache[int] = field(default_factory=BoundedCache[int])
+    frames: BoundedCache[Frame] = field(default_factory=BoundedCache[Frame])
+    lessons: BoundedCache[Lesson] = field(default_factory=BoundedCache[Lesson])
+    sessions: IdentityCache[str] = field(default_factory=IdentityCache[str])
 
     def under(self, rules: Rules) -> Engine:
         """Return this engine, with all that it remembers, under the rules of its agent."""
@@ -77,7 +77,7 @@ class Engine:
         self, messages: list[AnyMessage], state: Mapping[str, Any], frame: Frame, place: Place
     ) -> Context:
         """Return what is to be shown of these messages, as things stand, with its size."""
-        memory = Remembrance.of(state, place.session)
+        memory = Record.of(state, place.session)
         own = state.get("messages") or messages
         shown = visible(messages, memory.event, memory.hidden, self.copies, self.known, own)
         shown = self.clipping.clipped(shown, memory.clips)

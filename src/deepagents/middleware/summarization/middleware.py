@@ -29,8 +29,8 @@ from deepagents.middleware.summarization.compaction import Compactor
 from deepagents.middleware.summarization.context import Context, Frame
 from deepagents.middleware.summarization.counting import Meter, TokenCounter
 from deepagents.middleware.summarization.engine import Engine
-from deepagents.middleware.summarization.memo import Place
 from deepagents.middleware.summarization.overflow import as_overflow, is_overflow
+from deepagents.middleware.summarization.place import Place
 from deepagents.middleware.summarization.settings import (
     DEFAULT_KEEP,
     check_fractions,

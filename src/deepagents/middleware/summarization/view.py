@@ -10,15 +10,15 @@ from typing import Any, Final, TypeAlias, cast
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from deepagents.middleware._beginnings import Beginnings
+from deepagents.middleware.summarization.caches import IdentityCache
 from deepagents.middleware.summarization.estimates import block_type
-from deepagents.middleware.summarization.remembered import Remembered
 
 _LOGGER: Final = logging.getLogger(__name__)
 _BOUND: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
 _BEDROCK: Final = frozenset({"bedrock", "bedrock_converse", "amazon_bedrock"})
 _CLAUDE: Final = ("claude", "anthropic")
 
-Copies: TypeAlias = Remembered[AnyMessage]
+Copies: TypeAlias = IdentityCache[AnyMessage]
 
 
 def visible(

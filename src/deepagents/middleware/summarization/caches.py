@@ -1,17 +1,19 @@
-"""What was worked out about an object, remembered for as long as that object lives."""
+"""What a process remembers and may forget: by the identity of an object, or the last so many by a key."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
 Value = TypeVar("Value")
 
+_MOST: Final = 64
 _MOST_HELD: Final = 1000
 
 
-class Remembered(Generic[Value]):
+class IdentityCache(Generic[Value]):
     """Values by the identity of an object, for objects that nobody changes.
 
     An object that cannot be watched, such as a dict, is held itself, up to a number of them: an identity
@@ -45,3 +47,29 @@ class Remembered(Generic[Value]):
         """Return the value of an object, made of it the first time it is asked for."""
         known = self.get(thing)
         return self.put(thing, make(thing)) if known is None else known
+
+
+class BoundedCache(Generic[Value]):
+    """A bounded memory: the oldest goes first. What it holds may be forgotten at any time."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._known: dict[Hashable, Value] = {}
+        self._lock = Lock()
+
+    def get(self, key: Hashable) -> Value | None:
+        """Return what is remembered under a key."""
+        return self._known.get(key)
+
+    def put(self, key: Hashable, value: Value) -> None:
+        """Remember a value under a key."""
+        with self._lock:
+            self._known.pop(key, None)
+            self._known[key] = value
+            while len(self._known) > self._most:
+                del self._known[next(iter(self._known))]
+
+    def drop(self, key: Hashable) -> None:
+        """Forget a key."""
+        with self._lock:
+            self._known.pop(key, None)

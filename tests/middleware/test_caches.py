@@ -8,12 +8,12 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage
 
-from deepagents.middleware.summarization.remembered import Remembered
+from deepagents.middleware.summarization.caches import IdentityCache
 
 
 def test_a_value_is_made_once() -> None:
     made: list[str] = []
-    lengths: Remembered[int] = Remembered()
+    lengths: IdentityCache[int] = IdentityCache()
 
     def length(message: HumanMessage) -> int:
         made.append(message.text)
@@ -26,7 +26,7 @@ def test_a_value_is_made_once() -> None:
 
 
 def test_an_identity_that_is_used_again_does_not_answer_for_what_is_gone() -> None:
-    lengths: Remembered[int] = Remembered()
+    lengths: IdentityCache[int] = IdentityCache()
     seen: set[int] = set()
     again = False
     for size in range(1, 200):
@@ -43,7 +43,7 @@ class Length:
 
 
 def test_what_is_gone_is_forgotten() -> None:
-    lengths: Remembered[Length] = Remembered()
+    lengths: IdentityCache[Length] = IdentityCache()
     messages = [HumanMessage("x") for _ in range(100)]
     values = [weakref.ref(lengths.put(message, Length())) for message in messages]
     assert all(value() is not None for value in values)
@@ -54,7 +54,7 @@ def test_what_is_gone_is_forgotten() -> None:
 
 
 def test_what_cannot_be_watched_is_held_up_to_a_number() -> None:
-    lengths: Remembered[Length] = Remembered()
+    lengths: IdentityCache[Length] = IdentityCache()
     tools: list[dict[str, Any]] = [{"name": str(number)} for number in range(2500)]
     values: list[weakref.ref[Length]] = []
     for tool in tools:
