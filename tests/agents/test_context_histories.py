@@ -7,7 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, pairwise
 from typing import Any, Literal, TypeAlias
 
 from hypothesis import given, settings
@@ -65,6 +65,7 @@ class Talk:
     honesty: float | None
     is_down: bool = False
     was_down: bool = False
+    steady: int = 0
     numbers: count[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -171,10 +172,30 @@ class Talk:
             for message in seen.messages:
                 if not any(message is each for each in versions[message.id]):
                     versions[message.id].append(message)
+        self.check_order()
         assert self.was_down or len(kept) == len(archived)
         assert len({repr(message.model_dump()) for message in archived}) == len(archived)
         for message in archived:
             assert message.model_dump() in [each.model_dump() for each in versions[message.id]]
+
+    def check_order(self) -> None:
+        """Every live message is shown in its order, and a request begins with the one before if it can."""
+        for (seen, asked), (after, _) in pairwise(self.pairs.found):
+            own = {message.id for message in seen.messages}
+            shown = [message.id for message in asked.messages if message.id in own]
+            live = lost(seen.messages, after.hidden)
+            assert shown == [message.id for message in seen.messages if message.id in shown]
+            assert set(live) <= {f"{message.type} {message.id}" for message in asked.messages}
+        for (seen, asked), (after, following), (last, _) in zip(
+            self.pairs.found, self.pairs.found[1:], self.pairs.found[2:], strict=False
+        ):
+            changes = [(each.event, each.clipped) for each in (seen, after, last)]
+            if (
+                changes.count(changes[0]) == len(changes)
+                and after.messages[: len(seen.messages)] == seen.messages
+            ):
+                assert following.messages[: len(asked.messages)] == asked.messages
+                self.steady += 1
 
 
 def lost(messages: Sequence[AnyMessage], found: Collection[str | None]) -> list[str]:
@@ -242,6 +263,17 @@ def test_a_run_goes_on_while_no_summary_can_be_had() -> None:
 
     assert len(talk.model.summaries) > 2
     talk.check()
+
+
+def test_most_requests_of_a_long_conversation_begin_with_the_one_before() -> None:
+    talk = Talk(TOLD, 1.0)
+    working: Step = [("look", 900), ("write", 900)]
+    for _ in range(4):
+        talk.turn(50, [working] * 10)
+    talk.check()
+
+    assert len(talk.model.summaries) > 5
+    assert talk.steady > 20
 
 
 def test_a_provider_that_takes_less_than_its_profile_says_refuses_and_is_asked_again() -> None:
