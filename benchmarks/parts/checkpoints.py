@@ -32,11 +32,42 @@ def plan(size: Size, place: str | None) -> Part:
     marks = [longest // 2**at for at in reversed(range(_DOUBLINGS)) if longest // 2**at > 0]
     savers = [kind for kind in SAVERS if kind != "postgres" or place]
     jobs = [
-        Job(f"held {kind}", each, module(python_of(each), "checkpoints", kind, place or "", *marks))
+        Job(f"held {kind}", each, module(python_of(each), "checkpoints", "plain", kind, place or "", *marks))
         for kind in savers
         for each in size.deep
     ]
-    return Part(jobs, [_table(size, kind, marks) for kind in savers])
+    jobs += [
+        Job(
+            f"compacted {kind}",
+            OURS,
+            module(python_of(OURS), "checkpoints", "compacting", kind, place or "", *marks),
+        )
+        for kind in savers
+    ]
+    tables = [_table(size, kind, marks) for kind in savers]
+    return Part(jobs, [*tables, *(_compacted(kind, marks) for kind in savers)])
+
+
+def _compacted(kind: str, marks: list[int]) -> Table:
+    name, said = f"compacted {kind}", SAVERS[kind]
+    return Table(
+        f"What {said} holds of a run that is compacted",
+        "kilobytes",
+        [OURS],
+        [
+            *(Row(f"after {each} steps", f"{name} {each}") for each in marks),
+            Row("grows as the steps to the power of", f"{name} growth"),
+        ],
+        targets=[
+            Target(
+                f"power of the steps with which {said} grows when a run is compacted, beside 1",
+                (f"{name} growth", OURS),
+                (f"{name} linear", OURS),
+                LINEAR,
+            )
+        ],
+        notes=["A step looks something up; the model's window holds a few dozen results."],
+    )
 
 
 def _table(size: Size, kind: str, marks: list[int]) -> Table:

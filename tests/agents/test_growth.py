@@ -9,13 +9,15 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, StateGraph
 
-from benchmarks.probes.checkpoints import held
+from benchmarks.probes.checkpoints import held, held_compacting
 from benchmarks.probes.savers import saver
 from deepagents._state import DeepAgentState
 from deepagents.middleware.filesystem.state import Kept
 
 LINEAR = 1.2
 """The power of the steps that may be measured. Whole copies at a fixed distance give 1.3 to 1.6."""
+COMPACTED = 1.1
+"""The same where an archive grows beside the messages. Whole copies at each half more give 1.10 to 1.16."""
 
 
 def growth(sizes: dict[int, int]) -> float:
@@ -31,6 +33,13 @@ def test_steps_that_write_and_delegate_are_saved_as_they_come(
     place = request.getfixturevalue("postgres") if kind == "postgres" else ""
     with saver(kind, place) as (checkpointer, weigh):
         assert growth(held(checkpointer, weigh, [100, 200])) < LINEAR
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+def test_a_run_that_is_compacted_is_saved_as_it_comes(kind: str, request: pytest.FixtureRequest) -> None:
+    place = request.getfixturevalue("postgres") if kind == "postgres" else ""
+    with saver(kind, place) as (checkpointer, weigh):
+        assert growth(held_compacting(checkpointer, weigh, [100, 400])) < COMPACTED
 
 
 class State(DeepAgentState):

@@ -32,7 +32,8 @@ EXPECTED = {
     },
     "state": {f"state {count} {work}": ["deepagents"] for count in (100, 20) for work in ("write", "edit")},
     "checkpoints": {
-        f"held {saver} {measure}": ["deepagents"]
+        f"{run} {saver} {measure}": ["deepagents"]
+        for run in ("held", "compacted")
         for saver in ("memory", "sqlite", *([] if postgres.missing() else ["postgres"]))
         for measure in ("1", "2", "4", "growth", "linear")
     },
