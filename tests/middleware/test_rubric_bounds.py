@@ -106,6 +106,7 @@ def test_a_rubric_that_changes_during_a_run_begins_no_new_attempt(colour: Colour
     told = graded(colour, always("done"), model=grader, beside=[Raises()])
 
     assert [each["iteration"] for each in told] == [0, 1, 2]
+    assert all("More." not in asked.last for asked in grader.asked)
 
 
 def read(*messages: AnyMessage) -> str:
@@ -138,12 +139,14 @@ def test_a_name_that_a_model_made_up_stays_on_its_line() -> None:
 
 def test_a_long_answer_and_a_long_request_are_shown_from_both_ends(colour: Colour) -> None:
     answer = "START " + "x" * 9_000 + " A SOURCE IS NAMED"
-    longer = "BEGIN " + "y" * 90_000 + " IN FRENCH"
+    longer = "BEGIN " + "y" * 9_000 + " BY NOON " + "z" * 90_000 + " IN FRENCH"
     grader = ScriptedModel(grade("satisfied", MET))
     graded(colour, ScriptedModel(answer), {"messages": longer, "rubric": "A source."}, model=grader)
 
     assert answer in grader.asked[0].last
-    assert all(word in grader.asked[0].last for word in ("BEGIN", "IN FRENCH", "characters left out"))
+    assert all(
+        word in grader.asked[0].last for word in ("BEGIN", "BY NOON", "IN FRENCH", "characters left out")
+    )
     assert len(grader.asked[0].last) < 62_000
 
 
