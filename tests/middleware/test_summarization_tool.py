@@ -205,7 +205,7 @@ def test_a_section_must_be_text() -> None:
 
 
 def test_of_two_compactions_in_one_turn_the_one_that_hides_more_is_kept(colour: Colour) -> None:
-    def hide(count: int, runtime: ToolRuntime) -> Command[Any]:
+    def hide(count: int, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         """Put a summary in the place of the first messages."""
         event = {"cutoff_index": count, "summary_message": HumanMessage(f"Hid {count}."), "file_path": None}
         told = ToolMessage("Hidden.", tool_call_id=runtime.tool_call_id)

@@ -100,7 +100,7 @@ class Stored:
     def append(
         self, file_path: str, content: str | bytes, allowed: Allowed | None = None
     ) -> Flow[WriteResult]:
-        """Add to the end of a file, in two round trips that both move all of it, for stores only replace.
+        """Add to the end of a file in two round trips that move all of it: a store cannot add to an item.
 
         Additions of other processes at the same time may be lost, those of this one not.
         """
