@@ -111,7 +111,7 @@ def process(program: str, path: Path) -> Generator[None]:
 
 
 def run(colour: Colour, root: Path, *script: Any) -> list[ToolMessage]:
-    with ScriptedModel(*script, "Done.") as model:
+    with ScriptedModel(*script, "Done.", profile={"max_input_tokens": 10**9}) as model:
         agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root))
         began = time.monotonic()
         result = colour.invoke(agent, {"messages": "Go"})
