@@ -30,7 +30,7 @@ static: $(VENV)/.dev
 	@$(BIN)/mypy typing_tests
 
 pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 format: $(VENV)/.dev ## Format the code and put imports in order
 	@$(BIN)/ruff format --quiet .
@@ -56,7 +56,7 @@ docs-check: $(VENV)/.dev ## Say which generated tables are out of date
 	@$(BIN)/python docs/pictures.py --check
 
 coverage: $(VENV)/.dev ## Run the tests and show what they do not reach
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term-missing:skip-covered $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 bench: $(VENV)/.dev ## Measure creation, step cost and search, beside the alternatives
 	@$(BIN)/python -m benchmarks $(ARGS)

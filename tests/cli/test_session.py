@@ -131,6 +131,7 @@ def test_a_directory_with_blanks_can_be_copied_from_the_advice(nursery: Nursery,
     child = nursery.at_terminal(writes_a_file, "write it", "--dir", str(place))
 
     child.wait_for(r"\? $")
+    child.wait_until_it_waits()
     child.signal(signal.SIGINT)
 
     assert child.end() == 130
