@@ -68,8 +68,8 @@ class GrowingChannel(DeltaChannel[Any]):
     _least: int
     _writes: int = 0
     _fresh: int = 0
-    _whole: int | None = None
-    _due: bool = False
+    _held: int | None = None
+    _due: bool | None = False
     _asked: bool = False
 
     def __init__(
@@ -84,8 +84,27 @@ class GrowingChannel(DeltaChannel[Any]):
     def _distance(self) -> int:
         if not self.is_available():
             return self._least
+        if self._due is None:
+            self._due = self._is_due()
         self._asked = self._due
         return 1 if self._due else _LATER
+
+    def _is_due(self) -> bool:
+        """Tell whether a whole copy is due; the whole is weighed here, where something is being saved."""
+        if self._writes < self._least:
+            return False
+        if self._held is None:
+            self._held = self._held_then()
+        return self._fresh >= self._held * _TIMES
+
+    def _held_then(self) -> int:
+        """Estimate what was held at the last whole copy, also where another process made that.
+
+        What was written since came on top of it, or in the place of some of it: at least a third is taken
+        for older, so that files that are rewritten are not saved whole all the time.
+        """
+        whole = weight(self.value, _MOST_OF_ALL)
+        return max(whole - self._fresh, whole // (_TIMES + 1))
 
     def _set_distance(self, least: int) -> None:
         self._least = least
@@ -118,16 +137,12 @@ class GrowingChannel(DeltaChannel[Any]):
         self._fresh += sum(weight(value, _MOST_PARTS) for value in values)
 
     def count(self, values: Sequence[Any]) -> None:
-        """Note what a step wrote, and whether that makes a whole copy due."""
+        """Note what a step wrote; whether that makes a whole copy due is found out when it is asked for."""
         if self._asked:
-            self._writes, self._fresh, self._whole, self._due, self._asked = 0, 0, None, False, False
+            self._writes, self._fresh, self._held, self._asked = 0, 0, None, False
         self._writes += 1
         self._fresh += weight(values, _MOST_PARTS)
-        if self._writes < self._least:
-            return
-        if self._whole is None:
-            self._whole = weight(self.value, _MOST_OF_ALL)
-        self._due = self._fresh >= self._whole * _TIMES
+        self._due = None
 
 
 class MessagesChannel(GrowingChannel):
@@ -155,7 +170,7 @@ class MessagesChannel(GrowingChannel):
         self._places = None
         reset, rest = _after_last_reset(values)
         if reset:
-            self.value, self._whole = [], None
+            self.value, self._held = [], None
         return super().update(rest) or reset
 
     def replay_writes(self, writes: Sequence[Any]) -> None:

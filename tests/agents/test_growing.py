@@ -162,6 +162,24 @@ def test_a_whole_copy_is_due_until_it_was_asked_for_and_more_is_written() -> Non
     assert channel.snapshot_frequency > 1
 
 
+def test_a_thread_of_many_short_runs_is_saved_whole_as_well() -> None:
+    saved: dict[str, Any] = {}
+    since: list[Any] = []
+    copies: list[int] = []
+    for run in range(1_000):
+        channel = GrowingChannel(reduce_files, dict).from_checkpoint(saved)
+        channel.replay_writes([("task", "files", write) for write in since])
+        write = {f"/{run}": text("line\n" * 20)}
+        channel.update([write])
+        since.append(write)
+        if channel.snapshot_frequency == 1:
+            saved, since = channel.get(), []
+            copies.append(run)
+
+    assert 3 <= len(copies) <= 6
+    assert copies[-1] > 400
+
+
 def test_what_is_held_is_weighed_again_after_a_reset() -> None:
     channel = messages_channel().from_checkpoint([HumanMessage("x" * 100_000, id="long")])
     for number in range(SNAPSHOT_AFTER):
