@@ -1,12 +1,16 @@
-"""What stands in a context for a tool's result that was too large for it."""
+"""A text that is too large for a context: the file that keeps it, and what stands in its place."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
+from deepagents._flow import Flow
 from deepagents._text import preview
-from deepagents.tools._tool import READ_ON, read_on
+from deepagents.backends.calls import Files
+from deepagents.errors import ToolFailure
+from deepagents.tools._tool import READ_ON, artifact_name, read_on
 
 NOTICE: Final = f"""Tool result too large, so all of it was saved to the file {{file_path}}
 {READ_ON}
@@ -18,6 +22,27 @@ Its beginning and end:
 def moved_notice(path: str, text: str) -> str:
     """Say where the text of a result was saved and how to read it, and show how it begins and ends."""
     return NOTICE.replace(READ_ON, read_on(text)).format(file_path=path, content_sample=preview(text))
+
+
+def large_result_path(files: Files, call_id: str, text: str) -> str:
+    """Name the file of a large result, the same for each attempt, and not to be had for another text."""
+    root = files.capabilities().artifacts_root.rstrip("/")
+    digest = hashlib.sha256(f"{call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
+    return f"{root}/large_tool_results/{artifact_name(call_id, digest[:12])}"
+
+
+def saved(files: Files, path: str, text: str) -> Flow[None]:
+    """Write a text to a new file, as bytes where it is no valid text.
+
+    Raises:
+        ToolFailure: when it cannot be written.
+    """
+    try:
+        yield from files.write(path, text, None)
+    except ToolFailure as failure:
+        if failure.code != "invalid_encoding":
+            raise
+        yield from files.upload(path, text.encode("utf-8", "surrogatepass"))
 
 
 def parts(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any]]:

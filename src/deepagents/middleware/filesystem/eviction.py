@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +13,8 @@ from deepagents._flow import Flow
 from deepagents._text import preview
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._notices import moved_notice, parts, with_text
+from deepagents.middleware._notices import large_result_path, moved_notice, parts, saved, with_text
 from deepagents.middleware.filesystem.in_result import over_messages
-from deepagents.tools._tool import artifact_name
 
 TOOLS_EXCLUDED_FROM_EVICTION = ("ls", "glob", "grep", "read_file", "edit_file", "write_file", "delete")
 
@@ -44,8 +42,7 @@ class Eviction:
         text, others = parts(message.content)
         if len(text) <= self.threshold:
             return message
-        root = self.files.capabilities().artifacts_root.rstrip("/")
-        path = f"{root}/large_tool_results/{_file_name(message.tool_call_id, text)}"
+        path = large_result_path(self.files, message.tool_call_id, text)
         try:
             yield from saved(self.files, path, text)
         except ToolFailure:
@@ -53,22 +50,3 @@ class Eviction:
         may_read = self.may_read(path)
         notice = moved_notice(path, text) if may_read else OUT_OF_REACH.format(content_sample=preview(text))
         return message.model_copy(update={"content": with_text(notice, others)})
-
-
-def saved(files: Files, path: str, text: str) -> Flow[None]:
-    """Write a text to a new file, as bytes where it is no valid text.
-
-    Raises:
-        ToolFailure: when it cannot be written.
-    """
-    try:
-        yield from files.write(path, text, None)
-    except ToolFailure as failure:
-        if failure.code != "invalid_encoding":
-            raise
-        yield from files.upload(path, text.encode("utf-8", "surrogatepass"))
-
-
-def _file_name(call_id: str, text: str) -> str:
-    digest = hashlib.sha256(f"{call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()[:12]
-    return artifact_name(call_id, digest)

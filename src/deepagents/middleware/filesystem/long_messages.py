@@ -15,9 +15,8 @@ from deepagents._flow import Flow
 from deepagents._text import preview
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._notices import parts, with_text
+from deepagents.middleware._notices import parts, saved, with_text
 from deepagents.middleware._turns import shows_media
-from deepagents.middleware.filesystem.eviction import saved
 from deepagents.tools._tool import READ_ON
 
 TAG: Final = "lc_evicted_to"

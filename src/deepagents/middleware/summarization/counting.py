@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from deepagents.middleware.summarization.caches import IdentityCache
+from deepagents.middleware.summarization.caches import BoundedCache, IdentityCache
 from deepagents.middleware.summarization.estimates import (
     largest_medium,
     tokens_of,
@@ -80,7 +79,7 @@ class Meter:
         self._tokens: IdentityCache[int] = IdentityCache()
         self._tool_tokens: IdentityCache[int] = IdentityCache()
         self._sums: IdentityCache[_Sum] = IdentityCache()
-        self._overheads: OrderedDict[str, int] = OrderedDict()
+        self._overheads: BoundedCache[int] = BoundedCache(_MOST_OVERHEADS)
 
     def of(
         self,
@@ -237,16 +236,13 @@ class Meter:
 
     def _growth(self, messages: Sequence[AnyMessage], anchor: int, overhead: int) -> int:
         """Say by how much system prompt and tools have grown since a report, if that is known."""
-        asked = messages[anchor - 1].id if anchor else None
-        return overhead - self._overheads.get(asked or "", overhead)
+        known = self._overheads.get(messages[anchor - 1].id) if anchor else None
+        return 0 if known is None else overhead - known
 
     def _note(self, messages: Sequence[AnyMessage], overhead: int) -> None:
         last = messages[-1].id if messages else None
-        if last is None:
-            return
-        self._overheads[last] = overhead
-        if len(self._overheads) > _MOST_OVERHEADS:
-            self._overheads.popitem(last=False)
+        if last is not None:
+            self._overheads.put(last, overhead)
 
 
 def _is_credible(reported: int, known: _Sum, overhead: int) -> bool:

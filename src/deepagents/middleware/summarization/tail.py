@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -11,8 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._notices import moved_notice, parts
-from deepagents.tools._tool import artifact_name
+from deepagents.middleware._notices import large_result_path, moved_notice, parts, saved
 
 _LARGE: Final = 4_500
 """In characters; what stands in the place of a result of `read_file` has about 4,200."""
@@ -42,12 +40,12 @@ def moved(files: Files, results: Sequence[LargeResult]) -> Flow[dict[str, str | 
     places: dict[str, str | None] = {}
     for message, source in results:
         text, _ = parts(message.content)
-        path = source or _place(files, message, text)
+        path = source or large_result_path(files, message.tool_call_id, text)
         if source is None:
             if len(moved_notice(path, text)) >= len(text):
                 continue
             try:
-                yield from _saved(files, path, text)
+                yield from saved(files, path, text)
             except ToolFailure:
                 continue
         places[message.id or ""] = path
@@ -69,18 +67,3 @@ def _read_from(result: ToolMessage, asked: AIMessage | None) -> str | None:
     call = next((each for each in asked.tool_calls if each["id"] == result.tool_call_id), None)
     path = call["args"].get("file_path") if call else None
     return path if isinstance(path, str) else None
-
-
-def _place(files: Files, message: ToolMessage, text: str) -> str:
-    root = files.capabilities().artifacts_root.rstrip("/")
-    digest = hashlib.sha256(f"{message.tool_call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
-    return f"{root}/large_tool_results/{artifact_name(message.tool_call_id, digest[:12])}"
-
-
-def _saved(files: Files, path: str, text: str) -> Flow[None]:
-    try:
-        yield from files.write(path, text, None)
-    except ToolFailure as failure:
-        if failure.code != "invalid_encoding":
-            raise
-        yield from files.upload(path, text.encode("utf-8", "surrogatepass"))
