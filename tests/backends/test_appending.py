@@ -32,25 +32,21 @@ from deepagents.errors import ToolFailure
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.permissions import Rules
 from tests.backends.flat_backend import FlatBackend
+from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, wait_until_ready
 from tests.backends.sandboxes import rooted
-from tests.backends.test_filesystem_crashes import ask, finish, listen, start, wait_until_ready
 from tests.conftest import Colour
 
 KILLS = 20
-ADD_FOR_EVER = """
-import os, sys
+ADD_FOR_EVER = again_after_each_kill(
+    """
 from deepagents.backends.filesystem import FilesystemBackend
-print("ready", flush=True)
-while sys.stdin.readline():
-    if pid := os.fork():
-        print(pid, flush=True)
-        os.waitpid(pid, 0)
-        print("gone", flush=True)
-        continue
-    backend = FilesystemBackend(sys.argv[1])
-    while True:
-        backend.append("/log.txt", "x" * 300_000 + "\\n")
-"""
+""",
+    """
+backend = FilesystemBackend(sys.argv[1])
+while True:
+    backend.append("/log.txt", "x" * 300_000 + chr(10))
+""",
+)
 ADD_TOO_MUCH = """
 import resource, sys
 from deepagents.backends.filesystem import FilesystemBackend

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,26 +16,23 @@ import pytest
 
 from deepagents.backends._directory import is_temporary
 from deepagents.backends.filesystem import FilesystemBackend
+from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, tell, wait_until_ready
 
 KILLS = 30
 
-WRITE_FOR_EVER = """
-import os, sys
+WRITE_FOR_EVER = again_after_each_kill(
+    """
 from deepagents.backends.filesystem import FilesystemBackend
-print("ready", flush=True)
-while sys.stdin.readline():
-    if pid := os.fork():
-        print(pid, flush=True)
-        os.waitpid(pid, 0)
-        print("gone", flush=True)
-        continue
-    backend = FilesystemBackend(sys.argv[1])
-    while True:
-        for letter in "abc":
-            backend.write("/written.txt", letter * 300_000)
-            backend.edit("/edited.txt", "version", "version", True)
-            backend.upload_files([("/uploaded.bin", letter.encode() * 300_000)])
-"""
+""",
+    """
+backend = FilesystemBackend(sys.argv[1])
+while True:
+    for letter in "abc":
+        backend.write("/written.txt", letter * 300_000)
+        backend.edit("/edited.txt", "version", "version", True)
+        backend.upload_files([("/uploaded.bin", letter.encode() * 300_000)])
+""",
+)
 
 COUNT_UP = """
 import sys
@@ -66,42 +62,6 @@ for result in (
 ):
     print(getattr(result, "code", None), result.error)
 """
-
-
-def start(script: str, root: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", script, str(root)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def listen(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def tell(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("go\n")
-    process.stdin.flush()
-
-
-def ask(process: subprocess.Popen[str]) -> str:
-    tell(process)
-    return listen(process)
-
-
-def wait_until_ready(process: subprocess.Popen[str]) -> None:
-    assert listen(process) == "ready"
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
-    return output
 
 
 def test_a_writer_killed_at_any_moment_leaves_every_file_whole(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from deepagents.backends.calls import Files, SearchOptions
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.summarization.archive import Archive, Archived, parse
-from tests.backends.test_filesystem_crashes import ask, finish, listen, start, wait_until_ready
+from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, wait_until_ready
 from tests.conftest import Colour
 from tests.middleware.archives import PLACES, Place
 
@@ -46,26 +46,22 @@ class Counting(BackendProtocol):
 
 PATH = "/conversation_history/one.md"
 KILLS = 15
-ARCHIVE_FOR_EVER = """
-import os, sys
+ARCHIVE_FOR_EVER = again_after_each_kill(
+    """
 from langchain_core.messages import AIMessage, HumanMessage
 from deepagents._flow import run
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.calls import Files
 from deepagents.middleware.summarization.archive import Archive
-print("ready", flush=True)
-while sys.stdin.readline():
-    if pid := os.fork():
-        print(pid, flush=True)
-        os.waitpid(pid, 0)
-        print("gone", flush=True)
-        continue
-    archive = Archive(Files(FilesystemBackend(sys.argv[1])), "/conversation_history/one.md")
-    for number in range(1000):
-        asked = HumanMessage(f"{number} " + "ask " * 40_000, id=f"h{number}")
-        messages = [asked, AIMessage("x", id=f"a{number}")]
-        assert run(archive.add(messages, made_at="now")).error is None
-"""
+""",
+    """
+archive = Archive(Files(FilesystemBackend(sys.argv[1])), "/conversation_history/one.md")
+for number in range(1000):
+    asked = HumanMessage(f"{number} " + "ask " * 40_000, id=f"h{number}")
+    messages = [asked, AIMessage("x", id=f"a{number}")]
+    assert run(archive.add(messages, made_at="now")).error is None
+""",
+)
 
 
 @pytest.fixture(params=PLACES)

@@ -414,7 +414,8 @@ def test_conversations_without_a_thread_share_nothing_though_their_messages_are_
     assert [sum(name in each for each in texts) for name in ("Ahab", "Starbuck")] == [1, 1]
 
 
-def test_a_call_that_is_tried_again_without_a_thread_has_one_archive(colour: Colour, tmp_path: Path) -> None:
+def fails_after_a_summary(colour: Colour, root: Path, config: Any) -> WindowedModel:
+    """Run an agent whose model fails once, when it is first shown a summary."""
     failed: list[int] = []
 
     def fail_once(asked: Asked) -> AIMessage | Exception:
@@ -425,11 +426,16 @@ def test_a_call_that_is_tried_again_without_a_thread_has_one_archive(colour: Col
 
     model = WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
     retry = ModelRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
-    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    backend = FilesystemBackend(root_dir=root, virtual_mode=True)
     agent = create_deep_agent(model, tools=[research], middleware=[retry], backend=backend)
-    colour.invoke(agent, {"messages": TASK}, {})
-
+    colour.invoke(agent, {"messages": TASK}, config)
     assert failed
+    return model
+
+
+def test_a_call_that_is_tried_again_without_a_thread_has_one_archive(colour: Colour, tmp_path: Path) -> None:
+    model = fails_after_a_summary(colour, tmp_path, {})
+
     assert len(model.summaries) == 1
     assert len(list(tmp_path.glob("conversation_history/*"))) == 1
 
@@ -546,21 +552,8 @@ def test_an_answer_that_is_no_summary_counts_as_a_failure(answer: Any) -> None:
 
 
 def test_a_model_that_fails_after_a_summary_gets_the_same_one_again(colour: Colour, tmp_path: Path) -> None:
-    failed: list[int] = []
+    model = fails_after_a_summary(colour, tmp_path, THREAD)
 
-    def fail_once(asked: Asked) -> AIMessage | Exception:
-        if any("<summary>" in each.text for each in asked.messages) and not failed:
-            failed.append(1)
-            return ConnectionError("the line is down")
-        return steps(1)[0]
-
-    model = WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
-    retry = ModelRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
-    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    agent = create_deep_agent(model, tools=[research], middleware=[retry], backend=backend)
-    colour.invoke(agent, {"messages": TASK}, THREAD)
-
-    assert failed
     assert len(model.summaries) == len(compactions(model)) == 1
     assert (tmp_path / ARCHIVE[1:]).read_text().count("## Summarized at") == 1
 
