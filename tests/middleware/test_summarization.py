@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRetryMiddleware
-from langchain_core._api import LangChainBetaWarning
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableLambda
@@ -696,11 +695,11 @@ def test_no_word_of_a_summary_is_streamed(colour: Colour) -> None:
     assert not [chunk for _, (chunk, _) in streamed if "hush" in chunk.text]
 
 
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 def test_no_word_of_a_summary_is_among_the_messages_of_a_v3_stream() -> None:
     model = WindowedModel(*steps(20), "Done.", window=12_000, summary=lambda asked: "hush hush hush")
     agent: Any = create_deep_agent(model, tools=[research])
-    with pytest.warns(LangChainBetaWarning):
-        run = agent.stream_events({"messages": TASK}, THREAD, version="v3")
+    run = agent.stream_events({"messages": TASK}, THREAD, version="v3")
     told = [str(each.text) for each in run.messages]
 
     assert model.summaries
