@@ -8,12 +8,14 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
+    "deepagents/_children.py": "agents/test_subagents.py",
     "deepagents/_compat.py": "compat/test_honoured.py",
     "deepagents/middleware/filesystem/honoured.py": "compat/test_honoured.py",
     "deepagents/middleware/skills/honoured.py": "compat/test_honoured.py",
     "deepagents/_deprecation.py": "compat/test_creating.py",
     "deepagents/_handed.py": "agents/test_handed_files.py",
     "deepagents/_lazy.py": "architecture/test_exports.py",
+    "deepagents/_makers.py": "agents/test_create_deep_agent.py",
     "deepagents/_plan.py": "agents/test_create_deep_agent.py",
     "deepagents/_prompt.py": "agents/test_create_deep_agent.py",
     "deepagents/_slots.py": "agents/test_create_deep_agent.py",

@@ -1,0 +1,155 @@
+"""How the middleware of each slot of the stack is made, or taken from who brought it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from deepagents._deprecation import already_warned
+from deepagents._plan import ReadyWorker
+from deepagents._slots import Building, Slot
+from deepagents.errors import StackError
+from deepagents.middleware._approval_entries import checked
+from deepagents.middleware._base import Middleware
+from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.interrupts import Approval, adopted
+from deepagents.middleware.memory import MemoryMiddleware
+from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.prompt_caching import PromptCachingMiddleware
+from deepagents.middleware.skills import SkillsMiddleware
+from deepagents.middleware.skills.middleware import knowing, refuse_second
+from deepagents.middleware.summarization import create_summarization_middleware
+from deepagents.middleware.todos import TodoListMiddleware
+from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
+from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
+from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
+from deepagents.permissions import Rules
+
+APPROVAL: Final = "HumanInTheLoopMiddleware"
+
+
+def tool_errors(building: Building) -> Middleware:
+    return ToolErrorMiddleware()
+
+
+def todos(building: Building) -> Middleware:
+    return TodoListMiddleware()
+
+
+def memory(building: Building) -> Middleware | None:
+    plan = building.plan
+    if not plan.memory:
+        return None
+    with already_warned():
+        return MemoryMiddleware(backend=plan.backend, sources=plan.memory, add_cache_control=True)
+
+
+def skills(building: Building) -> Middleware | None:
+    plan = building.plan
+    if not plan.skills:
+        return None
+    with already_warned():
+        return SkillsMiddleware(backend=plan.backend, sources=plan.skills)
+
+
+def all_sources(building: Building, skills: Middleware) -> Middleware:
+    return knowing(skills, building.plan.skills, building.who)
+
+
+def filesystem(building: Building) -> Middleware:
+    plan = building.plan
+    descriptions = plan.profile.tool_description_overrides
+    return FilesystemMiddleware(backend=plan.backend, custom_tool_descriptions=descriptions)
+
+
+def under_rules(building: Building, files: Middleware) -> Middleware:
+    """Give the plan's permissions to the file tools, whoever brought them."""
+    rules = building.plan.permissions
+    if not isinstance(files, FilesystemMiddleware):
+        if rules:
+            raise StackError(f"{files!r} replaces FilesystemMiddleware, which would drop permissions=")
+        return files
+    ruled = files.with_permissions(rules)
+    own = building.replacement(APPROVAL)
+    if own and not isinstance(own, Approval) and Rules(ruled.permissions).has("interrupt"):
+        raise StackError(
+            f"{building.who} has permissions that ask a person and a {APPROVAL} of its own, which would "
+            "drop them; give the agent a FilesystemMiddleware with the permissions, and its approval()"
+        )
+    return ruled
+
+
+def patch_tool_calls(building: Building) -> Middleware:
+    return PatchToolCallsMiddleware()
+
+
+def summarization(building: Building) -> Middleware:
+    with already_warned():
+        return create_summarization_middleware(building.plan.model, building.plan.backend)
+
+
+def rules_of(building: Building) -> Rules:
+    """Return the rules that bind the file tools, whoever gave them."""
+    standing = building.replacement("FilesystemMiddleware")
+    own = standing.permissions if isinstance(standing, FilesystemMiddleware) else ()
+    return Rules(building.plan.permissions or own)
+
+
+def approval(building: Building) -> Middleware | None:
+    rules, interrupt_on = rules_of(building), building.plan.interrupt_on
+    return Approval(rules, interrupt_on) if interrupt_on or rules.has("interrupt") else None
+
+
+def asking_for_rules(building: Building, approval: Middleware) -> Middleware:
+    own = adopted(approval)
+    return own.under(rules_of(building)) if isinstance(own, Approval) else own
+
+
+def caching(kind: type[PromptCachingMiddleware]) -> Slot:
+    return Slot(
+        kind.__name__,
+        lambda _: kind(),
+        f"marks the request as it will be sent, for models of {kind.package}",
+        take=lambda _, brought: kind(brought) if kind.stands_for(type(brought)) else brought,
+    )
+
+
+def tool_exclusion(building: Building) -> Middleware | None:
+    excluded = building.plan.profile.excluded_tools
+    return ToolExclusionMiddleware(excluded=excluded) if excluded else None
+
+
+def unsupported_content(building: Building) -> Middleware:
+    return UnsupportedContentMiddleware()
+
+
+def tool_origin(building: Building) -> Middleware:
+    return ToolOriginMiddleware()
+
+
+def refuse_contradictions(building: Building) -> None:
+    """Refuse what was brought where it would silently drop something that was asked for.
+
+    Raises:
+        StackError: naming both.
+    """
+    plan, who = building.plan, building.who
+    checked(plan.interrupt_on)
+    names: list[Any] = [each.name for each in plan.middleware]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise StackError(f"middleware of {who} holds two named {twice!r}; each needs a name of its own")
+    own_workers = [
+        child for child in plan.subagents if isinstance(child, ReadyWorker) or child.role == "declared"
+    ]
+    if "SubAgentMiddleware" in names and own_workers:
+        raise StackError(
+            "middleware= replaces SubAgentMiddleware, which would drop subagents=; give the subagents to "
+            "one of them"
+        )
+    if APPROVAL in names and plan.interrupt_on:
+        raise StackError(
+            f"{who} has interrupt_on and a HumanInTheLoopMiddleware of its own, which would drop the rules; "
+            f"give all of them to one: for interrupt_mode, that is {APPROVAL}(interrupt_on={{...}}, "
+            "interrupt_mode='per_call') in middleware=, and leave interrupt_on= out"
+        )
+    refuse_second(plan.skills, building.brought, who)
