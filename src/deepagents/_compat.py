@@ -50,6 +50,9 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "_create_bedrock_prompt_caching_middleware": f"{_CACHING}:BedrockPromptCachingMiddleware",
             "_create_fireworks_prompt_caching_middleware": f"{_CACHING}:FireworksPromptCachingMiddleware",
         },
+        "deepagents.middleware._utils": {
+            "append_to_system_message": "deepagents.middleware._base:with_section",
+        },
         _FILE_TOOLS: {
             "EXECUTION_SYSTEM_PROMPT": f"{_FILE_TOOLS}:EXECUTE_TOOL_DESCRIPTION",
             "LINE_NUMBER_WIDTH": f"{_OLDER}:LINE_NUMBER_WIDTH",

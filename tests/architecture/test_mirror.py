@@ -52,6 +52,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/middleware/_fs_interrupt.py": "agents/test_permissions.py",
     "deepagents/middleware/_approval_entries.py": "agents/test_wrong_answers.py",
     "deepagents/middleware/_approval_requests.py": "agents/test_approval.py",
+    "deepagents/middleware/_utils.py": "compat/test_honoured.py",
     "deepagents/middleware/interrupts.py": "agents/test_asking.py",
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
     "deepagents/tools/_seen.py": "tools/test_edit_file.py",

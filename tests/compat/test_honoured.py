@@ -150,3 +150,11 @@ def test_skills_are_listed_and_pinned_by_older_names(tmp_path: Any) -> None:
 
 async def _awaited(awaitable: Any) -> Any:
     return await awaitable
+
+
+def test_middleware_of_others_adds_to_a_system_prompt() -> None:
+    appended = honoured("middleware._utils", "append_to_system_message")
+    first = appended(None, "Be brief.")
+
+    assert first.text == "Be brief."
+    assert appended(first, "Be kind.").text == "Be brief.\n\nBe kind."

@@ -66,13 +66,17 @@ def inner(handler: Callable[[Any], Any], request: Any) -> Call[Any]:
 
 
 def add_section(request: Request, text: str | None) -> Request:
-    """Append a part to the system message, after a blank line, keeping the blocks that stand there."""
+    """Append a part to the system message of a request, if there is one to append."""
     if not text:
         return request
-    standing = request.system_message
+    return request.override(system_message=with_section(request.system_message, text))
+
+
+def with_section(standing: SystemMessage | None, text: str) -> SystemMessage:
+    """Append a part to a system message, after a blank line, keeping the blocks that stand there."""
     blocks: list[Any] = [] if standing is None or not standing.content else list(standing.content_blocks)
     blocks.append({"type": "text", "text": f"\n\n{text}" if blocks else text})
-    return request.override(system_message=SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks)))
+    return SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks))
 
 
 def with_messages(request: Request) -> Request:
