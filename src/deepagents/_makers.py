@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
+
 from deepagents._deprecation import already_warned
 from deepagents._plan import ReadyWorker
 from deepagents._slots import Building, Slot
 from deepagents.errors import StackError
 from deepagents.middleware._approval_entries import checked
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.interrupts import Approval, adopted
 from deepagents.middleware.memory import MemoryMiddleware
@@ -18,10 +21,12 @@ from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.middleware import knowing, refuse_second
 from deepagents.middleware.summarization import create_summarization_middleware
+from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
+from deepagents.models.failures import may_pass
 from deepagents.permissions import Rules
 
 APPROVAL: Final = "HumanInTheLoopMiddleware"
@@ -85,6 +90,20 @@ def patch_tool_calls(building: Building) -> Middleware:
 def summarization(building: Building) -> Middleware:
     with already_warned():
         return create_summarization_middleware(building.plan.model, building.plan.backend)
+
+
+def fallback(building: Building) -> Middleware | None:
+    models = building.plan.recovery.fallbacks
+    return ModelFallbackMiddleware(*models) if models else None
+
+
+def retries(building: Building) -> Middleware | None:
+    times = building.plan.recovery.retries
+    return ModelRetryMiddleware(max_retries=times, retry_on=may_pass, on_failure="error") if times else None
+
+
+def refusals_passing(building: Building, fallback: Middleware) -> Middleware:
+    return passing(fallback, is_overflow)
 
 
 def rules_of(building: Building) -> Rules:

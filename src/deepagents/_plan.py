@@ -18,6 +18,7 @@ from deepagents.middleware.interrupts import InterruptOn
 from deepagents.middleware.subagents import DEFAULT_GENERAL_PURPOSE_DESCRIPTION
 from deepagents.middleware.subagents.legacy import GENERAL_PURPOSE, asks_itself
 from deepagents.middleware.subagents.spec import ToolLike, checked
+from deepagents.models.failures import Recovery
 from deepagents.models.resolve import resolve_model
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
@@ -61,6 +62,7 @@ class AgentPlan:
     state_schema: type[Any] = DeepAgentState
     name: str | None = None
     description: str = ""
+    recovery: Recovery = field(default_factory=Recovery)
     subagents: Sequence[AgentPlan | ReadyWorker] = field(default_factory=tuple)
 
 
@@ -81,6 +83,7 @@ class Wishes:
     response_format: Any
     state_schema: type[Any]
     name: str | None
+    recovery: Recovery
 
 
 def plan_main(wishes: Wishes) -> AgentPlan:
@@ -101,6 +104,7 @@ def plan_main(wishes: Wishes) -> AgentPlan:
         memory=wishes.memory,
         response_format=wishes.response_format,
         state_schema=wishes.state_schema,
+        recovery=wishes.recovery,
         name=wishes.name,
         subagents=_plan_subagents(wishes, profile),
     )
@@ -132,6 +136,7 @@ def _plan_general_purpose(
         permissions=wishes.permissions,
         skills=wishes.skills,
         state_schema=wishes.state_schema,
+        recovery=wishes.recovery,
         name=GENERAL_PURPOSE,
         description=general.description or DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
     )
@@ -159,6 +164,7 @@ def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan | Ready
         skills=tuple(spec.get("skills") or ()),
         response_format=spec.get("response_format"),
         state_schema=wishes.state_schema,
+        recovery=wishes.recovery,
         name=name,
         description=spec["description"],
     )

@@ -59,6 +59,13 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "counts the request as it will be sent: prompt, tools and messages",
         take=lambda building, brought: told_of(_makers.rules_of(building), brought),
     ),
+    Slot(
+        "ModelFallbackMiddleware",
+        _makers.fallback,
+        "asks other models when one has failed for good; one that is too long goes back to be compacted",
+        take=_makers.refusals_passing,
+    ),
+    Slot("ModelRetryMiddleware", _makers.retries, "asks the same model again when its failure may pass"),
     *map(_makers.caching, STAND_INS),
     Slot(
         "HumanInTheLoopMiddleware",

@@ -28,6 +28,7 @@ from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
+from deepagents.models.failures import Recovery
 from deepagents.models.resolve import default_model, resolve_model
 from deepagents.permissions import FilesystemPermission
 
@@ -62,6 +63,8 @@ def create_deep_agent(
     debug: bool = False,
     name: str | None = None,
     cache: BaseCache[Any] | None = None,
+    model_retries: int = 0,
+    fallback_models: Sequence[str | BaseChatModel] = (),
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Create an agent that plans, works on files and delegates, as an ordinary compiled LangGraph graph.
 
@@ -93,6 +96,9 @@ def create_deep_agent(
         debug: LangGraph's debug output.
         name: the agent's name in traces and streams.
         cache: LangGraph node cache.
+        model_retries: how often a call of a model is made again when its failure may pass; subagents too
+            (see `docs/concepts/models.md`).
+        fallback_models: which models are asked, in order, when a call has failed for good; subagents too.
 
     Raises:
         ConfigError: for what cannot be built; the message names the value.
@@ -112,6 +118,7 @@ def create_deep_agent(
             response_format=response_format,
             state_schema=state_schema or DeepAgentState,
             name=name,
+            recovery=Recovery.of(model_retries, fallback_models),
         )
     )
     return _compile(

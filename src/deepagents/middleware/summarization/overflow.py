@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final
 
 from langchain_core.exceptions import ContextOverflowError
+
+from deepagents.models.failures import status_of
 
 _MOST_SCALED: Final = 8.0
 _STATUS: Final = frozenset({400, 413, 422})
@@ -44,7 +46,7 @@ def is_overflow(error: BaseException) -> bool:
     """Tell whether a provider refused a request because it is too long."""
     if isinstance(error, ContextOverflowError):
         return True
-    if _status(error) not in _STATUS:
+    if status_of(error) not in _STATUS:
         return False
     said = str(error).lower()
     return any(marker in said for marker in MARKERS)
@@ -81,19 +83,3 @@ class Lesson:
         if missing <= (_MOST_SCALED - self.scale) * estimated:
             return Lesson(self.scale + missing / estimated, self.window)
         return Lesson(window=tokens)
-
-
-def _status(error: BaseException) -> int | None:
-    response: object = getattr(error, "response", None)
-    for holder in (error, response):
-        for name in ("status_code", "code"):
-            status: object = getattr(holder, name, None)
-            if isinstance(status, int):
-                return int(status)
-    return _status_in(cast("dict[str, Any]", response)) if isinstance(response, dict) else None
-
-
-def _status_in(response: dict[str, Any]) -> int | None:
-    """Find the status in the form that Amazon's client gives it."""
-    status: object = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    return status if isinstance(status, int) else None

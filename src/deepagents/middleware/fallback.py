@@ -1,0 +1,61 @@
+"""ModelFallbackMiddleware: when a model fails, others are asked, but not about a request that is too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from langchain.agents.middleware import ModelFallbackMiddleware as Asking
+from langgraph.errors import GraphBubbleUp
+
+from deepagents._flow import Call, Flow, arun, run
+from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, inner
+
+__all__ = ["ModelFallbackMiddleware"]
+
+
+class _Passed(GraphBubbleUp):
+    """Carries an error past LangChain's middleware, which lets these through."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+class ModelFallbackMiddleware(FlowMiddleware):
+    """Ask other models by LangChain's middleware; what is none of theirs to cure passes it at once.
+
+    Args:
+        asking: LangChain's middleware, with the models to ask.
+        passes: tells the errors that another model is not asked for.
+    """
+
+    def __init__(self, asking: Asking[Any, Any], passes: Callable[[BaseException], bool]) -> None:
+        super().__init__()
+        self.models = asking.models
+        self._asking: Middleware = asking
+        self._passes = passes
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        call: Call[Any] = Call(
+            lambda: self._asking.wrap_model_call(request, lambda each: run(self._tried(each, handler))),
+            lambda: self._asking.awrap_model_call(request, lambda each: arun(self._tried(each, handler))),
+        )
+        try:
+            return (yield from call)
+        except _Passed as passed:
+            refusal = passed.error
+        raise refusal
+
+    def _tried(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        try:
+            return (yield from inner(handler, request))
+        except Exception as error:
+            if not self._passes(error):
+                raise
+            raise _Passed(error) from error
+
+
+def passing(middleware: Middleware, passes: Callable[[BaseException], bool]) -> Middleware:
+    """Return LangChain's own middleware with what passes it; any other as it is."""
+    return ModelFallbackMiddleware(middleware, passes) if type(middleware) is Asking else middleware
