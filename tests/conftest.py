@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import os
 import sys
@@ -92,6 +93,12 @@ def _is_local(host: str) -> bool:
 
 
 sys.addaudithook(_stay_on_this_machine)
+
+
+def pytest_collection_finish() -> None:
+    """Spare every later collection of garbage a walk through what was imported."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

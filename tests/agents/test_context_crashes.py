@@ -18,7 +18,7 @@ from deepagents.middleware.summarization.archive import parse
 from deepagents.testing import history_faults
 from tests.agents.crashes import MADE, REQUEST, STEP, STEPS, SUMMARY, Child, Thread, go_on, model
 
-CRASHES = int(os.environ.get("CRASHES", "12"))
+CRASHES = int(os.environ.get("CRASHES", "6"))
 LONGEST = 0.03
 
 

@@ -103,7 +103,7 @@ def test_one_part_that_hangs_holds_up_no_other(door: Door) -> None:
     with pytest.raises(BackendError, match="was not tried"):
         door.try_(patience, part="/wedged")
     other = Door(door.colour)
-    other.open()
+    other.opened.set()
 
     assert other.try_(patience, 30, part="/healthy") == "through"
 
