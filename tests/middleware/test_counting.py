@@ -22,8 +22,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
+from pydantic import BaseModel
 
 from deepagents.middleware.summarization.counting import Meter, Past
 from deepagents.middleware.summarization.estimates import tokens_of
@@ -494,3 +495,33 @@ def test_pictures_and_text_count_as_the_usual_counter_counts_them() -> None:
 
 def test_blocks_whose_type_is_no_text_are_counted_too() -> None:
     assert tokens_of(HumanMessage(cast(Any, [{"type": ["odd"]}, {"type": None}, "x" * 400]))) > 100
+
+
+def test_tools_of_many_agents_that_are_described_alike_are_counted_once() -> None:
+    written: list[Any] = []
+
+    class Place(str):
+        @classmethod
+        def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+            return handler(str)
+
+        @classmethod
+        def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
+            written.append(schema)
+            return handler(schema)
+
+    class Where(BaseModel):
+        place: Place
+
+    def go(description: str) -> StructuredTool:
+        return StructuredTool.from_function(
+            lambda place: place, name="go", description=description, args_schema=Where
+        )
+
+    counts = [
+        Meter().fixed(None, [go(said)]) for said in ("Go.", "Go.", "Go.", "Go there, at once and on foot.")
+    ]
+
+    assert len(written) == 2
+    assert counts[0] == counts[1] == counts[2] < counts[3]
+    assert counts[0] == count_tokens_approximately([], tools=[go("Go.")])

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.tools import BaseTool
+
+from deepagents.middleware.summarization.caches import BoundedCache
 
 _MEDIA: Final = frozenset(
     {"file", "audio", "video", "document", "input_image", "input_audio", "input_file", "media"}
@@ -15,6 +19,7 @@ _CHARACTERS_PER_TOKEN: Final = 4
 _MEDIA_CHARACTERS_PER_TOKEN: Final = 50
 _LEAST_MEDIA: Final = 85
 _MOST_MEDIA: Final = 30_000
+_MOST_TOOLS: Final = 512
 _PLAIN: Final = frozenset({"text", "refusal", "tool_use", "tool_call", "function_call"})
 _REASONING: Final = ("reason", "think", "thought")
 
@@ -71,8 +76,20 @@ def _hidden_calls(message: BaseMessage) -> int:
 
 
 def tool_tokens(tool: Any) -> int:
-    """Estimate the schema of a tool."""
-    return count_tokens_approximately([], tools=[tool])
+    """Estimate the schema of a tool; those of many agents that are described alike are counted once."""
+    alike = (tool.name, tool.description, tool.args_schema) if isinstance(tool, BaseTool) else None
+    if alike is None or not isinstance(alike[-1], type):
+        return count_tokens_approximately([], tools=[tool])
+    known = _known_tools().get(alike)
+    if known is None:
+        known = count_tokens_approximately([], tools=[tool])
+        _known_tools().put(alike, known)
+    return known
+
+
+@cache
+def _known_tools() -> BoundedCache[int]:
+    return BoundedCache(_MOST_TOOLS)
 
 
 def _is_measured(block: Any) -> bool:
