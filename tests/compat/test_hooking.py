@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import Command
 
 from deepagents import create_deep_agent
+from deepagents.backends import FilesystemBackend
+from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.testing import ScriptedModel, call
 
 QUESTION = {"messages": [{"role": "user", "content": "Go"}]}
@@ -113,3 +116,25 @@ async def test_an_async_hook_answers_from_a_cache() -> None:
         result = await agent.ainvoke(QUESTION)
 
     assert said(result) == "remembered"
+
+
+async def test_skills_with_a_hook_that_awaits_run_blocking_too(tmp_path: Path) -> None:
+    class Routed(SkillsMiddleware):
+        @property
+        def name(self) -> str:
+            return "SkillsMiddleware"
+
+        async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any]:
+            return {"messages": [HumanMessage("Tides fit.", id="routed")]}
+
+    (tmp_path / "skills" / "tides").mkdir(parents=True)
+    (tmp_path / "skills" / "tides" / "SKILL.md").write_text("---\nname: tides\ndescription: Tides.\n---\n")
+    backend = FilesystemBackend(root_dir=tmp_path)
+    model = ScriptedModel("Blocking.", "Awaited.")
+    routed = Routed(backend=backend, sources=["/skills"])
+    agent = create_deep_agent(model, backend=backend, skills=["/skills"], middleware=[routed])
+    agent.invoke(QUESTION)
+    await agent.ainvoke(QUESTION)
+
+    assert [each.last for each in model.asked] == ["Go", "Tides fit."]
+    assert "tides" in model.asked[0].system

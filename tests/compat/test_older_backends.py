@@ -466,3 +466,13 @@ def test_options_reach_only_methods_that_name_them_in_both_colours(place: Place)
     assert place.use(backend, "write_file", file_path="/a.md", content="A").status == "success"
     found = place.use(backend, "grep", pattern="t", path="/", max_count=1, output_mode="content")
     assert found.text.count("two") + found.text.count("three") == 1
+
+
+def test_a_directory_ends_in_a_slash_however_it_was_listed(place: Place) -> None:
+    class Bare(BackendProtocol):
+        def ls(self, path: str) -> LsResult:
+            return LsResult(entries=[{"path": "/sea", "is_dir": True}, {"path": "/sky/", "is_dir": True}])
+
+    listed = place.use(Bare(), "ls", path="/").text.split("\n")
+
+    assert listed == [f"{place.route}/sea/", f"{place.route}/sky/"]

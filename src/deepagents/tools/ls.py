@@ -30,7 +30,7 @@ def _ls(desk: Desk, path: str) -> Flow[Reply]:
 
 def _line(entry: FileInfo) -> str:
     if entry.get("is_dir"):
-        return entry["path"]
+        return f"{entry['path'].rstrip('/')}/"
     size = entry.get("size")
     when = entry.get("modified_at", "")[:16].replace("T", " ")
     facts = ["" if size is None else format_size(size), when]

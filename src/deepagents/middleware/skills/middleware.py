@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 from uuid import uuid4
 
-from langchain.agents.middleware.types import ToolCallRequest
+from langchain.agents.middleware.types import AgentMiddleware, ToolCallRequest
 from langchain_core.messages import AnyMessage, ToolMessage
 
 from deepagents._channels import in_graph, read_channel, write_channel, writes_undone_on_failure
@@ -69,6 +69,12 @@ class SkillsMiddleware(FlowMiddleware):
     """
 
     state_schema: type[Any] = SkillsState
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a subclass that works before each awaited model call be run blocking too, without that work."""
+        super().__init_subclass__(**options)
+        if "abefore_model" in cls.__dict__ and cls.before_model is AgentMiddleware.before_model:
+            cls.before_model = _no_change
 
     def __init__(
         self,
@@ -231,6 +237,10 @@ class SkillsMiddleware(FlowMiddleware):
                 write_channel("_skills_opened", update["_skills_opened"])
         elif call["name"] == _DELEGATING or (path and any(each.meets(path) for each in self._sources)):
             write_channel("_skills_changed", True)
+
+
+def _no_change(self: Any, state: Any, runtime: Any) -> None:
+    """Stand in the place of a hook."""
 
 
 def _write(update: Mapping[str, Any]) -> None:
