@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.runnables import Runnable
+
 from deepagents._deprecation import already_warned, warn_caller
 from deepagents._makers import (
     APPROVAL,
@@ -12,32 +18,36 @@ from deepagents._makers import (
     todos,
     under_rules,
 )
-from deepagents._plan import AgentPlan, InterruptOn, ReadyWorker
+from deepagents._plan import AgentPlan, InterruptOn
 from deepagents._slots import Building
-from deepagents._state import private_keys
 from deepagents.middleware._base import Middleware, names_of_tools
 from deepagents.middleware.subagents import SubAgentMiddleware
-from deepagents.middleware.subagents.middleware import named
-from deepagents.middleware.subagents.task import Worker
+from deepagents.middleware.subagents.worker import Worker
+from deepagents.middleware.summarization import SummarizationMiddleware
 
 
 def subagents(building: Building) -> Middleware | None:
     plan = building.plan
     if not plan.subagents:
         return None
-    private = private_keys(plan.state_schema).union(
-        *(private_keys(each.state_schema) for each in building.brought)
-    )
-    return SubAgentMiddleware(
-        subagents=[_worker(child, building) for child in plan.subagents],
+    made = SubAgentMiddleware(
+        subagents=[_worker(child, building, lambda: made) for child in plan.subagents],
         task_description=plan.profile.tool_description_overrides.get("task"),
-        private_state_keys=private,
     )
+    return made
 
 
-def _worker(child: AgentPlan | ReadyWorker, parent: Building) -> Worker:
-    if isinstance(child, ReadyWorker):
-        return Worker(child.name, child.description, lambda: named(child.runnable, child.name))
+def acquainted(each: Middleware, stack: Sequence[Middleware], schema: type) -> Middleware:
+    """Tell a middleware that delegates of the agent's state, and of what its model sees."""
+    if not isinstance(each, SubAgentMiddleware):
+        return each
+    shown = next((other.shown_of for other in stack if isinstance(other, SummarizationMiddleware)), None)
+    return each.among([schema, *(other.state_schema for other in stack)], shown)
+
+
+def _worker(child: AgentPlan | Worker, parent: Building, delegating: Callable[[], Middleware]) -> Worker:
+    if isinstance(child, Worker):
+        return child
     building = Building(child, parent.compile_child, child.profile.materialize_extra_middleware())
     refuse_contradictions(building)
     with already_warned():
@@ -46,7 +56,20 @@ def _worker(child: AgentPlan | ReadyWorker, parent: Building) -> Worker:
     if known := building.replacement("SkillsMiddleware") or skills(building):
         all_sources(building, known)
     _warn_of_freed_tools(building, parent.plan.interrupt_on or {}, files)
-    return Worker(child.name or "", child.description, lambda: parent.compile_child(child))
+
+    def make(response_format: Any) -> Runnable[Any, Any]:
+        plan = child if response_format is None else replace(child, response_format=response_format)
+        return parent.compile_child(_delegating_as(delegating(), plan) if child.role == "forked" else plan)
+
+    mode = "fork" if child.role == "forked" else "isolated"
+    return Worker(child.name or "", child.description, make, mode, addendum=child.addendum)
+
+
+def _delegating_as(parents: Middleware, fork: AgentPlan) -> AgentPlan:
+    """Give a fork the task tool of the agent that calls it, so that it is offered the same tools."""
+    if any(each.name == parents.name for each in fork.middleware):
+        return fork
+    return replace(fork, middleware=(*fork.middleware, parents))
 
 
 def _warn_of_freed_tools(building: Building, inherited: InterruptOn, files: Middleware) -> None:

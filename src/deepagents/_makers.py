@@ -7,7 +7,6 @@ from typing import Any, Final
 from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
 
 from deepagents._deprecation import already_warned
-from deepagents._plan import ReadyWorker
 from deepagents._slots import Building, Slot
 from deepagents.errors import StackError
 from deepagents.middleware._approval_entries import checked
@@ -15,11 +14,14 @@ from deepagents.middleware._base import Middleware
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.interrupts import Approval, adopted
+from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.middleware import knowing, refuse_second
+from deepagents.middleware.subagents.fork import ForkedContextMiddleware
+from deepagents.middleware.subagents.worker import Worker
 from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.middleware.todos import TodoListMiddleware
@@ -34,6 +36,21 @@ APPROVAL: Final = "HumanInTheLoopMiddleware"
 
 def tool_errors(building: Building) -> Middleware:
     return ToolErrorMiddleware()
+
+
+def forked_context(building: Building) -> Middleware | None:
+    return ForkedContextMiddleware() if building.plan.role == "forked" else None
+
+
+def limits(building: Building) -> Middleware | None:
+    plan = building.plan
+    if plan.limits is None:
+        return None
+    models = (plan.model, *plan.recovery.fallbacks)
+    made = LimitsMiddleware(plan.limits, models=models)
+    for model in models:
+        made.refuse_unpriced(model)
+    return made
 
 
 def todos(building: Building) -> Middleware:
@@ -157,8 +174,10 @@ def refuse_contradictions(building: Building) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise StackError(f"middleware of {who} holds two named {twice!r}; each needs a name of its own")
+    if "LimitsMiddleware" in names and plan.role == "main" and plan.limits:
+        raise StackError(f"{who} has limits= and a LimitsMiddleware of its own; give them to one of the two")
     own_workers = [
-        child for child in plan.subagents if isinstance(child, ReadyWorker) or child.role == "declared"
+        child for child in plan.subagents if isinstance(child, Worker) or child.role != "general-purpose"
     ]
     if "SubAgentMiddleware" in names and own_workers:
         raise StackError(

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable
 
+from deepagents import _models
 from deepagents._state import DeepAgentState
 from deepagents._tools import described
 from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.interrupts import InterruptOn
+from deepagents.middleware.limits.middleware import limits_in
 from deepagents.middleware.subagents import DEFAULT_GENERAL_PURPOSE_DESCRIPTION
-from deepagents.middleware.subagents.legacy import GENERAL_PURPOSE, asks_itself
-from deepagents.middleware.subagents.spec import ToolLike, checked
+from deepagents.middleware.subagents.legacy import GENERAL_PURPOSE
+from deepagents.middleware.subagents.spec import ToolLike, asks_itself, checked
+from deepagents.middleware.subagents.worker import Worker, ready_worker
 from deepagents.models.failures import Recovery
-from deepagents.models.resolve import resolve_model
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
 from deepagents.profiles.harness.registry import profile_for
@@ -33,25 +36,17 @@ Source: TypeAlias = str | tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyWorker:
-    """A subagent that the caller compiled."""
-
-    name: str
-    description: str
-    runnable: Runnable[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class AgentPlan:
     """One agent, decided but not yet built."""
 
-    role: Literal["main", "general-purpose", "declared"]
+    role: Literal["main", "general-purpose", "declared", "forked"]
     model: BaseChatModel
     profile: HarnessProfile
     system_prompt: str | SystemMessage | None
     backend: BACKEND_TYPES
     base_prompt: str | None = None
     note: str | None = None
+    addendum: str | None = None
     tools: Sequence[ToolLike] = ()
     middleware: Sequence[Middleware] = ()
     interrupt_on: InterruptOn | None = None
@@ -63,7 +58,8 @@ class AgentPlan:
     name: str | None = None
     description: str = ""
     recovery: Recovery = field(default_factory=Recovery)
-    subagents: Sequence[AgentPlan | ReadyWorker] = field(default_factory=tuple)
+    limits: Limits | None = None
+    subagents: Sequence[AgentPlan | Worker] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +80,13 @@ class Wishes:
     state_schema: type[Any]
     name: str | None
     recovery: Recovery
+    limits: Limits | None = None
 
 
 def plan_main(wishes: Wishes) -> AgentPlan:
     """Decide the main agent and every subagent that it may call."""
     profile = profile_for(wishes.model)
-    return AgentPlan(
+    main = AgentPlan(
         role="main",
         model=wishes.model,
         profile=profile,
@@ -106,12 +103,20 @@ def plan_main(wishes: Wishes) -> AgentPlan:
         state_schema=wishes.state_schema,
         recovery=wishes.recovery,
         name=wishes.name,
-        subagents=_plan_subagents(wishes, profile),
+        limits=wishes.limits,
     )
+    children = _plan_subagents(main, wishes)
+    bound = limits_in(main.middleware) or main.limits
+    return replace(main, subagents=[_limited(child, bound) for child in children])
 
 
-def _plan_subagents(wishes: Wishes, profile: HarnessProfile) -> tuple[AgentPlan | ReadyWorker, ...]:
-    declared = [_plan_declared(spec, wishes) for spec in checked(wishes.subagents)]
+def _limited(child: AgentPlan | Worker, limits: Limits | None) -> AgentPlan | Worker:
+    return replace(child, limits=limits) if isinstance(child, AgentPlan) else child
+
+
+def _plan_subagents(main: AgentPlan, wishes: Wishes) -> tuple[AgentPlan | Worker, ...]:
+    profile = main.profile
+    declared = [_plan_child(spec, main, wishes) for spec in checked(wishes.subagents)]
     general = profile.general_purpose_subagent or GeneralPurposeSubagentProfile()
     if general.enabled is False or GENERAL_PURPOSE in [worker.name for worker in declared]:
         return tuple(declared)
@@ -142,12 +147,36 @@ def _plan_general_purpose(
     )
 
 
-def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan | ReadyWorker:
-    name: str = spec["name"]
+def _plan_child(spec: Mapping[str, Any], main: AgentPlan, wishes: Wishes) -> AgentPlan | Worker:
     if "runnable" in spec:
-        return ReadyWorker(name, spec["description"], spec["runnable"])
+        return ready_worker(spec)
+    declared = _plan_declared(spec, wishes)
+    return _plan_forked(declared, main) if spec.get("mode") == "fork" else declared
+
+
+def _plan_forked(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
+    """Plan the main agent once more, with what the spec has of its own; its prompt is said with its task."""
+    brought = {each.name: each for each in (*main.middleware, *declared.middleware)}
+    return replace(
+        main,
+        role="forked",
+        model=declared.model,
+        profile=declared.profile,
+        base_prompt=declared.base_prompt,
+        addendum=cast("str | None", declared.system_prompt),
+        tools=declared.tools,
+        middleware=tuple(brought.values()),
+        interrupt_on=declared.interrupt_on,
+        permissions=declared.permissions,
+        response_format=declared.response_format,
+        name=declared.name,
+        description=declared.description,
+    )
+
+
+def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan:
     own_model = spec.get("model")
-    model = wishes.model if own_model is None else resolve_model(own_model)
+    model = wishes.model if own_model is None else _models.resolve_model(own_model)
     profile = profile_for(model)
     tools: Sequence[ToolLike] = spec["tools"] or () if "tools" in spec else wishes.tools or ()
     return AgentPlan(
@@ -165,7 +194,7 @@ def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan | Ready
         response_format=spec.get("response_format"),
         state_schema=wishes.state_schema,
         recovery=wishes.recovery,
-        name=name,
+        name=spec["name"],
         description=spec["description"],
     )
 

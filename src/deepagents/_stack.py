@@ -25,6 +25,12 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         _makers.tool_errors,
         "a failing tool becomes a result; a caller's own retry sees it first",
     ),
+    Slot("LimitsMiddleware", _makers.limits, "counts whatever is done further in, and ends it"),
+    Slot(
+        "ForkedContextMiddleware",
+        _makers.forked_context,
+        "a fork has the private state of the agent that called it, before anything reads that",
+    ),
     Slot("TodoListMiddleware", _makers.todos, "planning is spoken of first, after the base prompt"),
     Slot(
         "MemoryMiddleware",
@@ -97,7 +103,8 @@ def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
     if twice:
         raise StackError(f"two middleware are named {twice!r}; give one of each pair another name")
     tools = names_of_tools(plan.tools, *(getattr(each, "tools", ()) for each in stack))
-    return [each.among(tools) if isinstance(each, Approval) else each for each in stack]
+    told = [each.among(tools) if isinstance(each, Approval) else each for each in stack]
+    return [_children.acquainted(each, told, plan.state_schema) for each in told]
 
 
 def _fill(row: Slot | Place, building: Building) -> Iterator[Middleware]:

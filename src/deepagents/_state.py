@@ -1,15 +1,18 @@
-"""What a deep agent keeps between steps, and which keys stay its own."""
+"""What a deep agent keeps between steps, and which of it is shared with subagents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Required, get_args, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Required, get_args, get_type_hints
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AnyMessage
 
+from deepagents._deprecation import warn_caller
 from deepagents._growing import messages_channel
 
 
@@ -27,13 +30,57 @@ class DeepAgentState(AgentState[Any]):
     messages: Required[Annotated[list[AnyMessage], messages_channel()]]
 
 
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Whether a state key goes down to isolated subagents and to forks, and comes back from either.
+
+    A feature says so on its state schema: `key: Annotated[type, Sharing(...)]`.
+    """
+
+    down: bool = True
+    forks: bool = True
+    back: bool = True
+
+    def and_also(self, other: Sharing) -> Sharing:
+        """Share what both share."""
+        return Sharing(self.down and other.down, self.forks and other.forks, self.back and other.back)
+
+
+SHARED: Final = Sharing()
+FORKS_ONLY: Final = Sharing(down=False, back=False)
+"""A fork goes on with it; nobody else sees it. What is marked private is shared so."""
+NOT_SHARED: Final = Sharing(down=False, forks=False, back=False)
+
+COMMON_KEYS: Final[Mapping[str, Sharing]] = MappingProxyType(
+    {"messages": NOT_SHARED, "structured_response": NOT_SHARED, "jump_to": NOT_SHARED, "todos": FORKS_ONLY}
+)
+"""The keys that LangChain's own schemas declare. Messages have ways of their own, down and back."""
+
+
+def shared_by(schemas: Iterable[type]) -> dict[str, Sharing]:
+    """Make the table of state keys that are not simply shared; of several declarations all hold."""
+    table = dict(COMMON_KEYS)
+    for schema in schemas:
+        for key, sharing in _declared(schema).items():
+            table[key] = table.get(key, sharing).and_also(sharing)
+    return table
+
+
 @cache
-def private_keys(schema: type) -> frozenset[str]:
-    """Name the fields of a state schema that are marked private to the agent that declares them."""
-    hints = get_type_hints(schema, include_extras=True)
-    return frozenset(key for key, hint in hints.items() if _is_marked(hint))
+def _declared(schema: type) -> Mapping[str, Sharing]:
+    try:
+        hints = get_type_hints(schema, include_extras=True)
+    except (NameError, TypeError) as error:
+        warn_caller(f"cannot tell which keys of {schema!r} are private, so all of them are shared: {error}")
+        return {}
+    found = {key: _sharing(hint) for key, hint in hints.items() if key not in COMMON_KEYS}
+    return {key: sharing for key, sharing in found.items() if sharing is not None}
 
 
-def _is_marked(hint: Any) -> bool:
-    marks = getattr(hint, "__metadata__", ())
-    return PrivateStateAttr in marks or any(_is_marked(inner) for inner in get_args(hint))
+def _sharing(hint: Any) -> Sharing | None:
+    marks: Sequence[Any] = getattr(hint, "__metadata__", ())
+    said = next((mark for mark in marks if isinstance(mark, Sharing)), None)
+    if said is not None:
+        return said
+    inside = next((found for inner in get_args(hint) if (found := _sharing(inner)) is not None), None)
+    return inside or (FORKS_ONLY if PrivateStateAttr in marks else None)

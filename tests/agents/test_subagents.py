@@ -29,8 +29,6 @@ from deepagents import (
 from deepagents.backends import StateBackend
 from deepagents.errors import ConfigError
 from deepagents.middleware import SkillsMiddleware
-from deepagents.middleware._base import private_to_features
-from deepagents.middleware.subagents.task import NEVER_SHARED
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import Colour
@@ -356,10 +354,6 @@ def test_a_subagent_sees_nothing_that_features_keep_to_themselves(colour: Colour
     assert "Use tabs." in model.asked[-1].system
 
 
-def test_keys_that_are_private_are_listed_nowhere_again() -> None:
-    assert NEVER_SHARED & private_to_features() == frozenset()
-
-
 def test_each_agent_keeps_its_own_plan() -> None:
     plan = [{"content": "child's", "status": "pending"}]
     child = worker("planner", call("write_todos", todos=plan), "ok")
@@ -400,7 +394,7 @@ def test_an_unknown_key_is_reported_with_what_was_meant() -> None:
         create_deep_agent(ScriptedModel(), subagents=[worker("a", systemprompt="x")])
 
 
-@pytest.mark.parametrize("later", [{"mode": "fork"}, {"graph_id": "g"}])
+@pytest.mark.parametrize("later", [{"graph_id": "g"}])
 def test_a_key_whose_feature_is_not_there_says_so(later: dict[str, Any]) -> None:
     with pytest.raises(NotImplementedError, match=next(iter(later))):
         create_deep_agent(ScriptedModel(), subagents=[worker("a", **later)])

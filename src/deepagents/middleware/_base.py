@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, con
 from langgraph.types import Command
 
 from deepagents._flow import Call, Flow, twins
-from deepagents._state import private_keys
+from deepagents._state import Sharing, shared_by
 
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
 Request: TypeAlias = ModelRequest[Any]
@@ -50,14 +50,14 @@ class FlowMiddleware(AgentMiddleware[Any, Any, Any]):
                     setattr(cls, name, method)
 
 
-def private_to_features() -> frozenset[str]:
-    """Name the state keys that features of this library keep to the agent that has them."""
-    waiting, found = [FlowMiddleware], set[str]()
+def shared_by_features(*further: type) -> dict[str, Sharing]:
+    """Make the table of state keys for all features of this library that are in use, and further schemas."""
+    waiting, schemas = [FlowMiddleware], list(further)
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        found |= private_keys(kind.state_schema)
-    return frozenset(found)
+        schemas.append(kind.state_schema)
+    return shared_by(schemas)
 
 
 def inner(handler: Callable[[Any], Any], request: Any) -> Call[Any]:

@@ -17,6 +17,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents._channels import moves_what_is_removed
 from deepagents._flow import Flow
+from deepagents._state import NOT_SHARED
 from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, inner, keeping
 from deepagents.middleware._call_fates import CallFates
 from deepagents.middleware._dangling import first_wrong, malformed_result, repaired_turns
@@ -34,7 +35,7 @@ _TOO_DEEP = "(nested too deep to show)"
 class PatchToolCallsState(AgentState[Any]):
     """State of agents whose calls may wait for a person."""
 
-    held_calls: NotRequired[Annotated[list[str] | None, PrivateStateAttr]]
+    held_calls: NotRequired[Annotated[list[str] | None, PrivateStateAttr, NOT_SHARED]]
 
 
 class PatchToolCallsMiddleware(FlowMiddleware):

@@ -10,7 +10,7 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from deepagents._channels import run_memory
 from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._handed import HandedDownChannel
-from deepagents._state import merge_latest
+from deepagents._state import NOT_SHARED, merge_latest
 from deepagents.backends.filedata import reduce_files
 from deepagents.backends.results import FileData
 
@@ -18,9 +18,9 @@ Versions = Annotated[
     dict[str, str], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
 ]
 Kept = Annotated[dict[str, FileData], HandedDownChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
-Links = Annotated[dict[str, list[str]], PrivateStateAttr]
-Asked = Annotated[list[str] | None, PrivateStateAttr]
-Payloads = Annotated[dict[str, str], run_memory(), PrivateStateAttr]
+Links = Annotated[dict[str, list[str]], PrivateStateAttr, NOT_SHARED]
+Asked = Annotated[list[str] | None, PrivateStateAttr, NOT_SHARED]
+Payloads = Annotated[dict[str, str], run_memory(), PrivateStateAttr, NOT_SHARED]
 
 
 class FilesElsewhereState(AgentState[Any]):

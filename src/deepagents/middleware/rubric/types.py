@@ -9,6 +9,8 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from pydantic import BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
+from deepagents._state import NOT_SHARED
+
 RUBRIC_GRADER_MESSAGE_SOURCE: Final = "rubric_grader"
 """What the messages of a grader carry as their name and as `lc_source`."""
 
@@ -70,11 +72,11 @@ class RubricEvaluation(TypedDict):
 class RubricState(AgentState[Any]):
     """The rubric, which callers set and clear, and where its grading stands."""
 
-    rubric: NotRequired[str | None]
-    _rubric_status: NotRequired[Annotated[RubricResult | None, PrivateStateAttr]]
-    _rubric_iterations: NotRequired[Annotated[int, PrivateStateAttr]]
-    _rubric_evaluations: NotRequired[Annotated[list[RubricEvaluation], PrivateStateAttr]]
-    _current_grading_run_id: NotRequired[Annotated[str | None, PrivateStateAttr]]
-    _active_rubric: NotRequired[Annotated[str | None, PrivateStateAttr]]
-    _rubric_criteria: NotRequired[Annotated[list[str], PrivateStateAttr]]
-    _rubric_request: NotRequired[Annotated[str | None, PrivateStateAttr]]
+    rubric: NotRequired[Annotated[str | None, NOT_SHARED]]
+    _rubric_status: NotRequired[Annotated[RubricResult | None, PrivateStateAttr, NOT_SHARED]]
+    _rubric_iterations: NotRequired[Annotated[int, PrivateStateAttr, NOT_SHARED]]
+    _rubric_evaluations: NotRequired[Annotated[list[RubricEvaluation], PrivateStateAttr, NOT_SHARED]]
+    _current_grading_run_id: NotRequired[Annotated[str | None, PrivateStateAttr, NOT_SHARED]]
+    _active_rubric: NotRequired[Annotated[str | None, PrivateStateAttr, NOT_SHARED]]
+    _rubric_criteria: NotRequired[Annotated[list[str], PrivateStateAttr, NOT_SHARED]]
+    _rubric_request: NotRequired[Annotated[str | None, PrivateStateAttr, NOT_SHARED]]

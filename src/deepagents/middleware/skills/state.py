@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from typing_extensions import TypedDict
 
+from deepagents._state import FORKS_ONLY, NOT_SHARED
 from deepagents.middleware.skills.kept import (
     KeptChannel,
     checked_names,
@@ -75,15 +76,15 @@ class SkillsState(AgentState[Any]):
     """
 
     skills_metadata: NotRequired[
-        Annotated[list[SkillMetadata] | None, KeptChannel(latest_skills), OmitFromOutput]
+        Annotated[list[SkillMetadata] | None, KeptChannel(latest_skills), OmitFromOutput, FORKS_ONLY]
     ]
-    pinned_skills: NotRequired[Annotated[list[str], OmitFromOutput, joined_pins]]
+    pinned_skills: NotRequired[Annotated[list[str], NOT_SHARED, OmitFromOutput, joined_pins]]
     skills_load_errors: NotRequired[Annotated[list[str], KeptChannel(latest_texts), PrivateStateAttr]]
     _skills_loaded: NotRequired[Annotated[Loaded, PrivateStateAttr]]
     _skills_changed: NotRequired[Annotated[bool, PrivateStateAttr, latest]]
     _skills_opened: NotRequired[Annotated[list[str], KeptChannel(joined_texts), PrivateStateAttr]]
     _skill_tools_disclosed: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
-    _skill_tools_run: NotRequired[Annotated[str, UntrackedValue(str, guard=False), PrivateStateAttr]]
+    _skill_tools_run: NotRequired[Annotated[str, UntrackedValue(str, guard=False), PrivateStateAttr, NOT_SHARED]]
 
 
 def listed(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:

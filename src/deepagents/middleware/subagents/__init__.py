@@ -1,5 +1,6 @@
 """Delegation to subagents."""
 
+from deepagents._compat import legacy as honoured
 from deepagents.middleware.subagents.legacy import (
     DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
     DEFAULT_SUBAGENT_PROMPT,
@@ -8,12 +9,17 @@ from deepagents.middleware.subagents.legacy import (
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT as TASK_SYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SubAgentMiddleware, create_sub_agent
 from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent
-from deepagents.middleware.subagents.task import TASK_TOOL_DESCRIPTION, TaskToolSchema
+from deepagents.middleware.subagents.task import (
+    SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY,
+    TASK_TOOL_DESCRIPTION,
+    TaskToolSchema,
+)
 
 __all__ = [
     "DEFAULT_GENERAL_PURPOSE_DESCRIPTION",
     "DEFAULT_SUBAGENT_PROMPT",
     "GENERAL_PURPOSE_SUBAGENT",
+    "SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY",
     "TASK_SYSTEM_PROMPT",
     "TASK_TOOL_DESCRIPTION",
     "CompiledSubAgent",
@@ -22,3 +28,5 @@ __all__ = [
     "TaskToolSchema",
     "create_sub_agent",
 ]
+
+__getattr__ = honoured(__name__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from deepagents import _models
 from deepagents._deprecation import warn_legacy
 from deepagents.errors import ConfigError
-from deepagents.middleware.subagents.spec import SubAgent
-from deepagents.models.resolve import resolve_model
+from deepagents.middleware.subagents.spec import SubAgent, asks_itself
 
 GENERAL_PURPOSE: Final = "general-purpose"
 DEFAULT_GENERAL_PURPOSE_DESCRIPTION: Final = (
@@ -28,7 +28,6 @@ GENERAL_PURPOSE_SUBAGENT: Final[SubAgent] = {
 
 _DEFAULTS = ("default_model", "default_tools", "default_middleware", "default_interrupt_on")
 _OLDER = frozenset({*_DEFAULTS, "general_purpose_agent"})
-_APPROVAL = "HumanInTheLoopMiddleware"
 
 
 def with_defaults(subagents: Sequence[Any], older: Mapping[str, Any]) -> list[Any]:
@@ -42,7 +41,7 @@ def with_defaults(subagents: Sequence[Any], older: Mapping[str, Any]) -> list[An
         raise TypeError(f"SubAgentMiddleware got unexpected keyword arguments {unknown!r}")
     named = [key for key in _DEFAULTS if key in older]
     if older.get("default_model") is not None:
-        older = {**older, "default_model": resolve_model(older["default_model"])}
+        older = {**older, "default_model": _models.resolve_model(older["default_model"])}
     if named:
         warn_legacy(
             f"SubAgentMiddleware({', '.join(named)}) is deprecated: give each subagent its own model and "
@@ -67,11 +66,6 @@ def _filled(given: Any, older: Mapping[str, Any]) -> Any:
         spec.setdefault("interrupt_on", older["default_interrupt_on"])
     spec["middleware"] = [*(older.get("default_middleware") or ()), *(spec.get("middleware") or ())]
     return spec
-
-
-def asks_itself(spec: Mapping[str, Any]) -> bool:
-    """Tell whether a spec brings approval middleware of its own."""
-    return any(each.name == _APPROVAL for each in spec.get("middleware") or ())
 
 
 def _general_purpose(older: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from copy import copy
+from typing import Any, Final, Self, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain_core.messages import AnyMessage
 from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 
 from deepagents._flow import Flow
-from deepagents._state import DeepAgentState
+from deepagents._state import FORKS_ONLY, DeepAgentState, Sharing
 from deepagents.errors import ConfigError
-from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, add_section, inner
+from deepagents.middleware._base import (
+    FlowMiddleware,
+    Middleware,
+    Request,
+    Response,
+    add_section,
+    inner,
+    shared_by_features,
+)
 from deepagents.middleware.interrupts import Approval
-from deepagents.middleware.subagents.legacy import asks_itself, with_defaults
-from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, checked
-from deepagents.middleware.subagents.task import TASK, Delegation, Worker, describe
+from deepagents.middleware.subagents.fork import ForkedContextMiddleware
+from deepagents.middleware.subagents.legacy import with_defaults
+from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, check_complete, checked
+from deepagents.middleware.subagents.task import TASK, Delegation, State, describe
+from deepagents.middleware.subagents.worker import Worker, ready_worker
+from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.models.resolve import resolve_model
 from deepagents.permissions import Rules
 from deepagents.tools._tool import Runtime, make_tool
@@ -35,7 +49,7 @@ class SubAgentMiddleware(FlowMiddleware):
         backend: accepted for older code; not used.
         system_prompt: replaces our short part of the system prompt; `None` or `""` leaves it out.
         task_description: the tool's description; `{available_agents}` in it becomes the list of agents.
-        private_state_keys: further state keys that no subagent sees or returns.
+        private_state_keys: further state keys that no isolated subagent sees and none returns.
         state_schema: the base state of the agents made from specs.
         older: `default_model`, `default_tools`, `default_middleware`, `default_interrupt_on` and
             `general_purpose_agent` of earlier versions, with one warning.
@@ -59,67 +73,90 @@ class SubAgentMiddleware(FlowMiddleware):
         schema = state_schema or DeepAgentState
         given = with_defaults(subagents or [], older)
         specs = iter(checked([each for each in given if not isinstance(each, Worker)]))
-        workers = [each if isinstance(each, Worker) else worker_of(next(specs), schema) for each in given]
+        workers = [
+            each if isinstance(each, Worker) else self._worker_of(next(specs), schema) for each in given
+        ]
         if not workers:
             raise ConfigError("At least one subagent is needed, or general_purpose_agent=True")
         self._workers: Mapping[str, Worker] = {worker.name: worker for worker in workers}
+        self._description = describe(self._workers, task_description)
+        self._schemas: Sequence[type] = ()
+        self._shown: Callable[[State], Sequence[AnyMessage]] = _as_they_are
         self.private_state_keys = private_state_keys or frozenset[str]()
         self.system_prompt = system_prompt
-        self.tools = [make_tool(TASK, self._delegation, describe(self._workers, task_description))]
+        self.tools = [self._tool()]
 
     @property
     def subagent_names(self) -> frozenset[str]:
         """The names that the model may delegate to."""
         return frozenset(self._workers)
 
+    def among(
+        self, schemas: Sequence[type], shown: Callable[[State], Sequence[AnyMessage]] | None = None
+    ) -> Self:
+        """Return a copy for an agent with these state schemas, whose model sees messages as `shown` says."""
+        clone = copy(self)
+        clone.take_place(schemas, shown or self._shown)
+        return clone
+
+    def take_place(self, schemas: Sequence[type], shown: Callable[[State], Sequence[AnyMessage]]) -> None:
+        """Go by these state schemas, and by what the agent's model sees."""
+        self._schemas, self._shown = schemas, shown
+        self.tools = [self._tool()]
+
+    def _tool(self) -> BaseTool:
+        return make_tool(TASK, self._delegation, self._description)
+
     def _delegation(self, runtime: Runtime) -> Delegation:
-        return Delegation(self._workers, self.private_state_keys, runtime)
+        private = dict.fromkeys(self.private_state_keys, FORKS_ONLY)
+        keys: dict[str, Sharing] = {**private, **shared_by_features(*self._schemas)}
+        return Delegation(self._workers, keys, self._shown, runtime)
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         return (yield from inner(handler, add_section(request, self.system_prompt)))
 
+    def _worker_of(self, spec: Mapping[str, Any], state_schema: type[Any]) -> Worker:
+        """Make the worker of a complete spec or of a compiled one."""
+        if "runnable" in spec:
+            return ready_worker(spec)
+        check_complete(spec)
+        ready = {**spec, "model": resolve_model(spec["model"])}
 
-def worker_of(spec: Mapping[str, Any], state_schema: type[Any]) -> Worker:
-    """Make the worker of a complete spec or of a compiled one.
+        def make(response_format: Any) -> Runnable[Any, Any]:
+            whole = self._as_fork(ready) if spec.get("mode") == "fork" else ready
+            return create_sub_agent(whole, state_schema=state_schema, response_format=response_format)
 
-    Raises:
-        ConfigError: when a spec lacks its model or tools, or says twice which calls wait for a person.
-    """
-    name: str = spec["name"]
-    if "runnable" in spec:
-        return Worker(name, spec["description"], lambda: named(spec["runnable"], name))
-    for key, given in (("model", spec.get("model") is not None), ("tools", "tools" in spec)):
-        if not given:
-            raise ConfigError(f"subagent {name!r} must specify '{key}', or give default_{key}")
-    if spec.get("interrupt_on") and asks_itself(spec):
-        raise ConfigError(f"subagent {name!r} has interrupt_on and a HumanInTheLoopMiddleware; give it one")
-    if spec.get("permissions"):
-        raise ConfigError(
-            f"subagent {name!r} has permissions, which only create_deep_agent gives to file tools; put "
-            "FilesystemMiddleware(permissions=...) and its approval() in its middleware"
-        )
-    if spec.get("skills"):
-        raise ConfigError(
-            f"subagent {name!r} has skills, for which only create_deep_agent knows a backend; put "
-            "SkillsMiddleware(backend=..., sources=...) and FilesystemMiddleware(backend=...) in its "
-            "middleware"
-        )
-    ready = {**spec, "model": resolve_model(spec["model"])}
-    return Worker(name, spec["description"], lambda: create_sub_agent(ready, state_schema=state_schema))
+        return Worker(spec["name"], spec["description"], make, spec.get("mode") or "isolated")
+
+    def _as_fork(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Add what makes an agent a fork: the private state it goes on with, and a task tool that refuses."""
+        brought: list[Middleware] = list(spec.get("middleware") or ())
+        own = [] if any(each.name == self.name for each in brought) else [self]
+        files = next((at for at, each in enumerate(brought, 1) if each.name == "FilesystemMiddleware"), 0)
+        placed = [ForkedContextMiddleware(), *brought[:files], *own, *brought[files:]]
+        return {**spec, "middleware": placed}
 
 
-def named(runnable: Runnable[Any, Any], name: str) -> Runnable[Any, Any]:
-    """Return the runnable so that its runs and its stream carry the subagent's name."""
-    return runnable.with_config({"metadata": {"lc_agent_name": name}, "run_name": name})
+def _as_they_are(state: State) -> Sequence[AnyMessage]:
+    return state.get("messages", ())
 
 
 def create_sub_agent(
     spec: Mapping[str, Any], *, state_schema: type[Any] | None = None, response_format: Any = None
 ) -> Runnable[Any, Any]:
-    """Compile a complete spec into an agent, as it stands: nothing is added but its approval rules."""
+    """Compile a complete spec into an agent: its approval rules and a check of what its model takes come in.
+
+    Args:
+        spec: with `name`, `model` and `tools`.
+        state_schema: base state; default `DeepAgentState`.
+        response_format: takes the place of the spec's own.
+    """
     middleware: list[Middleware] = list(spec.get("middleware") or ())
     if spec.get("interrupt_on"):
         middleware.append(Approval(Rules(()), spec["interrupt_on"]))
+    last = UnsupportedContentMiddleware()
+    if all(each.name != last.name for each in middleware):
+        middleware.append(last)
     graph: Any = create_agent(
         resolve_model(spec["model"]),
         tools=list(spec["tools"] or ()),
@@ -130,3 +167,21 @@ def create_sub_agent(
         name=spec["name"],
     )
     return graph.with_config({"recursion_limit": 9_999, "metadata": {"lc_agent_name": spec["name"]}})
+
+
+def build_task_tool(
+    subagents: Sequence[SubAgent | CompiledSubAgent | Worker],
+    task_description: str | None = None,
+    private_state_keys: frozenset[str] | None = None,
+    state_schema: type[Any] | None = None,
+    **older: Any,
+) -> BaseTool:
+    """Make the task tool without its middleware, as older code does."""
+    made = SubAgentMiddleware(
+        subagents=subagents,
+        task_description=task_description,
+        private_state_keys=private_state_keys,
+        state_schema=state_schema,
+        **older,
+    )
+    return made.tools[0]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from pydantic import BaseModel
 
 from deepagents.errors import ConfigError
 
 
-def report(name: str, result: Any) -> str:
+def report(name: str, result: Any, known: Sequence[BaseMessage] = ()) -> str:
     """Return the structured response as JSON if there is one, else the last text that the subagent wrote.
+
+    `known` are messages that it was given, which are none of its own.
 
     Raises:
         ConfigError: when the result is no state, or has no `messages`.
@@ -24,10 +26,10 @@ def report(name: str, result: Any) -> str:
             f"CompiledSubAgent must return a state, such as {{'messages': [...]}}; {name!r} "
             f"returned {result!r}"
         )
-    return _report(name, cast("Mapping[str, Any]", result))
+    return _report(name, cast("Mapping[str, Any]", result), {each.id for each in known if each.id})
 
 
-def _report(name: str, result: Mapping[str, Any]) -> str:
+def _report(name: str, result: Mapping[str, Any], known: set[str]) -> str:
     structured = result.get("structured_response")
     if structured is not None:
         return _as_json(structured)
@@ -37,7 +39,7 @@ def _report(name: str, result: Mapping[str, Any]) -> str:
             f"{sorted(result)!r}"
         )
     for message in reversed(convert_to_messages(result["messages"])):
-        if isinstance(message, AIMessage) and message.text.strip():
+        if isinstance(message, AIMessage) and message.id not in known and message.text.strip():
             return message.text.rstrip()
     return f"The subagent {name!r} finished without writing an answer."
 

@@ -1,14 +1,15 @@
 """What a subagent is, as callers write it, and the checks that each spec passes once."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, cast
 
-from langchain.agents.middleware import InterruptOnConfig
+from langchain.agents.middleware import AgentMiddleware, InterruptOnConfig
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
+from deepagents._beta import warn_beta
 from deepagents._deprecation import warn_caller, warn_legacy
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
@@ -42,15 +43,21 @@ class CompiledSubAgent(TypedDict):
     mode: NotRequired[Literal["isolated", "fork"]]
 
 
-_LATER = {"mode": "isolated"}
-_KNOWN = {*SubAgent.__annotations__, *CompiledSubAgent.__annotations__, "prompt"}
+_KNOWN: Final = {*SubAgent.__annotations__, *CompiledSubAgent.__annotations__, "prompt"}
+_OF_COMPILED: Final = {*CompiledSubAgent.__annotations__, "prompt"}
+_MODES: Final = (None, "isolated", "fork")
+_KINDS: Final[Sequence[tuple[str, type[Any], str]]] = (
+    ("system_prompt", str, "text"),
+    ("interrupt_on", Mapping, "a mapping from names of tools"),
+)
+_LISTS: Final = ("tools", "middleware", "skills", "permissions")
 
 
 def checked(specs: Sequence[Any]) -> list[dict[str, Any]]:
     """Check specs and bring older forms up to date; each is a copy.
 
     Raises:
-        ConfigError: for a missing name or description, or a name used twice.
+        ConfigError: for a missing name or description, a name used twice, a value that cannot be.
         NotImplementedError: for a key whose feature is not there yet, naming it.
     """
     current = [_checked(spec) for spec in specs]
@@ -58,6 +65,8 @@ def checked(specs: Sequence[Any]) -> list[dict[str, Any]]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(f"subagents share the names {twice!r}; each needs its own")
+    if any(spec.get("mode") == "fork" for spec in current):
+        warn_beta("forked subagents")
     return current
 
 
@@ -72,16 +81,72 @@ def _checked(given: Any) -> dict[str, Any]:
     for key in ("name", "description"):
         if not isinstance(spec.get(key), str) or not spec[key]:
             raise ConfigError(f"subagent {spec.get('name', given)!r} needs a {key}")
-    for key, default in _LATER.items():
-        if spec.get(key, default) not in (default, None):
-            raise NotImplementedError(
-                f"subagent {spec['name']!r}: {key}={spec[key]!r} is not available in this version"
-            )
     _report_unknown(spec)
-    return _modern(spec)
+    spec = _modern(spec)
+    for said in _faults(spec):
+        raise ConfigError(f"subagent {spec['name']!r}: {said}")
+    return spec
+
+
+def _faults(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Say what cannot be."""
+    if spec.get("mode") not in _MODES:
+        yield f"mode is 'isolated' or 'fork', got {spec['mode']!r}"
+    if spec.get("mode") == "fork" and spec.get("skills"):
+        yield "a fork has the skills of the agent that calls it, so it may not have skills of its own"
+    runnable = spec.get("runnable")
+    if "runnable" in spec and not (hasattr(runnable, "invoke") and hasattr(runnable, "with_config")):
+        yield f"runnable must be a Runnable, such as a compiled graph, got {runnable!r}"
+    yield from _faults_of_kind(spec)
+
+
+def _faults_of_kind(spec: Mapping[str, Any]) -> Iterator[str]:
+    for key in _LISTS:
+        value = spec.get(key)
+        if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
+            yield f"{key} must be a list, got {value!r}"
+    for key, kind, said in _KINDS:
+        if not isinstance(spec.get(key), kind | None):
+            yield f"{key} must be {said}, got {spec[key]!r}"
+    for each in spec.get("middleware") or ():
+        if not isinstance(each, AgentMiddleware):
+            yield f"middleware must hold middleware objects, got {each!r}"
+
+
+def check_complete(spec: Mapping[str, Any]) -> None:
+    """Check a spec that nobody completes.
+
+    Raises:
+        ConfigError: when it lacks its model or tools, asks for what only a whole agent has, or says twice
+            which calls wait for a person.
+    """
+    name = spec["name"]
+    for key, given in (("model", spec.get("model") is not None), ("tools", "tools" in spec)):
+        if not given:
+            raise ConfigError(f"subagent {name!r} must specify '{key}', or give default_{key}")
+    if spec.get("interrupt_on") and asks_itself(spec):
+        raise ConfigError(f"subagent {name!r} has interrupt_on and a HumanInTheLoopMiddleware; give it one")
+    if spec.get("permissions"):
+        raise ConfigError(
+            f"subagent {name!r} has permissions, which only create_deep_agent gives to file tools; put "
+            "FilesystemMiddleware(permissions=...) and its approval() in its middleware"
+        )
+    if spec.get("skills"):
+        raise ConfigError(
+            f"subagent {name!r} has skills, for which only create_deep_agent knows a backend; put "
+            "SkillsMiddleware(backend=..., sources=...) and FilesystemMiddleware(backend=...) in its "
+            "middleware"
+        )
+
+
+def asks_itself(spec: Mapping[str, Any]) -> bool:
+    """Tell whether a spec brings approval middleware of its own."""
+    return any(each.name == "HumanInTheLoopMiddleware" for each in spec.get("middleware") or ())
 
 
 def _report_unknown(spec: dict[str, Any]) -> None:
+    if ignored := sorted(_KNOWN & spec.keys() - _OF_COMPILED) if "runnable" in spec else []:
+        warn_caller(f"subagent {spec['name']!r} is compiled already: {ignored!r} have no effect")
     for key in spec.keys() - _KNOWN:
         close = difflib.get_close_matches(key, _KNOWN, n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from threading import Lock
-from typing import Any, Final, cast
+from asyncio import CancelledError, current_task
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
 
-from langchain_core.messages import HumanMessage
-from langchain_core.runnables import Runnable
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -16,16 +15,16 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from deepagents._channels import channel_reducers, reducers_of
 from deepagents._flow import Call, Flow
 from deepagents._handed import Handed, HandedDownChannel, handing_down, mark_of
+from deepagents._state import SHARED, Sharing
 from deepagents.errors import ToolFailure
-from deepagents.middleware._base import private_to_features
+from deepagents.middleware.subagents.fork import FORKED, REFUSAL, forked_history
 from deepagents.middleware.subagents.merge import changes
 from deepagents.middleware.subagents.report import report
+from deepagents.middleware.subagents.worker import Made, Worker
 from deepagents.tools._tool import Reply, Runtime, ToolSpec
 
-NEVER_SHARED = frozenset(
-    {"messages", "todos", "structured_response", "skills_metadata", "pinned_skills", "rubric"}
-)
-"""State keys that a subagent neither receives nor returns, beside those that are private."""
+SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: Final = "__deepagents_subagent_response_format"
+"""Where the configuration of a call says in which format a subagent is to answer, for that call."""
 
 _FILES: Final = "files"
 
@@ -37,23 +36,7 @@ Agents:
 It starts blank: put all it needs, and what it should return, in description. The user does not see its \
 report, so pass on what matters. Start independent tasks together in one turn."""
 
-
-@dataclass(slots=True)
-class Worker:
-    """A subagent: its name, what it is for, and its runnable, made on first use."""
-
-    name: str
-    description: str
-    make: Callable[[], Runnable[Any, Any]]
-    _made: Runnable[Any, Any] | None = None
-    _lock: Any = field(default_factory=Lock)
-
-    def runnable(self) -> Runnable[Any, Any]:
-        """Return the runnable, the same one at each call."""
-        with self._lock:
-            if self._made is None:
-                self._made = self.make()
-            return self._made
+State: TypeAlias = Mapping[str, Any]
 
 
 class TaskToolSchema(BaseModel):
@@ -80,32 +63,76 @@ def _refused(key: str, value: Any) -> InitErrorDetails:
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """What the task tool works with during one call."""
+    """What the task tool works with during one call: workers, how state keys are shared, the caller's run.
+
+    `shown` returns the messages of a state as its agent's model sees them.
+    """
 
     workers: Mapping[str, Worker]
-    private_keys: frozenset[str]
+    keys: Mapping[str, Sharing]
+    shown: Callable[[State], Sequence[AnyMessage]]
     runtime: Runtime
+
+    def worker(self, name: str) -> Worker:
+        """Return the worker of this name.
+
+        Raises:
+            ToolFailure: where there is none, or this agent may not delegate.
+        """
+        if self.runtime.state.get(FORKED):
+            raise ToolFailure("not_supported", REFUSAL)
+        if not self.runtime.tool_call_id:
+            raise ToolFailure("invalid_argument", "a call of task needs an id, and this one has none")
+        if worker := self.workers.get(name):
+            return worker
+        names = ", ".join(f"`{each}`" for each in self.workers)
+        raise ToolFailure("unknown_subagent", f"there is no subagent {name!r}; choose one of {names}")
+
+    def sharing(self, key: str) -> Sharing:
+        """Tell how a state key is shared."""
+        return self.keys.get(key, SHARED)
+
+    def handed(self) -> dict[str, Any]:
+        """Return the state that goes down to every subagent."""
+        return {key: value for key, value in self.runtime.state.items() if self.sharing(key).down}
+
+    def inherited(self) -> dict[str, Any]:
+        """Return the state that goes down to forks alone."""
+        kept = self.runtime.state.items()
+        return {key: each for key, each in kept if self.sharing(key).forks and not self.sharing(key).down}
+
+    def given_to(self, worker: Worker, task: str) -> dict[str, Any]:
+        """Return the state that a worker begins with."""
+        handed, state, call_id = self.handed(), self.runtime.state, str(self.runtime.tool_call_id)
+        if worker.mode == "isolated":
+            return {**handed, "messages": [HumanMessage(task)]}
+        history = self.shown(state) if worker.compiled else state.get("messages", ())
+        inherited = {} if worker.compiled else {FORKED: self.inherited()}
+        return {
+            **handed,
+            **inherited,
+            "messages": forked_history(history, call_id, task, worker.addendum),
+        }
+
+    def response_format(self) -> Any:
+        """Return the format that this call asks for, if any."""
+        return self.runtime.config.get("configurable", {}).get(SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY)
 
 
 def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]:
-    worker = desk.workers.get(subagent_type)
-    if worker is None:
-        names = ", ".join(f"`{name}`" for name in desk.workers)
-        raise ToolFailure(
-            "unknown_subagent", f"there is no subagent {subagent_type!r}; choose one of {names}"
-        )
-    kept_back = NEVER_SHARED | private_to_features() | desk.private_keys
-    shared = {key: value for key, value in desk.runtime.state.items() if key not in kept_back}
-    state = {**shared, "messages": [HumanMessage(description)]}
-    result = yield from _run(worker.runnable(), state, desk.runtime)
-    said = report(worker.name, result)
-    returned = {key: value for key, value in result.items() if key not in kept_back}
-    own = reducers_of(getattr(worker.runnable(), "channels", {}))
-    return Reply(said, update=changes(shared, returned, channel_reducers(), own))
+    worker = desk.worker(subagent_type)
+    runnable = worker.runnable(desk.response_format())
+    state = desk.given_to(worker, description)
+    result = yield from _run(runnable, worker.name, state, desk.runtime)
+    said = report(worker.name, result, known=state["messages"])
+    returned = {key: value for key, value in result.items() if desk.sharing(key).back}
+    own = reducers_of(getattr(runnable, "channels", {}))
+    return Reply(said, update=changes(desk.handed(), returned, channel_reducers(), own))
 
 
-def _run(runnable: Runnable[Any, Any], state: dict[str, Any], runtime: Runtime) -> Flow[dict[str, Any]]:
-    config: Any = {"configurable": {"ls_agent_type": "subagent"}, **_lower_limit(runnable, runtime)}
+def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> Flow[dict[str, Any]]:
+    within = {"ls_agent_type": "subagent", SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: None}
+    config: Any = {"configurable": within, **_lower_limit(runnable, runtime)}
     handed = Handed(str(runtime.tool_call_id), state.get(_FILES) or {})
     given = _as_handed(runnable, state, handed)
 
@@ -117,10 +144,24 @@ def _run(runnable: Runnable[Any, Any], state: dict[str, Any], runtime: Runtime) 
         with handing_down(handed):
             return await runnable.ainvoke(given, config)
 
-    return (yield from Call(block, wait))
+    try:
+        return (yield from Call(block, wait))
+    except CancelledError as error:
+        if _is_cancelled():
+            raise
+        raise ToolFailure("cancelled", f"the subagent {name!r} was cancelled before it answered") from error
 
 
-def _as_handed(runnable: Runnable[Any, Any], state: dict[str, Any], handed: Handed) -> dict[str, Any]:
+def _is_cancelled() -> bool:
+    """Tell whether the run itself is cancelled, rather than something inside a subagent."""
+    try:
+        running = current_task()
+    except RuntimeError:
+        return False
+    return running is not None and running.cancelling() > 0
+
+
+def _as_handed(runnable: Made, state: dict[str, Any], handed: Handed) -> dict[str, Any]:
     """Put a mark in the place of the files where that will do, so that they are not saved again."""
     if not handed.value or not isinstance(runnable, CompiledStateGraph):
         return state
@@ -132,7 +173,7 @@ def _as_handed(runnable: Runnable[Any, Any], state: dict[str, Any], handed: Hand
     return {**state, _FILES: mark_of(handed)} if takes_marks and forgets else state
 
 
-def _lower_limit(runnable: Runnable[Any, Any], runtime: Runtime) -> dict[str, int]:
+def _lower_limit(runnable: Made, runtime: Runtime) -> dict[str, int]:
     bound: Any = getattr(runnable, "config", None) or {}
     own: int | None = bound.get("recursion_limit")
     parents = runtime.config.get("recursion_limit")
@@ -144,5 +185,5 @@ TASK = ToolSpec("task", TASK_TOOL_DESCRIPTION, TaskToolSchema, _task)
 
 def describe(workers: Mapping[str, Worker], template: str | None) -> str:
     """Fill the list of agents into a description; a text without the placeholder is taken as it is."""
-    listed = "\n".join(f"- {worker.name}: {worker.description}" for worker in workers.values())
+    listed = "\n".join(worker.listed for worker in workers.values())
     return (template or TASK_TOOL_DESCRIPTION).replace("{available_agents}", listed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import uuid4
@@ -79,10 +79,16 @@ class Engine:
         """Return what is to be shown of these messages, as things stand, with its size."""
         memory = Record.of(state, place.session)
         own = state.get("messages") or messages
-        shown = visible(messages, memory.event, memory.hidden, self.copies, self.known, own)
-        shown = self.clipping.clipped(shown, memory.clips)
+        shown = self.shown(messages, memory, own)
         context = Context(frame, own, shown, memory, self._window(frame))
         return self._taught(context, self.lessons.get(_taught_by(frame, place)) or Lesson())
+
+    def shown(
+        self, messages: list[AnyMessage], memory: Record, own: Sequence[AnyMessage] | None = None
+    ) -> list[AnyMessage]:
+        """Return the messages as requests show them; `own` are the state's, where these are others."""
+        seen = visible(messages, memory.event, memory.hidden, self.copies, self.known, own)
+        return self.clipping.clipped(seen, memory.clips)
 
     def with_new_clips(self, context: Context) -> Context:
         """Return the context with the next batch of old arguments clipped, if it is time for one."""

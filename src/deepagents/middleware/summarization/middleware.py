@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from deepagents import _models
 from deepagents._channels import writes_undone_on_failure
 from deepagents._flow import Flow
 from deepagents.backends._legacy import warn_form
@@ -26,7 +28,7 @@ from deepagents.middleware._base import (
 )
 from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.compaction import Compactor
-from deepagents.middleware.summarization.context import Context, Frame
+from deepagents.middleware.summarization.context import Context, Frame, Record
 from deepagents.middleware.summarization.counting import Meter, TokenCounter
 from deepagents.middleware.summarization.engine import Engine
 from deepagents.middleware.summarization.overflow import as_overflow, is_overflow
@@ -50,7 +52,6 @@ from deepagents.middleware.summarization.summarizer import (
     Summarizer,
     SummarizerLike,
 )
-from deepagents.models.resolve import resolve_model
 from deepagents.models.traits import is_chat_model
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import Runtime
@@ -103,7 +104,7 @@ class SummarizationMiddleware(FlowMiddleware):
     ) -> None:
         super().__init__()
         self.trigger, self.keep = with_older(trigger, keep, deprecated_kwargs)
-        self.model = resolve_model(model)
+        self.model = _models.resolve_model(model)
         self.backend: BACKEND_TYPES = backend
         self.token_counter = token_counter
         warn_form(backend)
@@ -177,6 +178,10 @@ class SummarizationMiddleware(FlowMiddleware):
                     raise
                 refusal = error
         raise as_overflow(refusal)
+
+    def shown_of(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
+        """Return the messages of a state as the model is shown them."""
+        return self._engine.shown(list(state.get("messages", ())), Record.of(state, ""))
 
     def compacted_for(self, runtime: Runtime) -> Flow[tuple[int, Mapping[str, Any]] | None]:
         """Compact at someone's wish: how many messages went, and what the state is to take.

@@ -1,0 +1,81 @@
+"""A subagent as the task tool knows it: what it is for, and its runnable, made on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final, Literal, TypeAlias
+
+from langchain_core.runnables import Runnable
+
+from deepagents.errors import ToolFailure
+
+Mode: TypeAlias = Literal["isolated", "fork"]
+Made: TypeAlias = Runnable[Any, Any]
+
+_MOST_FORMATS: Final = 8
+_KNOWS: Final = " (a fork: it has this whole conversation; give it the task alone)"
+
+
+@dataclass(slots=True)
+class Worker:
+    """A subagent: its name, what it is for, and how to make its runnable for a response format.
+
+    `make` is given the format that a call asks for, `None` for the subagent's own. `compiled` says that the
+    caller made the runnable, which answers in no other format. `addendum` is what a fork reads before its
+    task.
+    """
+
+    name: str
+    description: str
+    make: Callable[[Any], Made]
+    mode: Mode = "isolated"
+    compiled: bool = False
+    addendum: str | None = None
+    _made: list[tuple[Any, Made]] = field(default_factory=list[tuple[Any, Made]])
+    _lock: Any = field(default_factory=Lock)
+
+    def runnable(self, response_format: Any = None) -> Made:
+        """Return the runnable for a response format, the same one at each call; the oldest may be forgotten.
+
+        Raises:
+            ToolFailure: for a format, where the caller compiled the subagent.
+        """
+        if self.compiled and response_format is not None:
+            raise ToolFailure(
+                "not_supported",
+                f'response_schema cannot be used with compiled subagent "{self.name}"; call it without one, '
+                "or choose another subagent",
+            )
+        with self._lock:
+            for wanted, made in self._made:
+                if wanted is response_format or _equal(wanted, response_format):
+                    return made
+            made = self.make(response_format)
+            others = [each for each in self._made if each[0] is not None][1 - _MOST_FORMATS :]
+            own = [each for each in self._made if each[0] is None]
+            self._made = [*own, *others, (response_format, made)]
+            return made
+
+    @property
+    def listed(self) -> str:
+        """The line about it that a model reads."""
+        return f"- {self.name}: {self.description}{_KNOWS if self.mode == 'fork' else ''}"
+
+
+def named(runnable: Made, name: str) -> Made:
+    """Return the runnable so that its runs and its stream carry the subagent's name."""
+    return runnable.with_config({"metadata": {"lc_agent_name": name}, "run_name": name})
+
+
+def ready_worker(spec: Mapping[str, Any]) -> Worker:
+    """Make the worker of a compiled spec."""
+    name: str = spec["name"]
+    runnable: Made = spec["runnable"]
+    mode: Mode = spec.get("mode") or "isolated"
+    return Worker(name, spec["description"], lambda _: named(runnable, name), mode, compiled=True)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
