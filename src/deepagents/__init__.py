@@ -10,12 +10,20 @@ from deepagents._version import __version__
 if TYPE_CHECKING:
     from deepagents._state import DeepAgentState
     from deepagents.graph import create_deep_agent
+    from deepagents.limits import Limits, Price
     from deepagents.middleware.filesystem import FilesystemMiddleware, FsToolName
     from deepagents.middleware.memory import MemoryMiddleware
     from deepagents.middleware.rubric import RubricMiddleware
     from deepagents.middleware.subagents import CompiledSubAgent, SubAgent, SubAgentMiddleware
     from deepagents.permissions import FilesystemPermission
-    from deepagents.profiles import GeneralPurposeSubagentProfile, HarnessProfile, register_harness_profile
+    from deepagents.profiles import (
+        GeneralPurposeSubagentProfile,
+        HarnessProfile,
+        HarnessProfileConfig,
+        ProviderProfile,
+        register_harness_profile,
+        register_provider_profile,
+    )
 
 __all__ = [
     "CompiledSubAgent",
@@ -25,13 +33,18 @@ __all__ = [
     "FsToolName",
     "GeneralPurposeSubagentProfile",
     "HarnessProfile",
+    "HarnessProfileConfig",
+    "Limits",
     "MemoryMiddleware",
+    "Price",
+    "ProviderProfile",
     "RubricMiddleware",
     "SubAgent",
     "SubAgentMiddleware",
     "__version__",
     "create_deep_agent",
     "register_harness_profile",
+    "register_provider_profile",
 ]
 
 _HOMES = {
@@ -42,12 +55,17 @@ _HOMES = {
     "FsToolName": "deepagents.middleware.filesystem",
     "GeneralPurposeSubagentProfile": "deepagents.profiles",
     "HarnessProfile": "deepagents.profiles",
+    "HarnessProfileConfig": "deepagents.profiles",
+    "Limits": "deepagents.limits",
     "MemoryMiddleware": "deepagents.middleware.memory",
+    "Price": "deepagents.limits",
+    "ProviderProfile": "deepagents.profiles",
     "RubricMiddleware": "deepagents.middleware.rubric",
     "SubAgent": "deepagents.middleware.subagents",
     "SubAgentMiddleware": "deepagents.middleware.subagents",
     "create_deep_agent": "deepagents.graph",
     "register_harness_profile": "deepagents.profiles",
+    "register_provider_profile": "deepagents.profiles",
 }
 
 

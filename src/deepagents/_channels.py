@@ -118,6 +118,11 @@ def has_channel(key: str) -> bool:
     return key in _bound_read().args[1]
 
 
+def running_channel(key: str) -> BaseChannel[Any, Any, Any] | None:
+    """Return a channel of the running graph itself, the same for all tasks of a run; `None` without one."""
+    return _bound_read().args[1].get(key) if in_graph() else None
+
+
 def moves_what_is_removed(key: str) -> bool:
     """Tell whether a message that one write removes and adds again goes to the end of a channel."""
     return in_graph() and isinstance(_bound_read().args[1].get(key), MessagesChannel)

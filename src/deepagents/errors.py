@@ -8,6 +8,7 @@ HarnessError
 │  └─ UnenforceableRule             (also NotImplementedError) a permission that commands would go round
 ├─ ToolFailure(code, text)          the model may read it; never ends the run
 ├─ BackendError(code, text)         inside a backend; becomes a result or a ToolFailure
+├─ LimitExceeded(code, text)        a call that may not be made any more; becomes a result of the agent
 └─ ScriptError (also AssertionError)  a scripted model was asked for more, or less, than its script holds
 """
 
@@ -36,6 +37,7 @@ ErrorCode = Literal[
     "unknown_subagent",
     "tool_failed",
     "not_run",
+    "limit_reached",
     "cancelled",
     "result_lost",
 ]
@@ -81,6 +83,13 @@ class ToolFailure(CodedError):
 
 class BackendError(CodedError):
     """A backend could not do what it was asked; becomes a result at its public methods."""
+
+
+class LimitExceeded(CodedError):
+    """A model or a tool was called below an agent whose limits are used up."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("limit_reached", text)
 
 
 class ScriptError(HarnessError, AssertionError):
