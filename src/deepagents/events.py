@@ -1,15 +1,25 @@
 """Typed run events: the one vocabulary that command line, servers and traces share.
 
-An event's `agent` is `None` for the main agent, else the label of a subagent, unique within a run.
+An event's `agent` is `None` for the main agent, else the label of a subagent, unique within a thread;
+`agent_name` is the subagent's own name, and `agent_call_id` the call of `task` that it works on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+
+from pydantic import TypeAdapter
 
 Status = Literal["success", "error"]
+
+VERSION: Final = 1
+"""The version of the plain form: it grows when something changes its meaning, not when something is added."""
+
+
+_WHOSE: Final = frozenset({"agent_name", "agent_call_id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +27,16 @@ class _Event:
     type: ClassVar[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the event as plain values, its kind under `type`."""
-        return {"type": self.type, **asdict(self)}
+        """Return the event as plain values; what says whose it is stands only with a subagent's."""
+        plain = {"type": self.type, "version": VERSION, **asdict(self)}
+        return {key: value for key, value in plain.items() if value is not None or key not in _WHOSE}
+
+
+@dataclass(frozen=True, slots=True)
+class _OfAgent(_Event):
+    agent: str | None = field(default=None, kw_only=True)
+    agent_name: str | None = field(default=None, kw_only=True)
+    agent_call_id: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +52,41 @@ class RunStarted(_Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Token(_Event):
+class Token(_OfAgent):
     """A piece of text as the model writes it."""
 
     type: ClassVar[str] = "token"
     text: str
-    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCalled(_Event):
+class Reasoning(_OfAgent):
+    """A piece of what the model thinks before it answers."""
+
+    type: ClassVar[str] = "reasoning"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFailed(_OfAgent):
+    """A call of a model failed: what it said meanwhile counts no longer, and it may be asked again."""
+
+    type: ClassVar[str] = "model_failed"
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled(_OfAgent):
     """The model asks for a tool."""
 
     type: ClassVar[str] = "tool_called"
     name: str
     args: Mapping[str, Any]
     call_id: str
-    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ToolFinished(_Event):
+class ToolFinished(_OfAgent):
     """A tool call has its result."""
 
     type: ClassVar[str] = "tool_finished"
@@ -62,7 +94,6 @@ class ToolFinished(_Event):
     name: str
     status: Status
     text: str
-    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +105,26 @@ class Todo:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanChanged(_Event):
+class PlanChanged(_OfAgent):
     """An agent wrote its plan anew."""
 
     type: ClassVar[str] = "plan_changed"
     todos: tuple[Todo, ...]
-    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class SubagentStarted(_Event):
-    """An agent hands a task to a subagent."""
+class SubagentStarted(_OfAgent):
+    """An agent hands a task to a subagent, whose own events come under `label`."""
 
     type: ClassVar[str] = "subagent_started"
     name: str
     task: str
     call_id: str
-    agent: str | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class SubagentFinished(_Event):
+class SubagentFinished(_OfAgent):
     """A subagent has reported back."""
 
     type: ClassVar[str] = "subagent_finished"
@@ -102,7 +132,17 @@ class SubagentFinished(_Event):
     call_id: str
     status: Status
     text: str
-    agent: str | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanged(_OfAgent):
+    """A task that runs elsewhere, beside the agent, has a new status."""
+
+    type: ClassVar[str] = "task_changed"
+    task_id: str
+    name: str
+    status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +154,15 @@ class ApprovalRequest:
     args: Mapping[str, Any]
     description: str = ""
     allowed: tuple[str, ...] = ("approve", "edit", "reject", "respond")
+    tool_call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalNeeded(_Event):
+class ApprovalNeeded(_OfAgent):
     """The run has stopped until a person has decided about these calls."""
 
     type: ClassVar[str] = "approval_needed"
     requests: tuple[ApprovalRequest, ...]
-    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,24 +174,63 @@ class ApprovalGiven(_Event):
     name: str
     decision: str
     message: str | None = None
+    tool_call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Usage(_Event):
-    """What one model call used."""
+class ContextCompacted(_OfAgent):
+    """Older messages of an agent were replaced by a summary in what its model reads."""
+
+    type: ClassVar[str] = "context_compacted"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitNear(_OfAgent):
+    """A limit is nearly used up, and the model was told so."""
+
+    type: ClassVar[str] = "limit_near"
+    kind: str
+    limit: float
+    spent: float
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached(_OfAgent):
+    """A limit is used up, and the agent stops with what it has."""
+
+    type: ClassVar[str] = "limit_reached"
+    kind: str
+    limit: float
+    spent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Usage(_OfAgent):
+    """What one model call used; input tokens hold the cached ones, output tokens the reasoning."""
 
     type: ClassVar[str] = "usage"
     input_tokens: int
     output_tokens: int
-    agent: str | None = None
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Custom(_OfAgent):
+    """What a tool or middleware wrote to the stream itself."""
+
+    type: ClassVar[str] = "custom"
+    data: Any
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer(_Event):
-    """The main agent has answered and calls no further tool."""
+    """The main agent has answered; a structured answer stands beside its text."""
 
     type: ClassVar[str] = "final_answer"
     text: str
+    structured: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +253,44 @@ class RunFailed(_Event):
 Event: TypeAlias = (
     RunStarted
     | Token
+    | Reasoning
+    | ModelFailed
     | ToolCalled
     | ToolFinished
     | PlanChanged
     | SubagentStarted
     | SubagentFinished
+    | TaskChanged
     | ApprovalNeeded
     | ApprovalGiven
+    | ContextCompacted
+    | LimitNear
+    | LimitReached
     | Usage
+    | Custom
     | FinalAnswer
     | RunStopped
     | RunFailed
 )
+"""What a run does, as events."""
+
+
+def from_dict(plain: Mapping[str, Any]) -> Event:
+    """Read an event from its plain form, as `as_dict` or JSON gave it; unknown fields are left out.
+
+    Raises:
+        ValueError: when the kind or the version is not known, or fields are missing or wrong.
+    """
+    rest = {key: value for key, value in plain.items() if key not in {"type", "version"}}
+    kind, version = plain.get("type"), plain.get("version", VERSION)
+    if not isinstance(version, int) or version > VERSION:
+        raise ValueError(f"an event of version {version!r}; this library reads up to {VERSION}")
+    known = {each.type: each for each in get_args(Event)}
+    if kind not in known:
+        raise ValueError(f"no event of type {kind!r}; there are {', '.join(known)}")
+    return _reader(known[kind]).validate_python(rest)
+
+
+@cache
+def _reader(kind: type[Event]) -> TypeAdapter[Event]:
+    return TypeAdapter(kind)

@@ -43,6 +43,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/graph.py": "agents/test_create_deep_agent.py",
     "deepagents/middleware/_cache_marks.py": "middleware/test_prompt_caching.py",
     "deepagents/middleware/_cache_places.py": "middleware/test_prompt_caching.py",
+    "deepagents/middleware/_announcing.py": "observe/test_observe.py",
     "deepagents/middleware/_base.py": "middleware/test_filesystem.py",
     "deepagents/middleware/_dangling.py": "middleware/test_patch_tool_calls.py",
     "deepagents/middleware/_notices.py": "middleware/test_eviction.py",

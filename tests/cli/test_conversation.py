@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
-from deepagents.events import ApprovalGiven, ApprovalNeeded, Event, RunStarted
+from deepagents.events import ApprovalGiven, ApprovalNeeded, Event, RunFailed, RunStarted
 from deepagents.testing import ScriptedModel, call, calls
 from deepagents_cli.approval import ApproveAll, RefuseAll
 from deepagents_cli.conversation import converse
@@ -71,7 +71,7 @@ def test_a_failure_is_an_event_and_then_an_error() -> None:
     with asyncio.Runner() as runner, pytest.raises(ConnectionError):
         converse(runner, Session(agent, "t"), RunStarted("t", "go"), ask=ApproveAll(), show=events.append)
 
-    assert events[-1].as_dict() == {"type": "run_failed", "error": "ConnectionError", "text": "gone"}
+    assert events[-1] == RunFailed("ConnectionError", "gone")
 
 
 def test_an_interrupted_question_is_an_event_and_leaves_the_call_open() -> None:

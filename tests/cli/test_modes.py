@@ -132,12 +132,12 @@ def test_an_answer_that_was_not_streamed_is_shown() -> None:
 def test_a_subagent_works_behind_its_name() -> None:
     shown = printed(
         SubagentStarted("helper", "find\nthe needle", "1"),
-        Token("I will ", "helper"),
-        Token("look.", "helper"),
-        ToolCalled("ls", {"path": "/"}, "2", "helper"),
-        ToolFinished("2", "ls", "success", "/a", "helper"),
-        Token("Found it.", "helper"),
-        SubagentFinished("helper", "1", "success", "Found it."),
+        Token("I will ", agent="helper"),
+        Token("look.", agent="helper"),
+        ToolCalled("ls", {"path": "/"}, "2", agent="helper"),
+        ToolFinished("2", "ls", "success", "/a", agent="helper"),
+        Token("Found it.", agent="helper"),
+        SubagentFinished("helper", "1", "success", "Found it.", "helper"),
     )
 
     assert shown.splitlines() == [
@@ -234,7 +234,7 @@ def test_each_event_is_one_line_of_json() -> None:
     lines.close()
 
     first, second = out.getvalue().splitlines()
-    assert json.loads(first) == {"type": "token", "text": "a\nb\u2028c", "agent": None}
+    assert json.loads(first) == {"type": "token", "version": 1, "text": "a\nb\u2028c", "agent": None}
     assert json.loads(second)["args"]["odd"].startswith("<object")
 
 

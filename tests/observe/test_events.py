@@ -3,42 +3,59 @@
 from __future__ import annotations
 
 import json
-from typing import get_args
+from dataclasses import fields
+from typing import Any, get_args
 
 import pytest
 
 from deepagents import events
 from deepagents.events import (
+    VERSION,
     ApprovalGiven,
     ApprovalNeeded,
     ApprovalRequest,
+    ContextCompacted,
+    Custom,
     Event,
     FinalAnswer,
+    LimitNear,
+    LimitReached,
+    ModelFailed,
     PlanChanged,
+    Reasoning,
     RunFailed,
     RunStarted,
     RunStopped,
     SubagentFinished,
     SubagentStarted,
+    TaskChanged,
     Todo,
     Token,
     ToolCalled,
     ToolFinished,
     Usage,
+    from_dict,
 )
 
 EXAMPLES: list[Event] = [
     RunStarted("t1", "tidy up", "anthropic:some", "/files"),
-    Token("Hel", "researcher"),
+    Reasoning("Let me see."),
+    ModelFailed("TimeoutError"),
+    TaskChanged("t", "researcher", "running"),
+    ContextCompacted(agent="researcher"),
+    LimitNear("tokens", 1_000.0, 900.0),
+    LimitReached("seconds", 60.0, 61.5),
+    Custom({"progress": 0.5}),
+    Token("Hel", agent="researcher 2", agent_name="researcher", agent_call_id="c2"),
     ToolCalled("ls", {"path": "/"}, "c1"),
     ToolFinished("c1", "ls", "success", "/a.txt"),
     PlanChanged((Todo("read", "completed"),)),
-    SubagentStarted("researcher", "find it", "c2"),
-    SubagentFinished("researcher", "c2", "error", "Error: no"),
-    ApprovalNeeded((ApprovalRequest("i1", "write_file", {"file_path": "/a"}),)),
-    ApprovalGiven("i1", "write_file", "reject", "not now"),
-    Usage(10, 2),
-    FinalAnswer("Done."),
+    SubagentStarted("researcher", "find it", "c2", "researcher 2"),
+    SubagentFinished("researcher", "c2", "error", "Error: no", "researcher 2"),
+    ApprovalNeeded((ApprovalRequest("i1", "write_file", {"file_path": "/a"}, tool_call_id="c3"),)),
+    ApprovalGiven("i1", "write_file", "reject", "not now", "c3"),
+    Usage(10, 2, cached_tokens=8, cache_write_tokens=1, reasoning_tokens=1),
+    FinalAnswer("Done.", {"done": True}),
     RunStopped("t1"),
     RunFailed("ValueError", "no"),
 ]
@@ -49,7 +66,34 @@ def test_an_event_becomes_json_with_its_kind(event: Event) -> None:
     read_back = json.loads(json.dumps(event.as_dict()))
 
     assert read_back.pop("type") == event.type
-    assert read_back.keys() == set(type(event).__slots__)
+    assert read_back.pop("version") == VERSION
+    whose = {"agent_name", "agent_call_id"}
+    assert read_back.keys() - whose == {each.name for each in fields(event)} - whose
+
+
+@pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: event.type)
+def test_an_event_comes_back_from_json(event: Event) -> None:
+    assert from_dict(json.loads(json.dumps(event.as_dict()))) == event
+    assert from_dict(event.as_dict()) == event
+
+
+def test_a_reader_passes_over_what_newer_writers_add() -> None:
+    assert from_dict({"type": "token", "version": 1, "text": "a", "colour": "red"}) == Token("a")
+
+
+@pytest.mark.parametrize(
+    ("plain", "told"),
+    [
+        ({"type": "tokn", "text": "a"}, "'tokn'"),
+        ({"text": "a"}, "None"),
+        ({"type": "token", "version": VERSION + 1, "text": "a"}, f"version {VERSION + 1}"),
+        ({"type": "token"}, "text"),
+        ({"type": "usage", "input_tokens": "many", "output_tokens": 1}, "input_tokens"),
+    ],
+)
+def test_what_is_no_event_is_refused(plain: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        from_dict(plain)
 
 
 def test_every_kind_of_event_is_an_example_and_has_a_name_of_its_own() -> None:
@@ -67,5 +111,6 @@ def test_nested_values_come_along() -> None:
             "args": {"command": "ls"},
             "description": "",
             "allowed": ("approve",),
+            "tool_call_id": None,
         },
     )

@@ -15,7 +15,8 @@ from langgraph.errors import GraphBubbleUp
 from deepagents._flow import Flow
 from deepagents._text import described, truncate
 from deepagents.errors import CodedError, ErrorCode
-from deepagents.middleware._base import FlowMiddleware, ToolResult, inner
+from deepagents.middleware._announcing import announce
+from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, inner
 from deepagents.tools._tool import failure_message
 
 _ORIGIN = "raised_by_tool"
@@ -43,7 +44,19 @@ class ToolErrorMiddleware(FlowMiddleware):
 
 
 class ToolOriginMiddleware(FlowMiddleware):
-    """Mark what a tool raised, so that it can be told from what middleware raised; stands innermost."""
+    """Mark what a tool raised, so that it can be told from what middleware raised; stands innermost.
+
+    A failed call of the model is announced from here, whoever asks again further out.
+    """
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        try:
+            return (yield from inner(handler, request))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            announce("model_failed", error=type(error).__name__)
+            raise
 
     def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]

@@ -1,5 +1,4 @@
-"""What a run does, as events."""
+from deepagents.observe.observer import Observer
+from deepagents.observe.stream import STREAM, aobserve, interrupts_to_event, observe
 
-from deepagents.observe.stream import Observer, aobserve, interrupts_to_event, observe
-
-__all__ = ["Observer", "aobserve", "interrupts_to_event", "observe"]
+__all__ = ["STREAM", "Observer", "aobserve", "interrupts_to_event", "observe"]

@@ -177,7 +177,7 @@ class Printer:
 
     def _subagent_finished(self, event: SubagentFinished) -> None:
         self._break()
-        self._spoken.pop(event.name, None)
+        self._spoken.pop(event.label, None)
         told = one_line(event.text)
         style = "red" if event.status == "error" else "magenta"
         self._line(f"{_indent(event.agent)}{self._marks[event.status]} ", f"{event.name}: {told}", style)

@@ -13,6 +13,7 @@ from langchain_core.messages import AnyMessage
 
 from deepagents._flow import Flow
 from deepagents.backends.calls import Files
+from deepagents.middleware._announcing import announce
 from deepagents.middleware._beginnings import Beginnings
 from deepagents.middleware.summarization.caches import BoundedCache, IdentityCache
 from deepagents.middleware.summarization.clipping import Clipping
@@ -160,6 +161,7 @@ class Engine:
         case = Case(context, evicted, kept)
         event = yield from self.compactor.compact(case, files, place, or_extracts=or_extracts)
         self.declined.drop(place.agent)
+        announce("context_compacted")
         return self._measured(context.after(event, case.ids, [event["summary_message"], *case.kept]))
 
     def without_tail(self, context: Context, files: Files, place: Place) -> Flow[Context | None]:

@@ -1,0 +1,224 @@
+"""The chunks of a LangGraph stream become events: a pure mapping that remembers who is who."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.types import Interrupt
+
+from deepagents.events import (
+    ContextCompacted,
+    Custom,
+    Event,
+    FinalAnswer,
+    LimitNear,
+    LimitReached,
+    ModelFailed,
+    PlanChanged,
+    SubagentFinished,
+    SubagentStarted,
+    TaskChanged,
+    Todo,
+    ToolCalled,
+    ToolFinished,
+    from_dict,
+)
+from deepagents.observe.approvals import interrupts_to_event
+from deepagents.observe.messages import formed, in_words, said, used
+from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_on_own_account
+
+Chunk: TypeAlias = tuple[Namespace, str, Any]
+
+_MODEL_NODE: Final = "model"
+_TOOL_NODE: Final = "tools"
+_INTERRUPT: Final = "__interrupt__"
+_ANNOUNCED: Final = frozenset(
+    kind.type for kind in (ContextCompacted, LimitNear, LimitReached, ModelFailed, TaskChanged)
+)
+
+
+class Observer:
+    """Maps the chunks of one thread to events, and remembers what is needed to tell agents and calls apart.
+
+    It takes the chunks of `stream(..., stream_mode=["messages", "updates", "custom", "tasks"],
+    subgraphs=True)`, wherever they come from. Keep one observer for all runs of a thread, or let a new one
+    `recall` the thread first, so that a subagent goes on under its label.
+    """
+
+    def __init__(self) -> None:
+        self.is_new = True
+        self._roster = Roster()
+        self._calls: dict[str, ToolCalled | SubagentStarted] = {}
+        self._finished_calls: set[str] = set()
+        self._asked: set[str] = set()
+        self._tasks: dict[str, str] = {}
+        self._answer: FinalAnswer | None = None
+        self._waits = False
+
+    def recall(self, messages: Iterable[BaseMessage], *, resuming: bool) -> None:
+        """Learn from a thread's messages who was called; of open calls too, where a run is resumed."""
+        self.is_new = False
+        known: dict[str, ToolCalled | SubagentStarted] = {}
+        for message in messages:
+            if isinstance(message, AIMessage):
+                known |= {event.call_id: event for event in self._called(message, MAIN)}
+            elif isinstance(message, ToolMessage):
+                known.pop(message.tool_call_id, None)
+                self._finished_calls.add(message.tool_call_id)
+        if resuming:
+            self._calls |= known
+
+    def see(self, chunk: Chunk) -> Iterator[Event]:
+        """Return the events of one chunk."""
+        self.is_new = False
+        namespace, mode, data = chunk
+        match mode:
+            case "messages":
+                yield from self._spoken(namespace, *data)
+            case "updates":
+                yield from self._changed(namespace, data)
+            case "custom":
+                yield from self._written(namespace, data)
+            case "tasks" if "result" not in data:
+                self._roster.started(data)
+                self._roster.who(namespace, _name_in(data.get("metadata")))
+            case _:
+                return
+
+    def end(self) -> Iterator[Event]:
+        """Return the final answer, when a run has ended with one; call it when the stream is over."""
+        if self._answer is not None and not self._waits:
+            yield self._answer
+            self._answer = None
+        self._waits = False
+
+    def _spoken(
+        self, namespace: Namespace, message: BaseMessage, metadata: Mapping[str, Any]
+    ) -> Iterator[Event]:
+        author = self._roster.who(namespace, _name_in(metadata))
+        if isinstance(message, AIMessage) and metadata.get("langgraph_node") == _MODEL_NODE:
+            yield from said(message, author)
+
+    def _changed(self, namespace: Namespace, data: Mapping[str, Any]) -> Iterator[Event]:
+        for node, update in data.items():
+            if node == _INTERRUPT:
+                yield from self._asked_for(namespace, update)
+                continue
+            for part in _parts(update):
+                yield from self._updated(namespace, node, part)
+
+    def _updated(self, namespace: Namespace, node: str, part: Mapping[str, Any]) -> Iterator[Event]:
+        author, messages = self._roster.who(namespace), _messages(part)
+        if is_on_own_account(namespace):
+            yield from (event for each in messages if node == _MODEL_NODE for event in used(each, author))
+            return
+        if node == _MODEL_NODE:
+            yield from self._answered(messages, part.get("structured_response"), author)
+        elif author == MAIN:
+            self._stopped(messages)
+        yield from self._finished(node, messages, author)
+        if part.get("todos") is not None:
+            yield PlanChanged(
+                tuple(Todo(todo["content"], todo["status"]) for todo in part["todos"]), **author
+            )
+        yield from self._elsewhere(part.get("async_tasks"), author)
+
+    def _answered(self, messages: Sequence[BaseMessage], form: Any, author: Author) -> Iterator[Event]:
+        settled = {each.tool_call_id for each in messages if isinstance(each, ToolMessage)}
+        for message in messages:
+            if not isinstance(message, AIMessage):
+                continue
+            yield from used(message, author)
+            for event in self._called(message, author):
+                if form is None or event.call_id not in settled:
+                    self._calls[event.call_id] = event
+                    self._finished_calls.discard(event.call_id)
+                    yield event
+            if author == MAIN:
+                self._answer = None if message.tool_calls and form is None else _final(message, form)
+
+    def _called(self, message: AIMessage, author: Author) -> Iterator[ToolCalled | SubagentStarted]:
+        for call in message.tool_calls:
+            call_id = call["id"] or ""
+            match call["name"], call["args"]:
+                case "task", {"subagent_type": str(name), "description": str(task)}:
+                    label = self._roster.delegated(name, call_id, author)["agent"] or name
+                    yield SubagentStarted(name, task, call_id, label, **author)
+                case name, args:
+                    yield ToolCalled(name, args, call_id, **author)
+
+    def _finished(self, node: str, messages: Iterable[BaseMessage], author: Author) -> Iterator[Event]:
+        for message in messages:
+            if not isinstance(message, ToolMessage) or message.tool_call_id in self._finished_calls:
+                continue
+            self._finished_calls.add(message.tool_call_id)
+            known = self._calls.pop(message.tool_call_id, None)
+            if known is not None or node == _TOOL_NODE:
+                yield _result(message, known, author)
+
+    def _stopped(self, messages: Sequence[BaseMessage]) -> None:
+        """Take the last words that middleware gave an agent, as it does when it ends a run."""
+        for message in messages:
+            if isinstance(message, AIMessage) and not message.tool_calls:
+                self._answer = _final(message, None)
+
+    def _elsewhere(self, tasks: Any, author: Author) -> Iterator[Event]:
+        for task_id, task in cast("Mapping[str, Mapping[str, Any]]", tasks or {}).items():
+            status = str(task.get("status"))
+            if self._tasks.get(task_id) != status:
+                self._tasks[task_id] = status
+                yield TaskChanged(task_id, str(task.get("agent_name")), status, **author)
+
+    def _written(self, namespace: Namespace, data: Any) -> Iterator[Event]:
+        author = self._roster.who(namespace)
+        if isinstance(data, dict) and cast("dict[Any, Any]", data).get("type") in _ANNOUNCED:
+            try:
+                yield from_dict({**data, **author})
+            except ValueError:
+                yield Custom(data, **author)
+            return
+        yield Custom(data, **author)
+
+    def _asked_for(self, namespace: Namespace, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
+        self._waits = True
+        if is_on_own_account(namespace):
+            return
+        new = [each for each in interrupts if each.id not in self._asked]
+        self._asked.update(each.id for each in new)
+        event = interrupts_to_event(new, self._roster.who(namespace))
+        if event is not None:
+            yield event
+
+
+def _final(message: AIMessage, form: Any) -> FinalAnswer:
+    structured = formed(form)
+    return FinalAnswer(message.text or ("" if form is None else in_words(structured)), structured)
+
+
+def _result(
+    message: ToolMessage, known: ToolCalled | SubagentStarted | None, author: Author
+) -> ToolFinished | SubagentFinished:
+    if isinstance(known, SubagentStarted):
+        return SubagentFinished(
+            known.name, known.call_id, message.status, message.text, known.label, **author
+        )
+    name = known.name if known else message.name or "unknown"
+    return ToolFinished(message.tool_call_id, name, message.status, message.text, **author)
+
+
+def _name_in(metadata: Mapping[str, Any] | None) -> str | None:
+    return metadata.get("lc_agent_name") if metadata else None
+
+
+def _parts(update: Any) -> Iterator[Mapping[str, Any]]:
+    for part in cast("list[Any]", update) if isinstance(update, list) else [update]:
+        if isinstance(part, Mapping):
+            yield cast("Mapping[str, Any]", part)
+
+
+def _messages(part: Mapping[str, Any]) -> list[BaseMessage]:
+    found: Any = part.get("messages")
+    many = cast("list[Any]", found) if isinstance(found, list) else [found]
+    return [each for each in many if isinstance(each, BaseMessage)]

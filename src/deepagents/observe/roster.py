@@ -1,0 +1,120 @@
+"""Who is at work: namespaces of a stream become agents with labels that stay the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias, TypedDict, cast
+
+Namespace: TypeAlias = tuple[str, ...]
+
+_OWN_ACCOUNT: Final = re.compile(r"\.(before|after)_(agent|model):")
+_TOOLS: Final = "tools"
+
+
+class Author(TypedDict):
+    """Which agent an event is of: the fields of the event that say so."""
+
+    agent: str | None
+    agent_name: str | None
+    agent_call_id: str | None
+
+
+MAIN: Final[Author] = {"agent": None, "agent_name": None, "agent_call_id": None}
+
+
+class Roster:
+    """Knows the agents of one thread.
+
+    A subagent gets its label when it is called: its name, and from the second one of that name on a number,
+    in the order of the calls. So a history that is read anew gives the labels that a stream gave. What an
+    agent called itself stands before what it calls: `"lead/helper 2"`.
+    """
+
+    def __init__(self) -> None:
+        self._called: dict[str, Author] = {}
+        self._calls: dict[str, tuple[str, str]] = {}
+        self._seen: dict[Namespace, Author] = {}
+        self._taken: set[str] = set()
+        self._main: str | None = None
+
+    def delegated(self, name: str, call_id: str, by: Author) -> Author:
+        """Note that an agent calls a subagent."""
+        known = self._called.get(call_id)
+        if known is None:
+            known = self._called[call_id] = self._new(name, call_id, by)
+        return known
+
+    def started(self, task: Mapping[str, Any]) -> None:
+        """Note which tool call a task of a graph carries out, by what mode `tasks` tells of its beginning."""
+        call = _tool_call(task.get("input"))
+        if call is not None:
+            self._calls[f"{task['name']}:{task['id']}"] = (call.get("name") or "", call.get("id") or "")
+
+    def who(self, namespace: Namespace, name: str | None = None) -> Author:
+        """Return the agent that works under a namespace; `name` is the one that its metadata tell."""
+        if not namespace:
+            self._main = name or self._main
+            return MAIN
+        known = self._seen.get(namespace)
+        if known is not None:
+            return known
+        whole = tuple(part for part in namespace if ":" in part)
+        if not whole:
+            return MAIN
+        tool, call_id = self._calls.get(whole[-1], ("", ""))
+        if call_id in self._called:
+            return self._called[call_id]
+        above = self.who(whole[:-1])
+        node = whole[-1].partition(":")[0]
+        own = None if name == (self._main if above == MAIN else above["agent_name"]) else name
+        if node != _TOOLS and own is None:
+            return above
+        return self._met(namespace, own, tool or node, call_id, above)
+
+    def _met(
+        self, namespace: Namespace, name: str | None, otherwise: str, call_id: str, above: Author
+    ) -> Author:
+        """Give a label to an agent that no `task` called; it stays as soon as the agent's name is known."""
+        if name is None:
+            return _author(_free(_below(otherwise, above), self._taken), otherwise, call_id)
+        made = self._seen[namespace] = self._new(name, call_id, above)
+        return made
+
+    def _new(self, name: str, call_id: str, above: Author) -> Author:
+        label = _free(_below(name, above), self._taken)
+        self._taken.add(label)
+        return _author(label, name, call_id)
+
+
+def is_on_own_account(namespace: Namespace) -> bool:
+    """Tell whether middleware asks here for itself, as a grader does, and not for the user."""
+    return any(_OWN_ACCOUNT.search(part) for part in namespace)
+
+
+def _tool_call(given: object) -> Mapping[str, Any] | None:
+    """Find the call in what a task is given: a list of one, or beside the state."""
+    many = cast("list[object]", given) if isinstance(given, list) else [given]
+    for each in many:
+        found = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
+        call: object = found.get("tool_call", found)
+        if isinstance(call, dict) and cast("dict[str, Any]", call).get("type") == "tool_call":
+            return cast("dict[str, Any]", call)
+    return None
+
+
+def _author(label: str, name: str, call_id: str) -> Author:
+    return {"agent": label, "agent_name": name, "agent_call_id": call_id or None}
+
+
+def _below(name: str, above: Author) -> str:
+    return name if above["agent"] is None else f"{above['agent']}/{name}"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name} {number}" in taken:
+        number += 1
+    return f"{name} {number}"
