@@ -17,23 +17,23 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
+from deepagents._compat import legacy
 from deepagents._deprecation import already_warned, warn_legacy
+from deepagents._editable import lc_version
+from deepagents._models import default_model, resolve_model
 from deepagents._plan import AgentPlan, InterruptOn, Wishes, plan_main
-from deepagents._prompt import BASE_PROMPT as BASE_AGENT_PROMPT
 from deepagents._prompt import assemble_prompt
 from deepagents._stack import assemble
 from deepagents._state import DeepAgentState
-from deepagents._version import __version__
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
+from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
 from deepagents.models.failures import Recovery
-from deepagents.models.resolve import default_model, resolve_model
 from deepagents.permissions import FilesystemPermission
 
 __all__ = [
-    "BASE_AGENT_PROMPT",
     "Checkpointer",
     "DeepAgentState",
     "create_deep_agent",
@@ -63,6 +63,7 @@ def create_deep_agent(
     debug: bool = False,
     name: str | None = None,
     cache: BaseCache[Any] | None = None,
+    limits: Limits | None = None,
     model_retries: int = 0,
     fallback_models: Sequence[str | BaseChatModel] = (),
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
@@ -96,6 +97,7 @@ def create_deep_agent(
         debug: LangGraph's debug output.
         name: the agent's name in traces and streams.
         cache: LangGraph node cache.
+        limits: what the agent and all its descendants may use together (see `docs/concepts/limits.md`).
         model_retries: how often a call of a model is made again when its failure may pass; subagents too
             (see `docs/concepts/models.md`).
         fallback_models: which models are asked, in order, when a call has failed for good; subagents too.
@@ -118,7 +120,8 @@ def create_deep_agent(
             response_format=response_format,
             state_schema=state_schema or DeepAgentState,
             name=name,
-            recovery=Recovery.of(model_retries, fallback_models),
+            recovery=Recovery.of(model_retries, fallback_models, resolve_model),
+            limits=limits,
         )
     )
     return _compile(
@@ -143,7 +146,7 @@ def _compile(plan: AgentPlan, **passed_on: Any) -> CompiledStateGraph[Any, Any, 
         name=plan.name,
         **passed_on,
     )
-    metadata: dict[str, Any] = {"ls_integration": "deepagents", "lc_versions": {"deepagents": __version__}}
+    metadata: dict[str, Any] = {"ls_integration": "deepagents", "lc_versions": {"deepagents": lc_version()}}
     if plan.name is not None:
         metadata["lc_agent_name"] = plan.name
     return graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata})
@@ -159,3 +162,6 @@ def _resolved(model: str | BaseChatModel | None) -> BaseChatModel:
         warn_legacy("create_deep_agent(model=None) is deprecated: pass a model, as BaseChatModel | str.")
         return default_model()
     return resolve_model(model)
+
+
+__getattr__ = legacy(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
 
@@ -10,7 +10,6 @@ from langchain_core.exceptions import ModelError
 from langchain_core.language_models import BaseChatModel
 
 from deepagents.errors import ConfigError, HarnessError
-from deepagents.models.resolve import resolve_model
 
 _PASSING: Final = frozenset({408, 409, 425, 429})
 _FAULTS: Final = (
@@ -28,7 +27,9 @@ class Recovery:
     fallbacks: tuple[BaseChatModel, ...] = ()
 
     @classmethod
-    def of(cls, retries: int, fallbacks: Sequence[str | BaseChatModel]) -> Self:
+    def of(
+        cls, retries: int, fallbacks: Sequence[str | BaseChatModel], resolve: Callable[[Any], BaseChatModel]
+    ) -> Self:
         """Check what a caller asked for, and make the models that were named.
 
         Raises:
@@ -40,7 +41,7 @@ class Recovery:
             raise ConfigError(
                 f"fallback_models must be a list of models or names, got {fallbacks!r}; write [...] around it"
             )
-        return cls(retries, tuple(resolve_model(each) for each in fallbacks))
+        return cls(retries, tuple(resolve(each) for each in fallbacks))
 
 
 def may_pass(error: Exception) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
@@ -13,6 +13,8 @@ from langchain_core.language_models import BaseChatModel
 from deepagents._deprecation import warn_legacy
 from deepagents.errors import UnknownModel
 from deepagents.models.local_server import chat_local_server
+from deepagents.models.provider_profiles import apply_provider_profile, get_provider_profile
+from deepagents.models.traits import model_identifier, model_provider
 
 DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-4-6"
 
@@ -34,14 +36,18 @@ _CHOICES = (
 )
 
 
-def resolve_model(model: str | BaseChatModel | dict[str, Any]) -> BaseChatModel:
+Make: TypeAlias = Callable[..., Any]
+"""What makes a chat model from a name and arguments, as `init_chat_model` does."""
+
+
+def resolve_model(model: str | BaseChatModel | dict[str, Any], make: Make = init_chat_model) -> BaseChatModel:
     """Return a chat model as it is, or make the one that a name or settings describe.
 
     Raises:
         UnknownModel: when no model can be made from what was given.
     """
     if isinstance(model, str):
-        return _from_name(model)
+        return _from_name(model, make)
     if isinstance(model, BaseChatModel):
         return model
     if not isinstance(cast(object, model), dict):
@@ -50,10 +56,11 @@ def resolve_model(model: str | BaseChatModel | dict[str, Any]) -> BaseChatModel:
             "is none, so pass the options to the model itself"
         )
     warn_legacy("A model as a dict of settings is deprecated: pass init_chat_model(**settings).")
-    return cast(BaseChatModel, init_chat_model(**model))
+    name, provider = model.get("model") or "", model.get("model_provider")
+    return _as_its_profile_says(f"{provider}:{name}" if provider else name, make, model)
 
 
-def default_model() -> BaseChatModel:
+def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> BaseChatModel:
     """Make the model to use when none was named: environment, then keys, then the local model.
 
     Raises:
@@ -61,27 +68,43 @@ def default_model() -> BaseChatModel:
     """
     named = os.environ.get("DEEPAGENTS_MODEL")
     if named:
-        return resolve_model(named)
+        return resolve(named)
     for provider, (key, package, name) in _KEYS.items():
         if os.environ.get(key) and find_spec(package):
-            return resolve_model(f"{provider}:{name}")
+            return resolve(f"{provider}:{name}")
     local = _local_if_there()
     if local is None:
         raise UnknownModel(f"There is no model to use: {_CHOICES}")
     return local
 
 
-def _from_name(name: str) -> BaseChatModel:
+def _from_name(name: str, make: Make) -> BaseChatModel:
     provider, _, rest = name.partition(":")
-    make = _OWN.get(provider)
-    if make is not None:
-        return make(rest)
+    own = _OWN.get(provider)
+    if own is not None:
+        return own(rest)
     if not name:
         raise UnknownModel(f"No model could be made from {name!r}: {_CHOICES}")
-    try:
-        return init_chat_model(name)
-    except Exception as error:
-        raise UnknownModel(f"No model could be made from {name!r} ({error}): {_CHOICES}") from error
+
+    def made(**arguments: Any) -> Any:
+        try:
+            return make(arguments.pop("model"), **arguments)
+        except Exception as error:
+            raise UnknownModel(f"No model could be made from {name!r} ({error}): {_CHOICES}") from error
+
+    return _as_its_profile_says(name, made, {"model": name})
+
+
+def _as_its_profile_says(spec: str, make: Make, settings: Mapping[str, Any]) -> BaseChatModel:
+    """Make a model with its provider's profile; a name without a provider is asked for it, once made."""
+    if ":" in spec and get_provider_profile(spec):
+        return make(**apply_provider_profile(spec, settings))
+    model = make(**settings)
+    provider = model_provider(model)
+    full = f"{provider}:{model_identifier(model) or spec}"
+    if provider is None or get_provider_profile(full) is None:
+        return model
+    return make(**apply_provider_profile(full, settings))
 
 
 def _local(name: str) -> BaseChatModel:

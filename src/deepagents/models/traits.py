@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeGuard, cast
+import logging
+import re
+from collections.abc import Mapping
+from typing import Final, Literal, TypeGuard, cast
 
 from langchain_core.language_models import BaseChatModel
 
+from deepagents.models.profile_keys import normal_provider
+
 Input = Literal["image", "audio", "video", "pdf"]
 _TAKE_ANY_FILE = ("openai", "azure")
+_BEDROCK_PROVIDERS: Final = frozenset(
+    {"amazon_bedrock", "anthropic_bedrock", "aws", "bedrock", "bedrock_converse"}
+)
+_BEDROCK_CLASSES: Final = frozenset(
+    {"ChatAnthropicBedrock", "ChatBedrock", "ChatBedrockConverse", "ChatBedrockNovaSonic"}
+)
+_NOVA: Final = re.compile(r"((apac|amer|au|eu|global|jp|sa|us|us-gov)\.)?amazon\.nova-")
+
+_log = logging.getLogger(__name__)
 
 
 def is_chat_model(given: object) -> TypeGuard[BaseChatModel]:
@@ -26,11 +40,40 @@ def model_identifier(model: BaseChatModel) -> str | None:
 
 def model_provider(model: BaseChatModel) -> str | None:
     """Return the provider as LangChain's tracing names it, if the model tells one."""
+    kind = f"{type(model).__module__}.{type(model).__name__}"
     try:
-        provider = model._get_ls_params().get("ls_provider")  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    except (AttributeError, TypeError, NotImplementedError):
+        told = cast(object, model._get_ls_params())  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    except (AttributeError, TypeError, NotImplementedError) as error:
+        _log.info("%s does not tell its provider: %s", kind, error)
         return None
-    return provider or None
+    if not isinstance(told, Mapping):
+        _log.info("%s does not tell its provider, but %r", kind, told)
+        return None
+    provider = cast("Mapping[str, object]", told).get("ls_provider")
+    return provider if isinstance(provider, str) and provider else None
+
+
+def model_matches_spec(model: BaseChatModel, spec: str) -> bool:
+    """Tell whether this is the model that a name means: `NAME`, or `PROVIDER:NAME`."""
+    identifier = model_identifier(model)
+    if identifier is None or spec == identifier:
+        return identifier is not None
+    wanted, colon, name = spec.partition(":")
+    if not colon or name != identifier:
+        return False
+    provider = model_provider(model)
+    if provider is None:
+        _log.debug("%r has no provider to compare with %r; its name decides", identifier, spec)
+        return True
+    return normal_provider(provider) == normal_provider(wanted)
+
+
+def is_bedrock_model(model: BaseChatModel | str) -> bool:
+    """Tell whether a model, or the model of this name, runs on Amazon Bedrock."""
+    if isinstance(model, str):
+        provider, colon, _ = model.partition(":")
+        return bool(_NOVA.match(model)) or bool(colon and normal_provider(provider) in _BEDROCK_PROVIDERS)
+    return type(model).__name__ in _BEDROCK_CLASSES or model_provider(model) in _BEDROCK_PROVIDERS
 
 
 def input_window(model: BaseChatModel) -> int | None:

@@ -15,9 +15,11 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 
+from deepagents import _models
 from deepagents._flow import Call, Flow
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import FlowMiddleware, Middleware
+from deepagents.middleware._meter import counted
 from deepagents.middleware.rubric.attempt import Attempt, at_start, begun, standing
 from deepagents.middleware.rubric.grader import (
     failure,
@@ -36,7 +38,6 @@ from deepagents.middleware.rubric.types import (
     RubricState,
 )
 from deepagents.middleware.rubric.verdict import Verdict, bounded, shortfall, weighed
-from deepagents.models.resolve import resolve_model
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -171,10 +172,11 @@ class RubricMiddleware(FlowMiddleware):
         )
         given = {**self._fields(state), "messages": [HumanMessage(text)]}
         context = runtime.context
-        result = yield from Call(
-            lambda: self._invoke_grader(given, context=context),
-            lambda: self._ainvoke_grader(given, context=context),
-        )
+        with counted():
+            result = yield from Call(
+                lambda: self._invoke_grader(given, context=context),
+                lambda: self._ainvoke_grader(given, context=context),
+            )
         return understood(result)
 
     def _fields(self, state: Any) -> Mapping[str, Any]:
@@ -188,7 +190,7 @@ class RubricMiddleware(FlowMiddleware):
         with self._lock:
             if self._grader is None:
                 self._grader = make_grader(
-                    resolve_model(self._model),
+                    _models.resolve_model(self._model),
                     self._system_prompt,
                     self._tools,
                     self._grader_middleware,

@@ -14,12 +14,12 @@ from langchain_core.messages import AnyMessage, HumanMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import GraphBubbleUp
 
+from deepagents import _models
 from deepagents._flow import Call, Flow
 from deepagents._text import described
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.fitting import fitted
 from deepagents.middleware.summarization.overflow import is_overflow
-from deepagents.models.resolve import resolve_model
 from deepagents.models.traits import input_window, is_chat_model
 
 logger = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class Summarizer:
 
 def _target(given: SummarizerLike) -> BaseChatModel | Runnable[Any, Any]:
     if isinstance(given, str) or is_chat_model(given):
-        return resolve_model(given)
+        return _models.resolve_model(given)
     if isinstance(given, Runnable):
         return cast("Runnable[Any, Any]", given)
     if callable(given):

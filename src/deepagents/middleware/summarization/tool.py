@@ -11,6 +11,7 @@ from langchain_core.tools import InjectedToolArg
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
+from deepagents import _models
 from deepagents._flow import Flow
 from deepagents._text import described
 from deepagents.backends.protocol import BACKEND_TYPES
@@ -20,7 +21,6 @@ from deepagents.middleware.summarization.middleware import (
     create_summarization_middleware,
 )
 from deepagents.middleware.summarization.state import SummarizationState
-from deepagents.models.resolve import resolve_model
 from deepagents.permissions import FilesystemPermission
 from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
 
@@ -62,6 +62,10 @@ class SummarizationToolMiddleware(FlowMiddleware):
         spec = ToolSpec("compact_conversation", _DESCRIPTION, CompactConversationSchema, self._compact)
         self.tools = [make_tool(spec, lambda runtime: runtime)]
 
+    @property
+    def _summarization(self) -> SummarizationMiddleware:
+        return self.summarization
+
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         return (yield from inner(handler, add_section(request, self.system_prompt)))
 
@@ -94,7 +98,9 @@ def create_summarization_tool_middleware(
         UnknownModel: when a name names no model.
         TypeError: when `system_prompt` is no text.
     """
-    summarization = create_summarization_middleware(resolve_model(model), backend, permissions=permissions)
+    summarization = create_summarization_middleware(
+        _models.resolve_model(model), backend, permissions=permissions
+    )
     return SummarizationToolMiddleware(summarization, system_prompt=system_prompt)
 
 

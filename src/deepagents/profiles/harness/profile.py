@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import asdict, dataclass, field
 
-from deepagents.errors import ProfileError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
-
-REQUIRED = frozenset({"FilesystemMiddleware", "SubAgentMiddleware"})
-"""Middleware that an agent cannot be without."""
+from deepagents.profiles.harness import checks
 
 
 @dataclass(frozen=True)
@@ -22,32 +18,67 @@ class GeneralPurposeSubagentProfile:
     description: str | None = None
     system_prompt: str | None = None
 
+    def to_dict(self) -> dict[str, object]:
+        """Return what is set, for a file."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> GeneralPurposeSubagentProfile:
+        """Read what `to_dict` returned.
+
+        Raises:
+            TypeError: for unknown keys, and values of a wrong type.
+        """
+        found = checks.known_keys("general_purpose_subagent", data, cls.__annotations__)
+        checks.typed("enabled", enabled := found.get("enabled"), bool)
+        checks.typed("description", description := found.get("description"), str)
+        checks.typed("system_prompt", system_prompt := found.get("system_prompt"), str)
+        return cls(
+            enabled=enabled if isinstance(enabled, bool) else None,
+            description=description if isinstance(description, str) else None,
+            system_prompt=system_prompt if isinstance(system_prompt, str) else None,
+        )
+
 
 @dataclass(frozen=True)
 class HarnessProfile:
     """Changes to an agent that suit one provider or model.
 
+    Args:
+        base_system_prompt: stands in the place of the built-in prompt; `""` leaves none.
+        system_prompt_suffix: comes after it.
+        tool_description_overrides: descriptions by the names of tools; `{available_agents}` in that of
+            `task` becomes the list of subagents.
+        excluded_tools: names of tools that the model is not offered. This is no security boundary.
+        excluded_middleware: names of middleware, or exact classes, that the agent goes without.
+        extra_middleware: further middleware, or a function that makes it anew for each agent.
+        general_purpose_subagent: changes to the general-purpose subagent.
+
     Raises:
-        ProfileError: when required middleware is excluded.
+        ProfileError: when excluded middleware is required, or named in a form that names nothing.
+        TypeError: for values of a wrong type.
     """
 
     base_system_prompt: str | None = None
     system_prompt_suffix: str | None = None
-    tool_description_overrides: Mapping[str, str] = field(default_factory=dict[str, str])
+    tool_description_overrides: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     excluded_tools: frozenset[str] = frozenset()
     excluded_middleware: frozenset[str | type] = frozenset()
     extra_middleware: Sequence[Middleware] | Callable[[], Sequence[Middleware]] = ()
     general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "tool_description_overrides", MappingProxyType(dict(self.tool_description_overrides))
-        )
-        needed = sorted({_name(entry) for entry in self.excluded_middleware} & REQUIRED)
-        if needed:
-            raise ProfileError(
-                f"excluded_middleware names {needed!r}, which are scaffolding that no agent can be without"
-            )
+        checks.typed("base_system_prompt", self.base_system_prompt, str)
+        checks.typed("system_prompt_suffix", self.system_prompt_suffix, str)
+        extra = self.extra_middleware
+        checked = {
+            "tool_description_overrides": checks.words(self.tool_description_overrides),
+            "excluded_tools": checks.strings("excluded_tools", self.excluded_tools),
+            "excluded_middleware": checks.exclusions(self.excluded_middleware, classes=True),
+            "extra_middleware": extra if callable(extra) else tuple(extra),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def materialize_extra_middleware(self) -> list[Middleware]:
         """Return the extra middleware for one more stack."""
@@ -56,14 +87,12 @@ class HarnessProfile:
 
     def excludes(self, middleware: Middleware) -> bool:
         """Tell whether this middleware is left out, by its name, its exact class or the one it stands for."""
-        excluded = self.excluded_middleware
-        if middleware.name in excluded or type(middleware) in excluded:
-            return True
-        stand_in = middleware if isinstance(middleware, PromptCachingMiddleware) else None
-        return stand_in is not None and any(
-            stand_in.stands_for(each) for each in excluded if not isinstance(each, str)
-        )
+        return any(leaves_out(entry, middleware) for entry in self.excluded_middleware)
 
 
-def _name(entry: str | type) -> str:
-    return entry if isinstance(entry, str) else entry.__name__
+def leaves_out(entry: str | type, middleware: Middleware) -> bool:
+    """Tell whether an entry of `excluded_middleware` means this middleware."""
+    if isinstance(entry, str):
+        return middleware.name == entry
+    stand_in = middleware if isinstance(middleware, PromptCachingMiddleware) else None
+    return type(middleware) is entry or (stand_in is not None and stand_in.stands_for(entry))

@@ -1,42 +1,65 @@
-"""Which harness profile belongs to a model: by `provider:model`, else by `provider`."""
+"""Which harness profile belongs to a model: that of `provider:model`, over that of `provider`."""
 
 from __future__ import annotations
 
+import logging
 from functools import cache
+from threading import Lock
+from typing import Final
 
 from langchain_core.language_models import BaseChatModel
 
-from deepagents.errors import ProfileError
+from deepagents.models.registry import ProfileRegistry
 from deepagents.models.traits import model_identifier, model_provider
-from deepagents.profiles.harness.builtin.small_local import SMALL_LOCAL
+from deepagents.profiles.harness.builtin import built_in
+from deepagents.profiles.harness.config import HarnessProfileConfig
+from deepagents.profiles.harness.merging import merged
 from deepagents.profiles.harness.profile import HarnessProfile
+
+_log = logging.getLogger(__name__)
+_opening: Final = Lock()
+
+
+def register_harness_profile(key: str, profile: HarnessProfile | HarnessProfileConfig) -> None:
+    """Use a profile for `provider` or `provider:model`, over what is registered there.
+
+    Raises:
+        ProfileError: for a key that names nothing.
+    """
+    whole = profile.to_harness_profile() if isinstance(profile, HarnessProfileConfig) else profile
+    harness_registry().register(key, whole)
+
+
+def get_harness_profile(spec: str) -> HarnessProfile | None:
+    """Return the profile for `provider:model`, if there is one."""
+    return harness_registry().find(spec)
+
+
+def profile_for(model: BaseChatModel, spec: str | None = None) -> HarnessProfile:
+    """Return the profile that fits a model best, or an empty one: for its name, then for its provider.
+
+    The name that was given counts first, then what the model made from it tells; a given name without a
+    colon says less than the model.
+    """
+    provider, identifier = model_provider(model), model_identifier(model)
+    told = [f"{provider}:{identifier}", identifier] if provider else [identifier]
+    names = [name for name in (spec, *told) if name and ":" in name]
+    registry = harness_registry()
+    exact = [name for name in names if registry.holds(name)]
+    general = [*exact, *([spec] if spec in names else []), *([provider] if provider else names)]
+    for name in general:
+        if (found := registry.find(name)) is not None:
+            return found
+    _log.debug("No harness profile matched %r (%s)", spec or identifier, type(model).__name__)
+    return HarnessProfile()
+
+
+def harness_registry() -> ProfileRegistry[HarnessProfile]:
+    """Return the one registry of harness profiles."""
+    with _opening:
+        return _registry()
 
 
 @cache
-def _registry() -> dict[str, HarnessProfile]:
-    return {"local": SMALL_LOCAL}
-
-
-def register_harness_profile(key: str, profile: HarnessProfile) -> None:
-    """Use a profile for `provider` or `provider:model`, instead of the one registered before.
-
-    Raises:
-        ProfileError: for a key with an empty half or outer whitespace.
-    """
-    provider, colon, model = key.partition(":")
-    if key != key.strip() or not provider or (colon and not model):
-        raise ProfileError(
-            f"a profile key must be non-empty, 'provider' or 'provider:model', without outer whitespace; "
-            f"got {key!r}"
-        )
-    _registry()[key] = profile
-
-
-def profile_for(model: BaseChatModel) -> HarnessProfile:
-    """Return the profile that fits a model best; an empty one when none does."""
-    provider = model_provider(model)
-    if provider is None:
-        return HarnessProfile()
-    registered = _registry()
-    exact = registered.get(f"{provider}:{model_identifier(model)}")
-    return exact or registered.get(provider) or HarnessProfile()
+def _registry() -> ProfileRegistry[HarnessProfile]:
+    return ProfileRegistry("harness", built_in(), merged)

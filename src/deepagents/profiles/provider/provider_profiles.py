@@ -1,0 +1,20 @@
+"""The longer import path of provider profiles."""
+
+from __future__ import annotations
+
+from deepagents._compat import legacy
+from deepagents.models.provider_profiles import (
+    ProviderProfile,
+    apply_provider_profile,
+    get_provider_profile,
+    register_provider_profile,
+)
+
+__all__ = [
+    "ProviderProfile",
+    "apply_provider_profile",
+    "get_provider_profile",
+    "register_provider_profile",
+]
+
+__getattr__ = legacy(__name__)

@@ -1,0 +1,128 @@
+"""Installed packages bring profiles by entry points, once, and one that fails harms no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.models.distributions import install, run
+
+BRINGS_BOTH = """
+from deepagents import HarnessProfile, ProviderProfile, register_harness_profile, register_provider_profile
+
+def models():
+    register_provider_profile("acme", ProviderProfile(init_kwargs={"speed": "high"}))
+    print("models of acme")
+
+def agents():
+    register_harness_profile("acme", HarnessProfile(base_system_prompt="Acme."))
+    print("agents of acme")
+"""
+POINTS = """
+[deepagents.provider_profiles]
+acme = acme_profiles:models
+[deepagents.harness_profiles]
+acme = acme_profiles:agents
+"""
+ASK = """
+from deepagents import HarnessProfile, register_harness_profile
+from deepagents.profiles.harness.registry import get_harness_profile, profile_for
+from deepagents.profiles.provider import apply_provider_profile
+from deepagents.testing import ScriptedModel
+def asked(key="acme:tnt"):
+    profile = profile_for(ScriptedModel(provider=key.partition(":")[0]))
+    print(apply_provider_profile(key), profile.base_system_prompt)
+"""
+
+
+def test_a_plugin_brings_both_kinds_once_and_a_program_goes_over_them(tmp_path: Path) -> None:
+    install(tmp_path, "acme-profiles", source=BRINGS_BOTH, points=POINTS)
+    program = f"""{ASK}
+print("-")
+asked()
+register_harness_profile("acme", HarnessProfile(base_system_prompt="Mine."))
+asked()
+"""
+
+    said, warned = run(program, tmp_path)
+
+    ran = ["-", "models of acme", "agents of acme"]
+    assert said.splitlines() == [*ran, "{'speed': 'high'} Acme.", "{'speed': 'high'} Mine."]
+    assert warned == ""
+
+
+def test_plugins_on_one_key_go_by_the_names_of_their_distributions(tmp_path: Path) -> None:
+    for name in ("b-later", "a-first"):
+        source = (
+            "from deepagents import ProviderProfile, register_provider_profile\n"
+            f"def go(): register_provider_profile('openai', ProviderProfile({{'by': '{name}', '{name}': 1}}))\n"
+        )
+        module = name.replace("-", "_")
+        install(tmp_path, name, source=source, points=f"[deepagents.provider_profiles]\nz = {module}:go\n")
+
+    said, _ = run(f"{ASK}\nasked('openai:gpt-5')", tmp_path)
+
+    assert said == "{'use_responses_api': True, 'by': 'b-later', 'a-first': 1, 'b-later': 1} None"
+
+
+def test_a_plugin_that_fails_is_skipped_by_name(tmp_path: Path) -> None:
+    source = "def falls(): raise OSError('no disk')\nseven = 7\n"
+    points = (
+        "[deepagents.harness_profiles]\n"
+        "away = no_such_module:go\nfalls = broken_profiles:falls\nnumber = broken_profiles:seven\n"
+    )
+    install(tmp_path, "broken-profiles", source=source, points=points)
+    install(tmp_path, "acme-profiles", source=BRINGS_BOTH, points=POINTS)
+
+    said, warned = run(f"{ASK}\nasked()", tmp_path)
+
+    assert said.splitlines()[-1] == "{'speed': 'high'} Acme."
+    assert warned.count("UserWarning") == 3
+    for name, why in (
+        ("away", "failed to load entry point: ModuleNotFoundError"),
+        ("falls", "registration callable 'broken_profiles:falls' raised OSError('no disk')"),
+        ("number", "did not resolve to a callable, but to 7"),
+    ):
+        assert f"'{name}' of distribution 'broken-profiles'" in warned
+        assert why in warned
+
+
+def test_entry_points_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
+    install(tmp_path, "torn", points="")
+    torn = tmp_path / "torn-1.0.dist-info" / "entry_points.txt"
+
+    said, warned = run(f"{ASK}\nopen({str(torn)!r}, 'wb').write(b'\\xff')\nasked()", tmp_path)
+
+    assert said == "{} None"
+    assert "Failed to enumerate the entry points of 'deepagents.harness_profiles'" in warned
+
+
+def test_threads_wait_until_all_plugins_have_run(tmp_path: Path) -> None:
+    source = (
+        "import time\nfrom deepagents import HarnessProfile, register_harness_profile\n"
+        "def go():\n"
+        "    time.sleep(0.2)\n"
+        "    register_harness_profile('acme', HarnessProfile(base_system_prompt='Acme.'))\n"
+        "    print('ran')\n"
+    )
+    install(tmp_path, "slow", source=source, points="[deepagents.harness_profiles]\nslow = slow:go\n")
+    program = f"""{ASK}
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as pool:
+    print(*{{found.base_system_prompt for found in pool.map(get_harness_profile, ["acme:tnt"] * 8)}})
+"""
+
+    assert run(program, tmp_path)[0].splitlines() == ["ran", "Acme."]
+
+
+def test_importing_looks_for_no_plugin_and_no_provider(tmp_path: Path) -> None:
+    install(tmp_path, "acme-profiles", source=BRINGS_BOTH, points=POINTS)
+    program = """
+import sys, deepagents, deepagents.profiles, deepagents.profiles.provider
+from deepagents import _models
+from deepagents.testing import ScriptedModel
+_models.model_matches_spec(ScriptedModel(), "acme:tnt")
+heavy = ("openai", "langchain_openai", "anthropic", "langchain_anthropic", "google", "boto3", "acme_profiles")
+print([name for name in heavy if name in sys.modules])
+"""
+
+    assert run(program, tmp_path)[0] == "[]"
