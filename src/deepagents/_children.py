@@ -21,6 +21,7 @@ from deepagents._makers import (
 from deepagents._plan import AgentPlan, InterruptOn
 from deepagents._slots import Building
 from deepagents.middleware._base import Middleware, names_of_tools
+from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.worker import Worker
 from deepagents.middleware.summarization import SummarizationMiddleware
@@ -39,16 +40,19 @@ def subagents(building: Building) -> Middleware | None:
 
 def acquainted(each: Middleware, stack: Sequence[Middleware], schema: type) -> Middleware:
     """Tell a middleware that delegates of the agent's state, and of what its model sees."""
-    if not isinstance(each, SubAgentMiddleware):
+    if not isinstance(each, SubAgentMiddleware | AsyncSubAgentMiddleware):
         return each
     shown = next((other.shown_of for other in stack if isinstance(other, SummarizationMiddleware)), None)
+    if isinstance(each, AsyncSubAgentMiddleware):
+        return each.seeing(shown) if shown else each
     return each.among([schema, *(other.state_schema for other in stack)], shown)
 
 
 def _worker(child: AgentPlan | Worker, parent: Building, delegating: Callable[[], Middleware]) -> Worker:
     if isinstance(child, Worker):
         return child
-    building = Building(child, parent.compile_child, child.profile.materialize_extra_middleware())
+    extras = child.profile.materialize_extra_middleware()
+    building = Building(child, parent.compile_child, extras, parent.slots)
     refuse_contradictions(building)
     with already_warned():
         files = building.replacement("FilesystemMiddleware") or filesystem(building)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
 
 from deepagents._deprecation import already_warned
+from deepagents._exclusions import APPROVAL, check_exclusions
 from deepagents._slots import Building, Slot
 from deepagents.errors import StackError
 from deepagents.middleware._approval_entries import checked
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
+from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware, on_agent_server
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.interrupts import Approval, adopted
@@ -30,8 +33,6 @@ from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.models.failures import may_pass
 from deepagents.permissions import Rules
-
-APPROVAL: Final = "HumanInTheLoopMiddleware"
 
 
 def tool_errors(building: Building) -> Middleware:
@@ -54,7 +55,8 @@ def limits(building: Building) -> Middleware | None:
 
 
 def todos(building: Building) -> Middleware:
-    return TodoListMiddleware()
+    words = building.plan.profile.tool_description_overrides.get("write_todos")
+    return TodoListMiddleware() if words is None else TodoListMiddleware(tool_description=words)
 
 
 def memory(building: Building) -> Middleware | None:
@@ -98,6 +100,21 @@ def under_rules(building: Building, files: Middleware) -> Middleware:
             "drop them; give the agent a FilesystemMiddleware with the permissions, and its approval()"
         )
     return ruled
+
+
+def parent_notifier(building: Building) -> Middleware | None:
+    return ParentNotifierMiddleware() if building.plan.role == "main" and on_agent_server() else None
+
+
+def async_subagents(building: Building) -> Middleware | None:
+    """Make the tools for tasks elsewhere; a fork has them too, and leaves news to the agent it comes from."""
+    plan = building.plan
+    if not plan.async_subagents or plan.role not in ("main", "forked"):
+        return None
+    if plan.role == "main":
+        return AsyncSubAgentMiddleware(async_subagents=plan.async_subagents)
+    with already_warned():
+        return AsyncSubAgentMiddleware(async_subagents=plan.async_subagents).silent()
 
 
 def patch_tool_calls(building: Building) -> Middleware:
@@ -166,6 +183,7 @@ def refuse_contradictions(building: Building) -> None:
     """Refuse what was brought where it would silently drop something that was asked for.
 
     Raises:
+        ProfileError: for exclusions that cannot be meant.
         StackError: naming both.
     """
     plan, who = building.plan, building.who
@@ -184,6 +202,11 @@ def refuse_contradictions(building: Building) -> None:
             "middleware= replaces SubAgentMiddleware, which would drop subagents=; give the subagents to "
             "one of them"
         )
+    if "AsyncSubAgentMiddleware" in names and plan.async_subagents and plan.role == "main":
+        raise StackError(
+            "middleware= replaces AsyncSubAgentMiddleware, which would drop the subagents= with a graph_id; "
+            "give them to it"
+        )
     if APPROVAL in names and plan.interrupt_on:
         raise StackError(
             f"{who} has interrupt_on and a HumanInTheLoopMiddleware of its own, which would drop the rules; "
@@ -191,3 +214,4 @@ def refuse_contradictions(building: Building) -> None:
             "interrupt_mode='per_call') in middleware=, and leave interrupt_on= out"
         )
     refuse_second(plan.skills, building.brought, who)
+    check_exclusions(building, lambda: bool(plan.interrupt_on) or rules_of(building).has("interrupt"))

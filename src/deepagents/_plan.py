@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import filterfalse
 from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -16,6 +17,7 @@ from deepagents._tools import described
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.async_subagents.spec import is_remote, refuse_shared_names
 from deepagents.middleware.interrupts import InterruptOn
 from deepagents.middleware.limits.middleware import limits_in
 from deepagents.middleware.subagents import DEFAULT_GENERAL_PURPOSE_DESCRIPTION
@@ -60,6 +62,7 @@ class AgentPlan:
     recovery: Recovery = field(default_factory=Recovery)
     limits: Limits | None = None
     subagents: Sequence[AgentPlan | Worker] = field(default_factory=tuple)
+    async_subagents: Sequence[Any] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class Wishes:
     """What the caller asked of `create_deep_agent`, as given."""
 
     model: BaseChatModel
+    spec: str | None
     tools: Sequence[ToolLike] | None
     system_prompt: str | SystemMessage | None
     middleware: Sequence[Middleware]
@@ -85,7 +89,7 @@ class Wishes:
 
 def plan_main(wishes: Wishes) -> AgentPlan:
     """Decide the main agent and every subagent that it may call."""
-    profile = profile_for(wishes.model)
+    profile = profile_for(wishes.model, wishes.spec)
     main = AgentPlan(
         role="main",
         model=wishes.model,
@@ -104,8 +108,10 @@ def plan_main(wishes: Wishes) -> AgentPlan:
         recovery=wishes.recovery,
         name=wishes.name,
         limits=wishes.limits,
+        async_subagents=tuple(filter(is_remote, wishes.subagents)),
     )
     children = _plan_subagents(main, wishes)
+    refuse_shared_names(main.async_subagents, [child.name or "" for child in children])
     bound = limits_in(main.middleware) or main.limits
     return replace(main, subagents=[_limited(child, bound) for child in children])
 
@@ -116,7 +122,9 @@ def _limited(child: AgentPlan | Worker, limits: Limits | None) -> AgentPlan | Wo
 
 def _plan_subagents(main: AgentPlan, wishes: Wishes) -> tuple[AgentPlan | Worker, ...]:
     profile = main.profile
-    declared = [_plan_child(spec, main, wishes) for spec in checked(wishes.subagents)]
+    declared = [
+        _plan_child(spec, main, wishes) for spec in checked([*filterfalse(is_remote, wishes.subagents)])
+    ]
     general = profile.general_purpose_subagent or GeneralPurposeSubagentProfile()
     if general.enabled is False or GENERAL_PURPOSE in [worker.name for worker in declared]:
         return tuple(declared)
@@ -175,9 +183,10 @@ def _plan_forked(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
 
 
 def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan:
-    own_model = spec.get("model")
-    model = wishes.model if own_model is None else _models.resolve_model(own_model)
-    profile = profile_for(model)
+    model, named = wishes.model, wishes.spec
+    if (own_model := spec.get("model")) is not None:
+        model, named = _models.resolve_model(own_model), spec_of(own_model)
+    profile = profile_for(model, named)
     tools: Sequence[ToolLike] = spec["tools"] or () if "tools" in spec else wishes.tools or ()
     return AgentPlan(
         role="declared",
@@ -197,6 +206,11 @@ def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan:
         name=spec["name"],
         description=spec["description"],
     )
+
+
+def spec_of(model: object) -> str | None:
+    """Return the name that a model was asked for by, if it was."""
+    return model if isinstance(model, str) else None
 
 
 CompileChild: TypeAlias = Callable[[AgentPlan], Runnable[Any, Any]]

@@ -12,11 +12,12 @@ from deepagents.middleware._base import Middleware
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """What a slot's factory may look at: the plan, how to compile a child, and the profile's extras."""
+    """What a slot may look at: the plan, how to compile a child, the profile's extras, the names of all slots."""
 
     plan: AgentPlan
     compile_child: CompileChild
     extras: Sequence[Middleware]
+    slots: frozenset[str]
 
     @property
     def who(self) -> str:

@@ -48,6 +48,16 @@ STACK: Final[tuple[Slot | Place, ...]] = (
     ),
     Slot("SubAgentMiddleware", _children.subagents, "offers the task tool", required=True),
     Slot(
+        "ParentNotifierMiddleware",
+        _makers.parent_notifier,
+        "on an agent server alone: tells the agent that started this run how it ended, after all else",
+    ),
+    Slot(
+        "AsyncSubAgentMiddleware",
+        _makers.async_subagents,
+        "offers the tools for tasks elsewhere, and is told of their ends before anything reads the history",
+    ),
+    Slot(
         "PatchToolCallsMiddleware",
         _makers.patch_tool_calls,
         "the history is valid before the first model call",
@@ -92,10 +102,11 @@ def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
     """Walk the table once: make each slot or take the caller's of that name, and drop exclusions.
 
     Raises:
+        ProfileError: for exclusions that match nothing, or a safeguard.
         StackError: for two middleware of one name, or a replacement that would silently drop what was asked
         for.
     """
-    building = Building(plan, compile_child, plan.profile.materialize_extra_middleware())
+    building = Building(plan, compile_child, plan.profile.materialize_extra_middleware(), SLOT_NAMES)
     _makers.refuse_contradictions(building)
     stack = [each for row in STACK for each in _fill(row, building) if not plan.profile.excludes(each)]
     names = [each.name for each in stack]

@@ -21,7 +21,7 @@ from deepagents._compat import legacy
 from deepagents._deprecation import already_warned, warn_legacy
 from deepagents._editable import lc_version
 from deepagents._models import default_model, resolve_model
-from deepagents._plan import AgentPlan, InterruptOn, Wishes, plan_main
+from deepagents._plan import AgentPlan, InterruptOn, Wishes, plan_main, spec_of
 from deepagents._prompt import assemble_prompt
 from deepagents._stack import assemble
 from deepagents._state import DeepAgentState
@@ -29,6 +29,7 @@ from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.async_subagents import AsyncSubAgent
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
 from deepagents.models.failures import Recovery
 from deepagents.permissions import FilesystemPermission
@@ -49,7 +50,7 @@ def create_deep_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[Middleware] = (),
-    subagents: Sequence[SubAgent | CompiledSubAgent] | None = None,
+    subagents: Sequence[SubAgent | CompiledSubAgent | AsyncSubAgent] | None = None,
     skills: Sequence[str | tuple[str, str]] | None = None,
     memory: list[str] | None = None,
     permissions: Sequence[FilesystemPermission] | None = None,
@@ -79,7 +80,9 @@ def create_deep_agent(
         system_prompt: comes before the built-in prompt.
         middleware: replaces the built-in middleware of the same name in place, else lands before the
             model-side ones.
-        subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers beside `general-purpose`.
+        subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers beside `general-purpose`;
+            and `AsyncSubAgent`s, which work in the background on a server (see
+            `docs/concepts/async-subagents.md`).
         skills: directories of the backend, each with one directory for each skill; a later one wins. A pair
             gives a directory and its label. The general-purpose agent has them too (see
             `docs/concepts/skills.md`).
@@ -108,6 +111,7 @@ def create_deep_agent(
     plan = plan_main(
         Wishes(
             model=_resolved(model),
+            spec=spec_of(model),
             tools=tools,
             system_prompt=system_prompt,
             middleware=middleware,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Final
 
 from deepagents.middleware._base import Middleware
-from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.profiles.harness import checks
+
+_OURS: Final = "deepagents."
+_STOOD_FOR: Final = ("deepagents.", "langchain.", "langchain_")
 
 
 @dataclass(frozen=True)
@@ -94,5 +97,6 @@ def leaves_out(entry: str | type, middleware: Middleware) -> bool:
     """Tell whether an entry of `excluded_middleware` means this middleware."""
     if isinstance(entry, str):
         return middleware.name == entry
-    stand_in = middleware if isinstance(middleware, PromptCachingMiddleware) else None
-    return type(middleware) is entry or (stand_in is not None and stand_in.stands_for(entry))
+    kind = type(middleware)
+    stands_in = kind.__module__.startswith(_OURS) and entry.__name__ == middleware.name
+    return kind is entry or (stands_in and entry.__module__.startswith(_STOOD_FOR))
