@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -16,19 +16,16 @@ from langgraph.types import Command
 from deepagents import CompiledSubAgent, FilesystemMiddleware, SubAgentMiddleware, create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.errors import ConfigError
-from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
 from deepagents.testing.histories import history_faults
 from deepagents.testing.prefixes import assert_prefix_kept, shared_prefix
 from tests.conftest import Colour
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::langchain_core._api.beta_decorator.LangChainBetaWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 
 
-def fork(name: str = "twin", **rest: Any) -> Any:
-    return {"name": name, "description": f"is {name}", "mode": "fork", **rest}
+def fork(**rest: Any) -> Any:
+    return {"name": "twin", "description": "is twin", "mode": "fork", **rest}
 
 
 def delegate(to: str = "twin", what: str = "Look into the tides.") -> AIMessage:
@@ -115,27 +112,28 @@ def test_a_fork_sees_the_results_that_its_turn_has_already(colour: Colour) -> No
     assert result["messages"][-2].text == "Fork done."
 
 
-def long_turns(count: int) -> list[AIMessage]:
-    """Say much, and write files whose texts are clipped later, until a summary has to stand for some of it."""
+def long_turns(count: int, *, thinking_aloud: bool = True) -> list[AIMessage]:
+    """Write files whose texts are clipped later, or say so much that a summary has to stand for it."""
     return [
         calls(
             ("write_file", {"file_path": f"/{number}.txt", "content": f"line {number}\n" * 700}),
-            text=f"thought {number} " * 300,
+            text=f"thought {number} " * (300 if thinking_aloud else 1),
         )
         for number in range(count)
     ]
 
 
-def test_after_a_summary_a_fork_sees_what_its_caller_sees(colour: Colour) -> None:
-    """The summary in the place of what it stands for, and long arguments clipped as they were."""
-    with WindowedModel(*long_turns(14), delegate(), "Forked.", "Done.", window=16_000) as model:
-        agent = create_deep_agent(model, subagents=[fork()])
-        result = colour.invoke(agent, {"messages": "Write."})
+@pytest.mark.parametrize("compacted", [True, False])
+def test_a_fork_sees_summaries_and_clipped_arguments_as_its_caller_does(
+    colour: Colour, compacted: bool
+) -> None:
+    turns = long_turns(14, thinking_aloud=compacted)
+    with WindowedModel(*turns, delegate(), "Forked.", "Done.", window=16_000) as model:
+        result = colour.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Write."})
 
     asked, forked, told = model.turns[-3:]
-    assert model.summaries
-    assert "<summary>" in asked.messages[1].text
-    assert "clipped" in str(asked.messages)
+    assert bool(model.summaries) == compacted
+    assert ("<summary>" if compacted else "argument truncated") in str(asked.messages)
     assert_prefix_kept([asked, forked])
     assert shared_prefix(asked, told).whole
     assert result["messages"][-2].text == "Forked."
@@ -312,11 +310,14 @@ def test_middleware_alone_makes_forks_too(colour: Colour) -> None:
 
 @pytest.mark.parametrize(
     ("spec", "complaint"),
-    [({"skills": ["/skills"]}, "skills of its own"), ({"mode": "spoon"}, "'isolated' or 'fork', got 'spoon'")],
+    [
+        ({"skills": ["/skills"]}, "skills of its own"),
+        ({"mode": "spoon"}, "'isolated' or 'fork', got 'spoon'"),
+    ],
 )
 def test_what_no_fork_can_be_is_refused(spec: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        create_deep_agent(ScriptedModel(), subagents=[{**fork(), **spec}])
+        create_deep_agent(ScriptedModel(), subagents=[fork(**spec)])
 
 
 def test_no_skills_are_no_skills_of_its_own() -> None:
