@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from deepagents._state import DeepAgentState
     from deepagents.graph import create_deep_agent
     from deepagents.limits import Limits, Price
+    from deepagents.middleware.async_subagents import AsyncSubAgent, AsyncSubAgentMiddleware
     from deepagents.middleware.filesystem import FilesystemMiddleware, FsToolName
     from deepagents.middleware.memory import MemoryMiddleware
     from deepagents.middleware.rubric import RubricMiddleware
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AsyncSubAgent",
+    "AsyncSubAgentMiddleware",
     "CompiledSubAgent",
     "DeepAgentState",
     "FilesystemMiddleware",
@@ -48,6 +51,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncSubAgent": "deepagents.middleware.async_subagents",
+    "AsyncSubAgentMiddleware": "deepagents.middleware.async_subagents",
     "CompiledSubAgent": "deepagents.middleware.subagents",
     "DeepAgentState": "deepagents._state",
     "FilesystemMiddleware": "deepagents.middleware.filesystem",

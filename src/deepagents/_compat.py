@@ -15,6 +15,7 @@ _SANDBOX: Final = "deepagents.backends.sandbox"
 _FILE_TOOLS: Final = "deepagents.middleware.filesystem"
 _CACHING: Final = "deepagents.middleware.prompt_caching"
 _VIDEO: Final = "deepagents.tools._video"
+_ASYNC: Final = "deepagents.middleware.async_subagents"
 _SKILLS: Final = "deepagents.middleware.skills"
 _HARNESS: Final = "deepagents.profiles.harness"
 _PROVIDER: Final = "deepagents.profiles.provider"
@@ -130,6 +131,14 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         },
         "deepagents.middleware.summarization": {
             "SUMMARIZATION_SYSTEM_PROMPT": "deepagents.middleware.summarization.tool:_DESCRIPTION",
+        },
+        _ASYNC: {
+            "ASYNC_TASK_SYSTEM_PROMPT": f"{_ASYNC}.schemas:ASYNC_TASK_SYSTEM_PROMPT",
+            "_build_async_subagent_tools": f"{_ASYNC}.honoured:build_async_subagent_tools",
+            "_resolve_headers": f"{_ASYNC}.honoured:resolve_headers",
+            "_tasks_reducer": f"{_ASYNC}.state:merged_pair",
+            "get_client": "langgraph_sdk:get_client",
+            "get_sync_client": "langgraph_sdk:get_sync_client",
         },
         _SKILLS: {
             "_alist_skills_with_errors": f"{_SKILLS}.honoured:alist_skills_with_errors",

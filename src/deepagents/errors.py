@@ -40,6 +40,7 @@ ErrorCode = Literal[
     "limit_reached",
     "cancelled",
     "result_lost",
+    "remote_failed",
 ]
 """What went wrong, for programs. The wording beside a code may change; a code may not."""
 

@@ -1,5 +1,12 @@
 """The middleware that a deep agent is made of; each also works with LangChain's `create_agent`."""
 
+from deepagents.middleware.async_subagents import (
+    AsyncSubAgent,
+    AsyncSubAgentMiddleware,
+    AsyncSubAgentState,
+    AsyncTask,
+    TaskEvent,
+)
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.rubric import (
@@ -24,16 +31,23 @@ from deepagents.middleware.summarization import (
     create_summarization_tool_middleware,
 )
 from deepagents.middleware.todos import TodoListMiddleware
+from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
+from deepagents.permissions import FilesystemPermission
 
 __all__ = [
     "DEEPAGENTS_DEFAULT_SUMMARY_PROMPT",
     "GRADER_SYSTEM_PROMPT",
     "RUBRIC_GRADER_MESSAGE_SOURCE",
+    "AsyncSubAgent",
+    "AsyncSubAgentMiddleware",
+    "AsyncSubAgentState",
+    "AsyncTask",
     "CompiledSubAgent",
     "CriterionEval",
     "CriterionFail",
     "CriterionPass",
     "FilesystemMiddleware",
+    "FilesystemPermission",
     "GraderResponse",
     "GraderVerdict",
     "MemoryMiddleware",
@@ -49,6 +63,8 @@ __all__ = [
     "SubAgentMiddleware",
     "SummarizationMiddleware",
     "SummarizationToolMiddleware",
+    "TaskEvent",
     "TodoListMiddleware",
+    "UnsupportedContentMiddleware",
     "create_summarization_tool_middleware",
 ]

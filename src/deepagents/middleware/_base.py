@@ -27,6 +27,8 @@ ToolResult: TypeAlias = ToolMessage | Command[Any]
 _HOOKS = {
     "_before_agent": ("before_agent", "abefore_agent"),
     "_after_agent": ("after_agent", "aafter_agent"),
+    "_before_model": ("before_model", "abefore_model"),
+    "_after_model": ("after_model", "aafter_model"),
     "_around_model": ("wrap_model_call", "awrap_model_call"),
     "_around_tool": ("wrap_tool_call", "awrap_tool_call"),
 }

@@ -58,7 +58,6 @@ def checked(specs: Sequence[Any]) -> list[dict[str, Any]]:
 
     Raises:
         ConfigError: for a missing name or description, a name used twice, a value that cannot be.
-        NotImplementedError: for a key whose feature is not there yet, naming it.
     """
     current = [_checked(spec) for spec in specs]
     names = [spec["name"] for spec in current]
@@ -75,8 +74,9 @@ def _checked(given: Any) -> dict[str, Any]:
         raise ConfigError(f"a subagent is a mapping with name and description, got {given!r}")
     spec = dict(cast("Mapping[str, Any]", given))
     if "graph_id" in spec:
-        raise NotImplementedError(
-            "subagents with a graph_id (AsyncSubAgent) are not available in this version"
+        raise ConfigError(
+            f"subagent {spec.get('name')!r} has a graph_id: give it to AsyncSubAgentMiddleware, or to "
+            "subagents= of create_deep_agent"
         )
     for key in ("name", "description"):
         if not isinstance(spec.get(key), str) or not spec[key]:

@@ -1,0 +1,30 @@
+"""Tasks for agents on Agent Protocol servers, which work in the background."""
+
+from deepagents._compat import legacy
+from deepagents.middleware.async_subagents.middleware import AsyncSubAgentMiddleware
+from deepagents.middleware.async_subagents.schemas import (
+    ASYNC_TASK_TOOL_DESCRIPTION,
+    CancelAsyncTaskSchema,
+    CheckAsyncTaskSchema,
+    ListAsyncTasksSchema,
+    StartAsyncTaskSchema,
+    UpdateAsyncTaskSchema,
+)
+from deepagents.middleware.async_subagents.spec import AsyncSubAgent
+from deepagents.middleware.async_subagents.state import AsyncSubAgentState, AsyncTask, TaskEvent
+
+__all__ = [
+    "ASYNC_TASK_TOOL_DESCRIPTION",
+    "AsyncSubAgent",
+    "AsyncSubAgentMiddleware",
+    "AsyncSubAgentState",
+    "AsyncTask",
+    "CancelAsyncTaskSchema",
+    "CheckAsyncTaskSchema",
+    "ListAsyncTasksSchema",
+    "StartAsyncTaskSchema",
+    "TaskEvent",
+    "UpdateAsyncTaskSchema",
+]
+
+__getattr__ = legacy(__name__)

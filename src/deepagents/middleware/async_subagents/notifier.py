@@ -1,0 +1,131 @@
+"""Tells the agent that started this run, on the same server, how it ended."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final
+
+from langchain_core.messages import message_to_dict
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
+
+from deepagents._flow import Flow
+from deepagents.middleware._base import FlowMiddleware, Request, Response, inner
+from deepagents.middleware.async_subagents.answers import Said, as_json, said_as
+from deepagents.middleware.async_subagents.client import Clients, Deadline, Remote, RemoteFailure
+from deepagents.middleware.async_subagents.notifications import notification
+from deepagents.middleware.async_subagents.requests import plain_context
+from deepagents.middleware.async_subagents.spec import RemoteAgent, checked
+from deepagents.middleware.async_subagents.state import PARENT, TaskEvent, mapping
+
+_MOST_REMEMBERED: Final = 1_000
+_SERVER: Final = "langgraph_api"
+_EXPECTED: Final = (404, 409)
+_log = logging.getLogger(__name__)
+
+
+def on_agent_server() -> bool:
+    """Tell whether this process is an agent server: only there can a run have a parent to be told."""
+    return _SERVER in sys.modules
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Who is to be told, and of which run of which task."""
+
+    thread_id: str
+    assistant_id: str
+    event: TaskEvent
+
+    @classmethod
+    def of(cls, status: str) -> Parent | None:
+        """Find the parent of the running graph, `None` where it has none or runs inside another graph."""
+        config: Any = get_config()
+        configurable: Mapping[str, Any] = config.get("configurable") or {}
+        metadata: Mapping[str, Any] = config.get("metadata") or {}
+        thread_id, assistant_id = metadata.get("parent_thread_id"), metadata.get("parent_assistant_id")
+        if given := mapping(configurable.get(PARENT)):
+            thread_id, assistant_id = given.get("thread_id"), given.get("assistant_id")
+        if not thread_id or not assistant_id or "|" in configurable.get("checkpoint_ns", ""):
+            return None
+        event: TaskEvent = {
+            "task_id": str(configurable.get("thread_id") or ""),
+            "agent_name": str(metadata.get("subagent_name") or "unknown"),
+            "status": status,
+        }
+        run_id = configurable.get("run_id") or metadata.get("run_id")
+        return cls(str(thread_id), str(assistant_id), {**event, "run_id": str(run_id)} if run_id else event)
+
+
+class ParentNotifierMiddleware(FlowMiddleware):
+    """When this run is somebody's async task, start a run of theirs that begins with how this one ended.
+
+    Nothing is sent while the parent is busy: it asks by itself then. Nothing that goes wrong ends this run.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._clients = Clients()
+        self._told: OrderedDict[str, None] = OrderedDict()
+        self._lock = Lock()
+
+    def _after_agent(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any] | None]:
+        if parent := Parent.of("success"):
+            yield from self._tell(parent, said_as(state["messages"][-1].content), runtime)
+        return None
+
+    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+        try:
+            return (yield from inner(handler, request))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            if parent := Parent.of("error"):
+                said = as_json({"error": type(error).__name__})
+                yield from self._tell(parent, said_as(said), request.runtime)
+            raise
+
+    def _tell(self, parent: Parent, said: Said, runtime: Any) -> Flow[None]:
+        if not self._is_first(parent.event.get("run_id", "")):
+            return
+        try:
+            yield from _delivered(Remote(_LOOPBACK, self._clients, Deadline.within()), parent, said, runtime)
+        except RemoteFailure as failure:
+            level = logging.DEBUG if failure.status in _EXPECTED else logging.WARNING
+            _log.log(level, "the parent of this run was not told how it ended: %s", failure.text)
+
+    def _is_first(self, run_id: str) -> bool:
+        with self._lock:
+            if run_id in self._told:
+                return False
+            self._told[run_id] = None
+            while len(self._told) > _MOST_REMEMBERED:
+                self._told.popitem(last=False)
+            return True
+
+
+def _delivered(remote: Remote, parent: Parent, said: Said, runtime: Any) -> Flow[None]:
+    thread: Any = yield from remote.ask(lambda client: client.threads.get(parent.thread_id))
+    if mapping(thread).get("status") not in ("idle", "error"):
+        return
+    told = message_to_dict(notification(parent.event, said))
+    context = plain_context(getattr(runtime, "context", None))
+    yield from remote.ask(
+        lambda client: client.runs.create(
+            parent.thread_id,
+            assistant_id=parent.assistant_id,
+            input={"messages": [{**told["data"], "type": told["type"]}]},
+            multitask_strategy="reject",
+            **({"context": context} if context else {}),
+        )
+    )
+
+
+_LOOPBACK: Final[RemoteAgent] = checked(
+    [{"name": "the parent", "description": "started this run", "graph_id": "parent"}]
+)["the parent"]

@@ -1,0 +1,98 @@
+"""What is new about unfinished tasks: asked for rarely, all at once, and briefly."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deepagents._flow import Call, Flow, as_call, at_once
+from deepagents.middleware.async_subagents.client import Clients, Deadline, Remote, RemoteFailure
+from deepagents.middleware.async_subagents.pace import Pace
+from deepagents.middleware.async_subagents.spec import RemoteAgent
+from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, changed
+from deepagents.middleware.async_subagents.status import Standing, observe
+
+_LOST = (
+    "Its server does not know this task any more; it may have been restarted. Start the task again if it is "
+    "still needed."
+)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A task as it was, as it is, and what its server says."""
+
+    before: AsyncTask
+    after: AsyncTask
+    standing: Standing
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the model is told: of an end, and of a question to a person."""
+        return self.after["status"] not in ("pending", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Asks about the tasks of a conversation."""
+
+    agents: Mapping[str, RemoteAgent]
+    clients: Clients
+    pace: Pace
+
+    def news(self, tasks: Mapping[str, AsyncTask]) -> Flow[list[News]]:
+        """Return what has changed about unfinished tasks; what fails is tried again later."""
+        servers = {
+            task["task_id"]: self.agents[task["agent_name"]].server
+            for task in tasks.values()
+            if task["status"] in UNFINISHED and task["agent_name"] in self.agents
+        }
+        due = self.pace.choose(servers) if servers else []
+        if not due:
+            return []
+        found = yield from at_once([self._asked(tasks[task_id]) for task_id in due])
+        return [each for each in found if each]
+
+    def _asked(self, task: AsyncTask) -> Call[News | None]:
+        def flow() -> Flow[News | None]:
+            agent = self.agents[task["agent_name"]]
+            began = time.monotonic()
+            remote = Remote(agent, self.clients, Deadline.within(self.pace.wait(agent.server)))
+            try:
+                standing = yield from observe(remote, task)
+            except RemoteFailure as failure:
+                return self._failed(agent, task, failure)
+            self.pace.answered(agent.server, time.monotonic() - began)
+            new = (standing.status, standing.run_id) != (task["status"], task["run_id"])
+            return _news(task, standing) if new else None
+
+        return as_call(flow)
+
+    def _failed(self, agent: RemoteAgent, task: AsyncTask, failure: RemoteFailure) -> News | None:
+        if failure.status == 404:
+            return _news(task, Standing("error", task["run_id"], error=_LOST))
+        if failure.code != "not_supported":
+            self.pace.failed(agent.server)
+            _log.warning("a task of async subagent %r could not be polled: %s", agent.name, failure.text)
+        return None
+
+
+def _news(task: AsyncTask, standing: Standing) -> News:
+    return News(task, changed(task, standing.status, standing.run_id), standing)
+
+
+def recorded(tasks: Mapping[str, AsyncTask], event: Mapping[str, Any]) -> AsyncTask | None:
+    """Return the record of a task after a notification came in, `None` where that changes nothing."""
+    task = tasks.get(event["task_id"])
+    if task is None:
+        return None
+    run_id: str = event.get("run_id") or task["run_id"]
+    known = (task["status"], task["run_id"])
+    ended_otherwise = run_id != task["run_id"] and task["status"] not in UNFINISHED
+    if known == (event["status"], run_id) or ended_otherwise or task["status"] == "cancelled":
+        return None
+    return changed(task, event["status"], run_id)

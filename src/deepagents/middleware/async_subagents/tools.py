@@ -1,0 +1,318 @@
+"""The five tools for tasks elsewhere: start, check, update, cancel, list."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage
+from langchain_core.tools import BaseTool
+
+from deepagents._flow import Call, Flow, as_call, at_once
+from deepagents.errors import ToolFailure
+from deepagents.middleware.async_subagents import schemas
+from deepagents.middleware.async_subagents.answers import escaped, report
+from deepagents.middleware.async_subagents.client import Clients, Deadline, Remote, RemoteFailure, malformed
+from deepagents.middleware.async_subagents.history import history_for
+from deepagents.middleware.async_subagents.pace import MOST_AT_ONCE, Pace
+from deepagents.middleware.async_subagents.requests import run_options, thread_metadata
+from deepagents.middleware.async_subagents.spec import RemoteAgent, listed
+from deepagents.middleware.async_subagents.state import TASKS, UNFINISHED, AsyncTask, changed, now
+from deepagents.middleware.async_subagents.status import Standing, as_run, newest_run, observe
+from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
+
+_MOST_SUPERSEDED: Final = 50
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """What the tools work with during one call."""
+
+    agents: Mapping[str, RemoteAgent]
+    clients: Clients
+    pace: Pace
+    runtime: Runtime
+    shown: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None
+
+    @property
+    def tasks(self) -> Mapping[str, AsyncTask]:
+        """The tasks of this conversation."""
+        return self.runtime.state.get(TASKS) or {}
+
+    def task(self, given: str) -> AsyncTask:
+        """Find a task by its id.
+
+        Raises:
+            ToolFailure: when there is none.
+        """
+        task = self.tasks.get(given.strip())
+        if task is None:
+            raise ToolFailure(
+                "invalid_argument", f"No tracked task found with id {given!r}. list_async_tasks lists them."
+            )
+        return task
+
+    def remote(self, name: str, deadline: Deadline) -> Remote:
+        """Open an agent by its name.
+
+        Raises:
+            ToolFailure: for a name that is not there.
+        """
+        agent = self.agents.get(name)
+        if agent is None:
+            names = ", ".join(f"`{each}`" for each in self.agents)
+            raise ToolFailure(
+                "unknown_subagent", f"Unknown async subagent type {name!r}; choose one of {names}"
+            )
+        return Remote(agent, self.clients, deadline)
+
+
+def failed(saying: str, failure: ToolFailure) -> ToolFailure:
+    """Say first what was tried."""
+    return ToolFailure(failure.code, f"{saying}: {failure.text}")
+
+
+def _start(office: Office, description: str, subagent_type: str) -> Flow[Reply]:
+    remote = office.remote(subagent_type, Deadline.within())
+    agent = remote.agent
+    task_id, metadata = str(uuid4()), thread_metadata(agent, office.runtime)
+    messages = history_for(agent, description, office.runtime, office.shown)
+    try:
+        thread_id = yield from _thread(remote, task_id, metadata, office.tasks)
+    except ToolFailure as failure:
+        raise failed(f"Failed to launch async subagent {subagent_type!r}", failure) from None
+    options = run_options(agent, office.runtime)
+    try:
+        run = as_run(
+            (
+                yield from remote.ask(
+                    lambda client: client.runs.create(
+                        thread_id, assistant_id=agent.graph_id, input={"messages": messages}, **options
+                    )
+                )
+            )
+        )
+    except RemoteFailure as failure:
+        if failure.undecided:
+            return _undecided(agent, thread_id, failure)
+        raise failed(f"Failed to launch async subagent {subagent_type!r}", failure) from None
+    office.pace.asked(thread_id)
+    said = f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting."
+    return Reply(said, update={TASKS: {thread_id: _record(agent, thread_id, run["run_id"], "running")}})
+
+
+def _thread(
+    remote: Remote, task_id: str, metadata: dict[str, str], known: Mapping[str, AsyncTask]
+) -> Flow[str]:
+    thread: Any = yield from remote.ask(
+        lambda client: client.threads.create(thread_id=task_id, metadata=metadata)
+    )
+    made = cast("Mapping[str, Any]", thread).get("thread_id") if isinstance(thread, Mapping) else None
+    if not isinstance(made, str) or not made or made in known:
+        raise malformed("a new thread")
+    return made
+
+
+def _record(agent: RemoteAgent, thread_id: str, run_id: str, status: str) -> AsyncTask:
+    moment = now()
+    return {
+        "task_id": thread_id,
+        "agent_name": agent.name,
+        "thread_id": thread_id,
+        "run_id": run_id,
+        "status": status,
+        "created_at": moment,
+        "last_checked_at": moment,
+        "last_updated_at": moment,
+    }
+
+
+def _undecided(agent: RemoteAgent, thread_id: str, failure: RemoteFailure) -> Reply:
+    said = (
+        f"Error: it is not known whether async subagent {agent.name!r} began: {failure.text} Its task_id is "
+        f"{thread_id}: check it before you start it again. [{failure.code}]"
+    )
+    return Reply(
+        said, update={TASKS: {thread_id: _record(agent, thread_id, "", "pending")}}, code=failure.code
+    )
+
+
+def _check(office: Office, task_id: str) -> Flow[Reply]:
+    task = office.task(task_id)
+    remote = office.remote(task["agent_name"], Deadline.within())
+    try:
+        standing = yield from observe(remote, task)
+    except ToolFailure as failure:
+        raise failed("Failed to get run status", failure) from None
+    office.pace.asked(task["task_id"])
+    record = changed(task, standing.status, standing.run_id)
+    return Reply(report(task, standing), update={TASKS: {task["task_id"]: record}})
+
+
+def _update(office: Office, task_id: str, message: str) -> Flow[Reply]:
+    task = office.task(task_id)
+    remote = office.remote(task["agent_name"], Deadline.within())
+    agent, thread_id = remote.agent, task["thread_id"]
+    _refuse_second(office.runtime, task["task_id"])
+    options = run_options(agent, office.runtime)
+    try:
+        answer = yield from remote.ask(
+            lambda client: client.runs.create(
+                thread_id,
+                assistant_id=agent.graph_id,
+                input={"messages": [{"role": "user", "content": message}]},
+                multitask_strategy=agent.update_strategy,
+                **options,
+            )
+        )
+        run = as_run(answer)
+    except ToolFailure as failure:
+        raise failed(f"Failed to update async task {task['task_id']}", failure) from None
+    office.pace.asked(task["task_id"])
+    queued = agent.update_strategy == "enqueue"
+    record = changed(task, run["status"] if queued else "running", run["run_id"])
+    record["superseded_run_ids"] = _superseded(task)
+    dropped = " The question that it had for a person is dropped." if task["status"] == "waiting" else ""
+    done = (
+        "It takes this up when it has finished what it is doing." if queued else "It begins anew with this."
+    )
+    return Reply(
+        f"Updated task {task['task_id']}. {done}{dropped}", update={TASKS: {task["task_id"]: record}}
+    )
+
+
+def _superseded(task: AsyncTask) -> list[str]:
+    """List the runs that an update leaves behind: all that have not been heard of since the last end."""
+    earlier = task.get("superseded_run_ids", []) if task["status"] in UNFINISHED else []
+    return [*earlier, *filter(None, [task["run_id"]])][-_MOST_SUPERSEDED:]
+
+
+def _refuse_second(runtime: Runtime, task_id: str) -> None:
+    asked = next((each for each in reversed(runtime.state["messages"]) if isinstance(each, AIMessage)), None)
+    same = [
+        call["id"]
+        for call in (asked.tool_calls if asked else ())
+        if call["name"] == "update_async_task" and str(call["args"].get("task_id")).strip() == task_id
+    ]
+    if runtime.tool_call_id in same[1:]:
+        raise ToolFailure(
+            "invalid_argument",
+            f"task {task_id} is already being updated in this turn; put all instructions in one update",
+        )
+
+
+def _cancel(office: Office, task_id: str) -> Flow[Reply]:
+    task = office.task(task_id)
+    remote = office.remote(task["agent_name"], Deadline.within())
+    run_id = task["run_id"]
+    if task["status"] != "waiting":
+        try:
+            run_id = run_id or (yield from _only_run(remote, task))
+            yield from _stop(remote, task["thread_id"], run_id)
+        except RemoteFailure as failure:
+            ended = yield from _ended(remote, task, failure)
+            update = {TASKS: {task["task_id"]: changed(task, ended.status, ended.run_id)}}
+            return Reply(f"Task {task['task_id']} had already ended: {ended.status}.", update=update)
+        for earlier in reversed(task.get("superseded_run_ids", [])):
+            yield from _stop_quietly(remote, task["thread_id"], earlier)
+    record = changed(task, "cancelled", run_id)
+    return Reply(f"Cancelled task {task['task_id']}.", update={TASKS: {task["task_id"]: record}})
+
+
+def _only_run(remote: Remote, task: AsyncTask) -> Flow[str]:
+    newest = yield from newest_run(remote, task["thread_id"])
+    return newest["run_id"] if newest else ""
+
+
+def _stop(remote: Remote, thread_id: str, run_id: str) -> Flow[None]:
+    if run_id:
+        yield from remote.ask(lambda client: client.runs.cancel(thread_id, run_id))
+
+
+def _stop_quietly(remote: Remote, thread_id: str, run_id: str) -> Flow[None]:
+    try:
+        yield from _stop(remote, thread_id, run_id)
+    except RemoteFailure as failure:
+        if failure.status != 404:
+            _log.warning("an earlier run of %r was not cancelled: %s", remote.agent.name, failure.text)
+
+
+def _ended(remote: Remote, task: AsyncTask, failure: RemoteFailure) -> Flow[Standing]:
+    """Look whether a task could not be cancelled because there was nothing left of it to cancel."""
+    refusal = failed("Failed to cancel run", failure)
+    if failure.status not in (400, 404, 409, 422):
+        raise refusal from None
+    try:
+        standing = yield from observe(remote, task)
+    except ToolFailure:
+        raise refusal from None
+    if standing.status in UNFINISHED:
+        raise refusal
+    return standing
+
+
+def _list(office: Office, status_filter: str | None = None) -> Flow[Reply]:
+    wanted = [task for task in office.tasks.values() if status_filter in (None, "all", task["status"])]
+    if not wanted:
+        return Reply("No async subagent tasks tracked.")
+    deadline = Deadline.within()
+    live = [task for task in wanted if task["status"] in UNFINISHED]
+    fresh: dict[str, AsyncTask] = {}
+    for at in range(0, len(live), MOST_AT_ONCE):
+        asked = yield from at_once(
+            [_refreshed(office, task, deadline) for task in live[at : at + MOST_AT_ONCE]]
+        )
+        fresh.update({task["task_id"]: task for task in asked if task})
+    lines = [_line(fresh.get(task["task_id"], task)) for task in wanted]
+    return Reply(
+        "\n".join([f"{len(wanted)} tracked task(s):", *lines]), update={TASKS: fresh} if fresh else None
+    )
+
+
+def _refreshed(office: Office, task: AsyncTask, deadline: Deadline) -> Call[AsyncTask | None]:
+    def flow() -> Flow[AsyncTask | None]:
+        try:
+            standing = yield from observe(office.remote(task["agent_name"], deadline), task)
+        except ToolFailure as failure:
+            _log.warning("the status of a task of %r is not known: %s", task["agent_name"], failure.text)
+            return None
+        return changed(task, standing.status, standing.run_id)
+
+    return as_call(flow)
+
+
+def _line(task: AsyncTask) -> str:
+    named = f"task_id: {task['task_id']}, agent: {task['agent_name']}, status: {task['status']}"
+    return escaped(f"- {named}, started: {task['created_at']}", None)
+
+
+START: Final = ToolSpec(
+    "start_async_task", schemas.ASYNC_TASK_TOOL_DESCRIPTION, schemas.StartAsyncTaskSchema, _start
+)
+TOOLS: Final = (
+    START,
+    ToolSpec("check_async_task", schemas.CHECK, schemas.CheckAsyncTaskSchema, _check),
+    ToolSpec("update_async_task", schemas.UPDATE, schemas.UpdateAsyncTaskSchema, _update),
+    ToolSpec("cancel_async_task", schemas.CANCEL, schemas.CancelAsyncTaskSchema, _cancel),
+    ToolSpec("list_async_tasks", schemas.LIST, schemas.ListAsyncTasksSchema, _list),
+)
+
+
+def tools_for(agents: Mapping[str, RemoteAgent], office: Callable[[Runtime], Office]) -> list[BaseTool]:
+    """Make the five tools over these agents."""
+    queueing = [agent.name for agent in agents.values() if agent.update_strategy == "enqueue"]
+    waits = f"These finish that first: {', '.join(queueing)}." if queueing else ""
+    return [
+        make_tool(
+            spec,
+            office,
+            spec.description.replace("{available_agents}", listed(agents))
+            .replace("{queueing}", waits)
+            .strip(),
+        )
+        for spec in TOOLS
+    ]
