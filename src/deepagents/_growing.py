@@ -211,8 +211,17 @@ class MessagesChannel(GrowingChannel):
 
 def messages_channel() -> MessagesChannel:
     """Make the channel that holds an agent's messages."""
-    reducer: Callable[..., Any] = vars(langgraph_message)["_messages_delta_reducer"]
-    return MessagesChannel(reducer)
+    return MessagesChannel(_folding())
+
+
+def fold_messages(state: Sequence[Any] | None, writes: Sequence[Any]) -> list[BaseMessage]:
+    """Fold writes into messages: the same id replaces, a removal takes one or all away, the rest is added."""
+    reset, rest = _after_last_reset(writes)
+    return _folding()([] if reset else list(state or ()), rest)
+
+
+def _folding() -> Callable[..., list[BaseMessage]]:
+    return vars(langgraph_message)["_messages_delta_reducer"]
 
 
 def _places_of(messages: Sequence[BaseMessage]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from langchain_core.tools import BaseTool
 
+from deepagents._compat import legacy
 from deepagents.middleware._base import tool_name
 
 ToolLike = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -26,3 +27,6 @@ def _described(tool: ToolLike, text: str | None) -> ToolLike:
         return tool
     inside = cast("dict[str, Any]", tool).get("function")
     return {**tool, "function": {**inside, "description": text}} if inside else {**tool, "description": text}
+
+
+__getattr__ = legacy(__name__)

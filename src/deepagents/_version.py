@@ -1,3 +1,7 @@
 """The one place the version is written."""
 
+from deepagents._compat import legacy
+
 __version__ = "0.7.100"
+
+__getattr__ = legacy(__name__)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from deepagents._text import split_lines
@@ -77,3 +79,16 @@ def grep_search_files(
     """Search files in a mapping, literally, and return what a reader sees of it."""
     found = grep_matches_from_files(files, pattern, path, glob)
     return found.error or format_grep_matches(found.matches or [], output_mode)
+
+
+def raise_if_symlink_loop(path: Path) -> None:
+    """Look where a path leads.
+
+    Raises:
+        OSError: `ELOOP` when its links lead in a circle.
+    """
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise

@@ -256,6 +256,15 @@ class FilesystemBackend(BackendProtocol):
         target = self._names.find(key)
         return target.tree.root.joinpath(*target.real_parts())
 
+    def _to_virtual_path(self, path: Path) -> str:
+        return f"/{path.resolve().relative_to(self.cwd).as_posix()}".replace("/.", "/", 1)
+
+    def _display_path(self, path: Path) -> str:
+        try:
+            return self._to_virtual_path(path) if self.virtual_mode else path.as_posix()
+        except (OSError, ValueError):
+            return path.name or "/"
+
 
 def _answer(work: Callable[[], Result], failed: _Failed[Result]) -> Result:
     try:

@@ -54,7 +54,7 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
         if sys.platform == "win32":
             raise ConfigError("LocalShellBackend needs Linux or macOS. Use FilesystemBackend, or a sandbox.")
         super().__init__(root_dir, virtual_mode)
-        self._timeout = _positive(timeout)
+        self._default_timeout = _positive(timeout)
         self._max_output_bytes = max_output_bytes
         self._env = {**_inherited(inherit_env), **(env or {})}
         self._id = f"local-{uuid.uuid4().hex[:8]}"
@@ -90,7 +90,7 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
             raise
 
     def _run(self, command: str, timeout: int | None, called_off: threading.Event) -> ExecuteResponse:
-        seconds = self._timeout if timeout is None else _positive(timeout)
+        seconds = self._default_timeout if timeout is None else _positive(timeout)
         if problem := _problem(command):
             return ExecuteResponse(problem, _FAILED)
         try:

@@ -11,12 +11,14 @@ from deepagents.backends._flowing import FlowBackend
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import SandboxBackendProtocol, accepts
 from deepagents.backends.results import (
+    EditResult,
     ExecuteOffloadResult,
     ExecuteResponse,
     FileDownloadResponse,
     FileUploadResponse,
     WriteResult,
 )
+from deepagents.backends.sandbox.honoured import edit_error
 from deepagents.backends.sandbox.offload import EXECUTE_CAPTURE_MAX_BYTES, Capture
 from deepagents.backends.sandbox.operations import Operations
 from deepagents.errors import BackendError
@@ -113,6 +115,10 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
     def _flows(self) -> Operations:
         prepared = any(getattr(type(self), each) is not getattr(BaseSandbox, each) for each in _HOOKS)
         return Operations(self, self.root, tuple(self.grep_exclude_dirs), self._prepare if prepared else None)
+
+    @staticmethod
+    def _map_edit_error(error: str, file_path: str, old_string: str) -> EditResult:
+        return edit_error(error, file_path, old_string)
 
     def _write_preflight(self, file_path: str) -> WriteResult | None:
         return run(self._make_parents(file_path))

@@ -47,10 +47,9 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
     Raises:
         BackendError: when the parameters are too long for a command line.
     """
-    given = _packed(json.dumps(params))
-    script = _script(operation)
+    run = line_of(_script(operation), packed(json.dumps(params)))
     line = (
-        f"if command -v python3 >/dev/null 2>&1; then python3 -I -S -c '{_BOOT}' {script} {given}; "
+        f"if command -v python3 >/dev/null 2>&1; then {run}; "
         f"else echo '{MARK[:4]}''{MARK[4:]}{_NO_PYTHON}'; fi"
     )
     if len(line) > _MOST:
@@ -62,16 +61,26 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
     return line
 
 
+def line_of(script: str, given: str) -> str:
+    """Write the command that runs a packed program on arguments."""
+    return f"python3 -I -S -c '{_BOOT}' {script} {given}"
+
+
 @cache
 def _script(operation: Operation) -> str:
-    return _packed(program(operation))
+    return packed(program(operation))
 
 
 @cache
 def program(operation: Operation) -> str:
     """Return the source of a program with everything that it imports from its folder."""
-    lines = ["".join(_sources(operation, set())), "answer(main)", ""]
-    return "\n".join(lines)
+    return f"{sources(operation)}\nanswer(main)\n"
+
+
+def sources(*names: str) -> str:
+    """Return the source of modules with everything that they import from their folder, each once."""
+    sent = set[str]()
+    return "".join(part for name in names for part in _sources(name, sent))
 
 
 def decode(response: ExecuteResponse, root: str = "/") -> Answer:
@@ -105,7 +114,8 @@ def text_of(data: str) -> bytes:
     return zlib.decompress(base64.b64decode(data))
 
 
-def _packed(text: str) -> str:
+def packed(text: str) -> str:
+    """Make a text fit for a command line, in which no shell expands anything."""
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 

@@ -5,7 +5,7 @@ from typing import Final
 from deepagents._compat import legacy
 from deepagents.backends.calls import supports_execution
 from deepagents.backends.results import FileData
-from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id
+from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id, validate_path
 from deepagents.middleware.filesystem.eviction import TOOLS_EXCLUDED_FROM_EVICTION
 from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT as FILESYSTEM_SYSTEM_PROMPT
 from deepagents.middleware.filesystem.middleware import FilesystemMiddleware, FsToolName
@@ -91,6 +91,7 @@ __all__ = [
     "WriteFileSchema",
     "sanitize_tool_call_id",
     "supports_execution",
+    "validate_path",
 ]
 
 __getattr__ = legacy(__name__)

@@ -121,13 +121,9 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
         self._offloads = offload_binary_content and keeps_out_of_state(self.backend)
         self._limits = Limits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._guard = Guard(Rules(one_of(permissions, _permissions)))
-        descriptions = custom_tool_descriptions or {}
+        self._descriptions = custom_tool_descriptions or {}
         chosen = _chosen(tools)
-        self.tools = [
-            make_tool(spec, self._desk, descriptions.get(spec.name))
-            for spec in file_tools()
-            if spec.name in chosen
-        ]
+        self.tools = [self._made(spec.name) for spec in file_tools() if spec.name in chosen]
         self._check_rules()
 
     @property
@@ -176,6 +172,10 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
 
     def _may_hold_state(self) -> bool:
         return is_factory(self.backend) or Files.of(self.backend, None).capabilities().state_files
+
+    def _create_tool(self, name: str) -> Any:
+        spec = next(each for each in file_tools() if each.name == name)
+        return make_tool(spec, self._desk, self._descriptions.get(name))
 
     def _files(self, runtime: Any) -> Files:
         return Files.of(self.backend, runtime, self._patience)

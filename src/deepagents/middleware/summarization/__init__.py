@@ -1,5 +1,6 @@
 """Compaction: old messages go to an archive, and a summary stands for them."""
 
+from deepagents._compat import legacy
 from deepagents.middleware.summarization.middleware import (
     SummarizationMiddleware,
     create_summarization_middleware,
@@ -39,3 +40,5 @@ __all__ = [
     "create_summarization_middleware",
     "create_summarization_tool_middleware",
 ]
+
+__getattr__ = legacy(__name__)
