@@ -13,7 +13,9 @@ from typing import get_args
 
 from deepagents._stack import STACK, Slot
 from deepagents.errors import ErrorCode
+from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.tools import FILE_TOOLS
+from deepagents.tools._tool import ToolSpec
 
 REFERENCE = Path(__file__).parent / "reference"
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -41,6 +43,7 @@ ERROR_MEANINGS: dict[ErrorCode, str] = {
     "not_run": "a call waited for a person's decision, and none came that could be used",
     "cancelled": "a run was cancelled while a call ran; it may have taken effect",
     "result_lost": "a run ended before the result of a call was recorded; it may have taken effect",
+    "remote_failed": "the server of an asynchronous subagent refused, failed, or cannot be reached",
 }
 
 
@@ -61,9 +64,16 @@ def errors() -> str:
 
 def tools() -> str:
     """The file tools, as a model sees them."""
-    rows = [
-        [f"`{spec.name}`", _arguments(spec.args.model_json_schema()), spec.description] for spec in FILE_TOOLS
-    ]
+    return _tools(FILE_TOOLS)
+
+
+def async_tools() -> str:
+    """The tools for tasks elsewhere, as a model sees them."""
+    return _tools(ASYNC_TOOLS)
+
+
+def _tools(specs: Iterable[ToolSpec]) -> str:
+    rows = [[f"`{spec.name}`", _arguments(spec.args.model_json_schema()), spec.description] for spec in specs]
     return table(["tool", "arguments", "what the model reads"], rows)
 
 
@@ -95,7 +105,12 @@ def _help(command: str) -> str:
     return subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-BLOCKS: dict[str, Callable[[], str]] = {"errors": errors, "stack": stack, "tools": tools}
+BLOCKS: dict[str, Callable[[], str]] = {
+    "errors": errors,
+    "stack": stack,
+    "tools": tools,
+    "async_tools": async_tools,
+}
 if sys.version_info[:2] == (3, 11):
     BLOCKS["cli"] = cli
 
