@@ -11,7 +11,8 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import Future
-from contextvars import copy_context
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -21,6 +22,8 @@ P = ParamSpec("P")
 Owner = TypeVar("Owner")
 
 Flow = Generator["Call[Any]", Any, T]
+
+_noted: ContextVar[list[Future[Any]] | None] = ContextVar("deepagents_noted", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,22 @@ def _as_in_a_coroutine(error: StopIteration) -> RuntimeError:
 
 async def await_aside(work: Callable[[], T]) -> T:
     """Await blocking work in a thread of its own; the work goes on when this is cancelled."""
-    return await asyncio.wrap_future(aside(work))
+    running = aside(work)
+    noted = _noted.get()
+    if noted is not None:
+        noted.append(running)
+    return await asyncio.wrap_future(running)
+
+
+@contextmanager
+def threads_noted() -> Generator[list[Future[Any]]]:
+    """Note the blocking work that tasks begun meanwhile await, which outlasts their cancellation."""
+    noted: list[Future[Any]] = []
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
 
 
 def in_thread(work: Callable[[], T]) -> Call[T]:

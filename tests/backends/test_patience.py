@@ -141,6 +141,18 @@ async def test_cancelling_the_wait_cancels_what_is_awaited() -> None:
     assert seen == ["cancelled"]
 
 
+async def test_an_overdue_call_is_cancelled_and_leaves_no_task() -> None:
+    async def work() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    with pytest.raises(BackendError, match="timed out"):
+        await Patience(SHORT).bound(Call(lambda: "never", work), "read").wait()
+    await asyncio.sleep(0)
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_cancelling_does_not_wait_without_end_for_what_will_not_stop() -> None:
     started, stop = asyncio.Event(), asyncio.Event()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from deepagents._flow import Call, aside
+from deepagents._flow import Call, aside, threads_noted
 from deepagents.errors import BackendError
 
 T = TypeVar("T")
@@ -59,11 +59,12 @@ class Patience:
         except TimeoutError:
             if running.done():
                 return running.result()
-            raise self._overdue(running, limit) from None
+            raise self._overdue([running], limit) from None
 
     async def _wait(self, work: Callable[[], Awaitable[T]], limit: _Limit) -> T:
         self._check(limit)
-        running = asyncio.ensure_future(work())
+        with threads_noted() as threads:
+            running = asyncio.ensure_future(work())
         try:
             await asyncio.wait({running}, timeout=limit.seconds)
         except asyncio.CancelledError:
@@ -72,7 +73,9 @@ class Patience:
             await asyncio.wait({running}, timeout=min(limit.seconds, _MOST_FOR_CANCELLING))
             raise
         if not running.done():
-            raise self._overdue(running, limit)
+            running.cancel()
+            running.add_done_callback(_looked_at)
+            raise self._overdue([each for each in threads if not each.done()] or [running], limit)
         return running.result()
 
     def _check(self, limit: _Limit) -> None:
@@ -86,9 +89,10 @@ class Patience:
                 "calls to the backend of these files have not come back. Go on without these files.",
             )
 
-    def _overdue(self, running: _Running, limit: _Limit) -> BackendError:
-        self._left_behind.setdefault(limit.part, []).append(running)
-        running.add_done_callback(_looked_at)
+    def _overdue(self, running: Sequence[_Running], limit: _Limit) -> BackendError:
+        self._left_behind.setdefault(limit.part, []).extend(running)
+        for each in running:
+            each.add_done_callback(_looked_at)
         return BackendError(
             "timeout",
             f"{limit.what} timed out after {limit.seconds:g}s. It may still take effect: look before you "
