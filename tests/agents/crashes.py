@@ -31,8 +31,8 @@ REQUEST = "Write forty files, and keep in mind: zebra crossing."
 SUMMARY, STEP, MADE = "s", "t", "r"
 """What a child says: it asks for a summary, it asks for a step, it is ready."""
 
-_CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.agents.crashes"])
+CONTEXT = get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.agents.crashes"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Child:
     """A process that takes a run up and leads it to its end, unless it is killed."""
 
     def __init__(self, thread: Thread) -> None:
-        self._reading, writing = _CONTEXT.Pipe(duplex=False)
-        self._process: BaseProcess = _CONTEXT.Process(target=_live, args=(thread, writing))
+        self._reading, writing = CONTEXT.Pipe(duplex=False)
+        self._process: BaseProcess = CONTEXT.Process(target=_live, args=(thread, writing))
         self._process.start()
         writing.close()
 

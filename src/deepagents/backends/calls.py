@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from math import ceil
+from typing import Any, Final, TypeVar
 
+from deepagents._deadline import seconds_left
 from deepagents._flow import Flow
 from deepagents.backends._appending import append, transfer_failure
 from deepagents.backends._door import ask
@@ -36,6 +38,9 @@ from deepagents.backends.results import (
 from deepagents.errors import BackendError, ToolFailure
 
 Result = TypeVar("Result")
+
+_USUAL_TIMEOUT: Final = 120
+"""Seconds that backends give a command for which nobody asked for another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +201,24 @@ class Files:
             raise ToolFailure(
                 "not_supported", "This backend does not support per-command timeout; leave it out."
             )
+        timeout, seconds = self._in_time(timeout, seconds)
         options: dict[str, Any] = {"timeout": timeout, "seconds": seconds}
         if keep is not None and self.capabilities(keep.path).capture:
             options["max_inline_bytes"] = keep.most_inline
             return (yield from self._ask("execute_with_offload", command, keep.path, **options))
         return ExecuteOffloadResult(False, (yield from self._ask("execute", command, **options)))
+
+    def _in_time(self, timeout: int | None, seconds: float | None) -> tuple[int | None, float | None]:
+        """Give a command no more time than the work it belongs to has left."""
+        left = seconds_left()
+        if left is None:
+            return timeout, seconds
+        if not execute_accepts_timeout(type(self.backend)):
+            return timeout, min(seconds or left, max(left, 1))
+        whole = max(ceil(left), 1)
+        if timeout is not None or whole < _USUAL_TIMEOUT:
+            timeout = min(timeout or whole, whole)
+        return timeout, seconds
 
     def _search_options(self, wanted: SearchOptions) -> dict[str, Any]:
         if wanted.regex and not accepts(type(self.backend), "grep", "regex"):

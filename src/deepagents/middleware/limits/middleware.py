@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents import AgentState
@@ -14,6 +15,7 @@ from deepagents._flow import Flow
 from deepagents._state import NOT_SHARED
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Kind, Limits, Price, price_in, price_of_profile
+from deepagents.middleware._announcing import announce
 from deepagents.middleware._base import (
     FlowMiddleware,
     Middleware,
@@ -34,7 +36,7 @@ from deepagents.middleware._ledger import (
     spent_channel,
 )
 from deepagents.middleware._meter import counting, unpriced
-from deepagents.middleware.limits.report import final_answer, notice, refusal
+from deepagents.middleware.limits.report import LIMIT_REACHED, final_answer, notice, refusal
 from deepagents.middleware.limits.rows import row_of
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents.tools._tool import failure_message
@@ -180,8 +182,7 @@ def _warned(request: Request, near: Sequence[Reached], row: int) -> Request:
     if said is None:
         return request
     for each in near:
-        about = {"kind": each.kind, "limit": each.limit, "spent": each.spent}
-        request.runtime.stream_writer({"type": "limit_near", **about})
+        announce("limit_near", **asdict(each))
     return request.override(messages=[*request.messages, said])
 
 
@@ -190,4 +191,5 @@ def _stopped(request: Request, agent: Account, reached: Reached) -> Response:
     settle(agent, None)
     spent = next((each for each in agent.line() if each.limits), agent).spent()
     said = final_answer(reached, spent, request.state)
+    announce(LIMIT_REACHED, **asdict(reached))
     return keeping(ModelResponse(result=[said]), (), {"jump_to": "end"})

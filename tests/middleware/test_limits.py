@@ -1,0 +1,346 @@
+"""LimitsMiddleware: what counts, when the model is told, how an agent ends, and what nobody can count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
+
+from deepagents import Limits, Price, RubricMiddleware, create_deep_agent
+from deepagents.backends import LocalShellBackend
+from deepagents.errors import ConfigError, StackError
+from deepagents.events import LimitNear, LimitReached
+from deepagents.middleware.limits import LIMIT_REACHED, LimitsMiddleware
+from deepagents.observe import observe
+from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls, is_summary_request
+from tests.conftest import Colour
+
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+def look(at: str) -> str:
+    """Look."""
+    return f"seen {at}"
+
+
+def looking(**settings: Any) -> ScriptedModel:
+    """Look somewhere else each time, for ever."""
+    return ScriptedModel(always=lambda asked: call("look", at=str(len(asked.messages))), **settings)
+
+
+def using(read: int, written: int, cached: int = 0, reply: str | None = None) -> AIMessage:
+    made = AIMessage(reply) if reply else call("look", at=str(read + written))
+    usage: Any = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    usage["input_token_details"] = {"cache_read": cached}
+    return made.model_copy(update={"usage_metadata": usage})
+
+
+def notes(model: ScriptedModel) -> list[str]:
+    return [asked.last for asked in model.asked if asked.last.startswith("[Limits]")]
+
+
+def mark(result: Any) -> Any:
+    return result["messages"][-1].additional_kwargs[LIMIT_REACHED]
+
+
+def test_a_run_within_its_limits_is_not_touched(colour: Colour) -> None:
+    with ScriptedModel(call("look", at="/"), "Done.") as model:
+        agent = create_deep_agent(model, [look], limits=Limits(model_calls=10, tool_calls=10, seconds=600))
+        result = colour.invoke(agent, {"messages": "Go"})
+
+    assert result["messages"][-1].text == "Done."
+    assert notes(model) == []
+    assert "_limits_spent" not in result
+
+
+def test_tokens_are_those_that_models_tell_of_in_all_calls(colour: Colour) -> None:
+    model = ScriptedModel(using(400, 100), using(300, 150), using(9, 1))
+    result = colour.invoke(create_deep_agent(model, [look], limits=Limits(tokens=950)), {"messages": "Go"})
+
+    assert len(model.asked) == 2
+    assert mark(result)["spent"] == 950
+
+
+def test_money_is_what_they_cost_with_cached_input_at_its_own_price(colour: Colour) -> None:
+    price = Price(input=3, output=15, cached_input=0.3)
+    model = ScriptedModel(using(1_000_000, 100_000, cached=600_000), using(1, 1))
+    limits = Limits(money=2.88, prices={"scripted:scripted": price})
+    result = colour.invoke(create_deep_agent(model, [look], limits=limits), {"messages": "Go"})
+
+    assert len(model.asked) == 1
+    assert mark(result)["spent"] == pytest.approx(1.2 + 0.18 + 1.5)
+
+
+@pytest.mark.filterwarnings("ignore:Unrecognized keys in model profile:UserWarning")
+def test_a_price_may_stand_in_the_profile_of_a_model(colour: Colour) -> None:
+    cost: Any = {"cost": {"input": 1, "output": 2, "cache_read": 0.1}}
+    model = ScriptedModel(using(1_000_000, 0), profile=cost)
+    for agent in (
+        create_deep_agent(model, [look], limits=Limits(money=1)),
+        create_agent(model.then(using(1_000_000, 0)), [look], middleware=[LimitsMiddleware(Limits(money=1))]),
+    ):
+        result = colour.invoke(agent, {"messages": "Go"})
+        assert mark(result)["all_spent"]["money"] == 1
+
+
+def test_a_model_without_a_price_is_refused_where_money_is_limited(colour: Colour) -> None:
+    with pytest.raises(ConfigError, match=r"what model 'scripted' costs.*Price"):
+        create_deep_agent(ScriptedModel(), limits=Limits(money=1))
+    other = ScriptedModel(model_name="other")
+    with pytest.raises(ConfigError, match="'other'"):
+        create_deep_agent(
+            ScriptedModel(), limits=Limits(money=1, prices={"scripted": Price(1, 1)}), fallback_models=[other]
+        )
+    bare = create_agent(looking(), [look], middleware=[LimitsMiddleware(Limits(money=1))])
+    with pytest.raises(ConfigError, match="'scripted'"):
+        colour.invoke(bare, {"messages": "Go"})
+
+
+def test_the_model_is_told_once_of_each_kind_that_runs_short(colour: Colour) -> None:
+    model = looking()
+    agent = create_deep_agent(
+        model, [look], limits=Limits(model_calls=10, tool_calls=9), checkpointer=InMemorySaver()
+    )
+    result = colour.invoke(agent, {"messages": "Go"}, THREAD)
+
+    first, *others = notes(model)
+    assert first.startswith(
+        "[Limits] left: 2 model calls of 10, this answer included; left: 1 tool call of 9."
+    )
+    assert others == []
+    assert len(model.asked) == 10
+    assert not any(each.text.startswith("[Limits]") for each in result["messages"])
+
+
+def test_the_last_of_few_calls_is_always_announced(colour: Colour) -> None:
+    model = looking()
+    colour.invoke(create_deep_agent(model, [look], limits=Limits(model_calls=1)), {"messages": "Go"})
+    (note,) = notes(model)
+    assert "1 model call of 1, this answer included" in note
+
+
+def test_a_row_of_equal_calls_is_announced_refused_and_ends_the_agent(colour: Colour) -> None:
+    same, other = call("look", at="a"), call("look", at="b")
+    model = ScriptedModel(same, other, same, same, other, same, same, same, same)
+    agent = create_deep_agent(model, [look], limits=Limits(repeats=3))
+    result = colour.invoke(agent, {"messages": "Go"})
+
+    (note,) = notes(model)
+    refused = result["messages"][-2]
+    assert "same call 3 times in a row" in note
+    assert refused.additional_kwargs["error_code"] == "limit_reached"
+    assert "same call as the 3 before it" in refused.text
+    assert mark(result)["kind"] == "repeats"
+    assert "Last result: seen a" in result["messages"][-1].text
+
+
+def test_equal_calls_of_one_turn_count_too_and_a_new_message_begins_anew(colour: Colour) -> None:
+    same = ("look", {"at": "a"})
+    model = ScriptedModel(calls(same, same, same), calls(same, same), "Fine.")
+    agent = create_deep_agent(model, [look], limits=Limits(repeats=2), checkpointer=InMemorySaver())
+    first = colour.invoke(agent, {"messages": "Go"}, THREAD)
+    second = colour.invoke(agent, {"messages": "Again"}, THREAD)
+
+    assert [each.status for each in first["messages"] if each.type == "tool"] == [
+        "success",
+        "success",
+        "error",
+    ]
+    assert second["messages"][-1].text == "Fine."
+
+
+def test_a_subagent_in_a_row_ends_alone(colour: Colour) -> None:
+    child: Any = {
+        "name": "child",
+        "description": "d",
+        "system_prompt": "",
+        "model": ScriptedModel(always=lambda _: call("look", at="a")),
+    }
+    with ScriptedModel(call("task", description="d", subagent_type="child"), "I go on.") as model:
+        agent = create_deep_agent(model, [look], subagents=[child], limits=Limits(repeats=2))
+        result = colour.invoke(agent, {"messages": "Go"})
+
+    assert "same call was made more than 2 times" in result["messages"][-2].text
+    assert result["messages"][-1].text == "I go on."
+
+
+def test_the_final_answer_tells_what_there_is(colour: Colour) -> None:
+    model = ScriptedModel(
+        call("write_todos", todos=[{"content": "Count", "status": "in_progress"}]),
+        calls(("write_file", {"file_path": "/a.txt", "content": "1"}), text="I begin with a."),
+        calls(
+            ("write_file", {"file_path": "/b.txt", "content": "2"}),
+            ("edit_file", {"file_path": "/none.txt", "old_string": "a", "new_string": "b"}),
+        ),
+    )
+    result = colour.invoke(create_deep_agent(model, limits=Limits(model_calls=3)), {"messages": "Go"})
+
+    said = result["messages"][-1].text
+    assert "Last written: I begin with a." in said
+    assert "- [in_progress] Count" in said
+    assert "Files changed: /a.txt, /b.txt" in said
+    assert "none.txt" not in said
+    assert "3 model calls, 4 tool calls" in said
+    assert set(result["files"]) == {"/a.txt", "/b.txt"}
+
+
+class Form(BaseModel):
+    """What is wanted."""
+
+    answer: str
+
+
+@pytest.mark.parametrize("tools", [[look], []])
+def test_an_agent_with_a_form_ends_without_one(colour: Colour, tools: list[Any]) -> None:
+    wrong = call("Form", wrong=1)
+    model = looking() if tools else ScriptedModel(always=lambda _: wrong)
+    agent: Any = create_agent(
+        model, tools, response_format=Form, middleware=[LimitsMiddleware(Limits(model_calls=3))]
+    )
+    result = colour.invoke(agent, {"messages": "Go"})
+
+    assert len(model.asked) == 3
+    assert "Stopped at a limit" in result["messages"][-1].text
+    assert result.get("structured_response") is None
+
+
+class Clock:
+    """A tool after which time is up."""
+
+    def __init__(self, seconds: float) -> None:
+        self._busy = seconds
+
+    def tool(self) -> Callable[..., str]:
+        def work(at: str) -> str:
+            """Work."""
+            Event().wait(self._busy)
+            return f"worked {at}"
+
+        return work
+
+
+def test_time_is_looked_at_before_each_call(colour: Colour) -> None:
+    model = ScriptedModel(always=lambda asked: call("work", at=str(len(asked.messages))))
+    agent = create_deep_agent(model, [Clock(0.3).tool()], limits=Limits(seconds=0.25))
+    result = colour.invoke(agent, {"messages": "Go"})
+
+    assert len(model.asked) == 1
+    assert mark(result)["kind"] == "seconds"
+    assert "Last result: worked 2" in result["messages"][-1].text
+
+
+def test_a_command_gets_the_time_that_is_left(colour: Colour, tmp_path: Any) -> None:
+    model = ScriptedModel(always=lambda _: call("execute", command="exec sleep 60", timeout=50))
+    backend = LocalShellBackend(root_dir=tmp_path, virtual_mode=True)
+    result = colour.invoke(
+        create_deep_agent(model, backend=backend, limits=Limits(seconds=0.8)), {"messages": "Go"}
+    )
+
+    assert len(model.asked) == 1
+    assert "timed out after 1 seconds" in result["messages"][-2].text
+    assert mark(result)["spent"] < 20
+
+
+def test_summaries_and_graders_count(colour: Colour) -> None:
+    def answer(asked: Asked) -> Any:
+        return (
+            "notes" if is_summary_request(asked) else call("look", at="x" * 2_000 + str(len(asked.messages)))
+        )
+
+    model = WindowedModel(always=answer, window=6_000)
+    result = colour.invoke(
+        create_deep_agent(model, [look], limits=Limits(model_calls=12)), {"messages": "Go"}
+    )
+    assert sum(map(is_summary_request, model.asked)) >= 1
+    assert mark(result)["all_spent"]["model_calls"] == len(model.asked) == 12
+
+    grader = ScriptedModel(
+        always=lambda _: call(
+            "GraderResponse",
+            result="needs_revision",
+            explanation="e",
+            criteria=[{"name": "n", "passed": False, "gap": "g"}],
+        )
+    )
+    worker = ScriptedModel(always=lambda _: "a poem")
+    agent = create_deep_agent(
+        worker, middleware=[RubricMiddleware(model=grader, max_iterations=20)], limits=Limits(model_calls=7)
+    )
+    result = colour.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
+    assert len(worker.asked) + len(grader.asked) == 7
+
+
+def test_attempts_count_and_a_limit_is_not_tried_again(colour: Colour) -> None:
+    model = ScriptedModel(always=lambda _: TimeoutError("busy"))
+    agent = create_deep_agent(model, limits=Limits(model_calls=1), model_retries=5)
+    result = colour.invoke(agent, {"messages": "Go"})
+
+    assert len(model.asked) == 1
+    assert "Stopped at a limit" in result["messages"][-1].text
+
+
+def test_a_call_that_middleware_answers_itself_does_not_count(colour: Colour) -> None:
+    class Known(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return AIMessage("known")
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return AIMessage("known")
+
+    limits = Limits(model_calls=1, per="thread")
+    agent = create_deep_agent(
+        ScriptedModel(), middleware=[Known()], limits=limits, checkpointer=InMemorySaver()
+    )
+    results = [colour.invoke(agent, {"messages": "Go"}, THREAD) for _ in range(3)]
+    assert [each.text for each in results[-1]["messages"][1::2]] == ["known"] * 3
+
+
+def test_an_agent_with_limits_inside_another_is_bound_by_both(colour: Colour) -> None:
+    def nested(own: int, outer: int) -> tuple[ScriptedModel, Any]:
+        child = looking()
+        inner: Any = create_deep_agent(child, [look], limits=Limits(model_calls=own))
+        spec: Any = {"name": "child", "description": "d", "runnable": inner}
+        model = ScriptedModel(call("task", description="d", subagent_type="child"), "Done.")
+        agent = create_deep_agent(model, subagents=[spec], limits=Limits(model_calls=outer))
+        return child, colour.invoke(agent, {"messages": "Go"})
+
+    for own, outer, ran, last in ((3, 10, 3, "Done."), (10, 3, 2, "Stopped at a limit")):
+        child, result = nested(own, outer)
+        assert len(child.asked) == ran
+        assert last in result["messages"][-1].text
+
+
+def test_a_callers_middleware_binds_the_children_as_the_parameter_does(colour: Colour) -> None:
+    model = ScriptedModel(
+        always=lambda asked: call("task", description=str(len(asked.messages)), subagent_type="child")
+    )
+    child = looking()
+    spec: Any = {"name": "child", "description": "d", "system_prompt": "", "model": child}
+    own = LimitsMiddleware(Limits(model_calls=5))
+    agent = create_deep_agent(model, [look], subagents=[spec], middleware=[own])
+    result = colour.invoke(agent, {"messages": "Go"})
+
+    assert len(child.asked) + len(model.asked) == 5
+    assert "Stopped at a limit" in result["messages"][-2].text
+    with pytest.raises(StackError, match="limits= and a LimitsMiddleware"):
+        create_deep_agent(model, middleware=[own], limits=Limits(model_calls=5))
+
+
+def test_those_who_follow_a_run_are_told() -> None:
+    agent = create_deep_agent(looking(), [look], limits=Limits(model_calls=5))
+    events = list(observe(agent, {"messages": "Go"}))
+
+    assert LimitNear(kind="model_calls", limit=5, spent=4) in events
+    assert LimitReached(kind="model_calls", limit=5, spent=5) in events
+
+
+def test_without_limits_there_is_no_middleware_and_no_channel() -> None:
+    agent = create_deep_agent(ScriptedModel())
+    assert "_limits_spent" not in agent.channels
