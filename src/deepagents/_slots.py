@@ -12,7 +12,7 @@ from deepagents.middleware._base import Middleware
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """What a slot may look at: the plan, how to compile a child, the profile's extras, the names of all slots."""
+    """What a slot may look at: the plan, how to compile a child, the profile's extras, all slots."""
 
     plan: AgentPlan
     compile_child: CompileChild

@@ -54,7 +54,8 @@ def test_plugins_on_one_key_go_by_the_names_of_their_distributions(tmp_path: Pat
     for name in ("b-later", "a-first"):
         source = (
             "from deepagents import ProviderProfile, register_provider_profile\n"
-            f"def go(): register_provider_profile('openai', ProviderProfile({{'by': '{name}', '{name}': 1}}))\n"
+            "def go():\n"
+            f"    register_provider_profile('openai', ProviderProfile({{'by': '{name}', '{name}': 1}}))\n"
         )
         module = name.replace("-", "_")
         install(tmp_path, name, source=source, points=f"[deepagents.provider_profiles]\nz = {module}:go\n")

@@ -15,6 +15,7 @@ from deepagents import (
 )
 from deepagents.errors import ProfileError
 from deepagents.testing import Asked, ScriptedModel, call
+from tests.conftest import Colour
 
 
 def first_request(provider: str, model_name: str = "m", **options: Any) -> Asked:
@@ -49,14 +50,6 @@ def test_the_profile_of_a_model_comes_before_that_of_its_provider() -> None:
     assert "Any cat." in first_request("cat", "felix").system
 
 
-def test_registering_again_replaces() -> None:
-    register_harness_profile("doe", HarnessProfile(base_system_prompt="One."))
-    register_harness_profile("doe", HarnessProfile(base_system_prompt="Two."))
-
-    assert "Two." in first_request("doe").system
-    assert "One." not in first_request("doe").system
-
-
 def test_tools_are_described_anew_or_left_out() -> None:
     def sing(song: str) -> str:
         """Sing."""
@@ -74,6 +67,55 @@ def test_tools_are_described_anew_or_left_out() -> None:
     assert description(asked, "ls") == "Look."
     assert description(asked, "task") == "Ask."
     assert not {"glob", "sing"} & set(asked.tool_names)
+
+
+def test_tools_in_the_form_of_a_dict_are_described_anew_or_left_out() -> None:
+    def written(name: str) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": name, "description": "Old.", "parameters": {}}}
+
+    given = [
+        written("sail"),
+        written("sink"),
+        {"type": "web_search", "name": "search", "description": "Old."},
+    ]
+    register_harness_profile(
+        "eel",
+        HarnessProfile(
+            tool_description_overrides={
+                "sail": "New.",
+                "search": "New.",
+                "write_todos": "Plan.",
+                "none": "-",
+            },
+            excluded_tools=frozenset({"sink"}),
+        ),
+    )
+    model = ScriptedModel("Done.", provider="eel")
+    create_deep_agent(model, tools=given).invoke({"messages": "Go"})
+    offered = {tool.get("name") or tool["function"]["name"]: tool for tool in model.asked[0].tools}
+
+    assert offered["sail"]["function"]["description"] == "New."
+    assert offered["search"]["description"] == "New."
+    assert offered["write_todos"]["function"]["description"] == "Plan."
+    assert "sink" not in offered
+    assert "New." not in str(given)
+
+
+def test_a_call_of_a_tool_that_is_left_out_is_answered_with_an_error(colour: Colour) -> None:
+    register_harness_profile("emu", HarnessProfile(excluded_tools=frozenset({"ls"})))
+    model = ScriptedModel(call("ls", path="/"), "Done.", provider="emu")
+
+    result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+
+    answer = result["messages"][-2]
+    assert (answer.status, "ls is not available" in answer.text) == ("error", True)
+
+
+def test_other_braces_in_the_description_of_task_are_words() -> None:
+    text = "Use {json} and {}. {available_agents}"
+    register_harness_profile("ewe", HarnessProfile(tool_description_overrides={"task": text}))
+
+    assert description(first_request("ewe"), "task").startswith("Use {json} and {}. - general-purpose: ")
 
 
 def test_middleware_is_left_out_by_name_and_added_by_a_factory() -> None:

@@ -11,6 +11,7 @@ from langchain_core.messages import AnyMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
+from deepagents import _models
 from deepagents._flow import Flow
 from deepagents._state import FORKS_ONLY, DeepAgentState, Sharing
 from deepagents.errors import ConfigError
@@ -30,7 +31,6 @@ from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, che
 from deepagents.middleware.subagents.task import TASK, Delegation, State, describe
 from deepagents.middleware.subagents.worker import Worker, ready_worker
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
-from deepagents.models.resolve import resolve_model
 from deepagents.permissions import Rules
 from deepagents.tools._tool import Runtime, make_tool
 
@@ -120,7 +120,7 @@ class SubAgentMiddleware(FlowMiddleware):
         if "runnable" in spec:
             return ready_worker(spec)
         check_complete(spec)
-        ready = {**spec, "model": resolve_model(spec["model"])}
+        ready = {**spec, "model": _models.resolve_model(spec["model"])}
 
         def make(response_format: Any) -> Runnable[Any, Any]:
             whole = self._as_fork(ready) if spec.get("mode") == "fork" else ready
@@ -158,7 +158,7 @@ def create_sub_agent(
     if all(each.name != last.name for each in middleware):
         middleware.append(last)
     graph: Any = create_agent(
-        resolve_model(spec["model"]),
+        _models.resolve_model(spec["model"]),
         tools=list(spec["tools"] or ()),
         system_prompt=spec.get("system_prompt") or None,
         middleware=middleware,

@@ -1,0 +1,99 @@
+"""Other programs put functions of their own in the place of these names, and the library calls those."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import deepagents.graph
+from deepagents import SubAgentMiddleware, _models, create_deep_agent, graph
+from deepagents.backends import StateBackend
+from deepagents.middleware.summarization import SummarizationMiddleware
+from deepagents.testing import ScriptedModel, call
+
+
+class Maker:
+    """Makes a scripted model of whatever is asked for, and remembers it."""
+
+    def __init__(self, *script: Any) -> None:
+        self.model = ScriptedModel(*script)
+        self.asked: list[Any] = []
+
+    def __call__(self, *names: Any, **settings: Any) -> ScriptedModel:
+        self.asked.append((*names, settings))
+        return self.model
+
+
+def test_one_function_goes_by_both_names() -> None:
+    assert graph.resolve_model is _models.resolve_model
+
+
+def test_a_replaced_init_chat_model_makes_the_models_of_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker = Maker("Hello.")
+    monkeypatch.setattr("deepagents._models.init_chat_model", maker)
+
+    agent = create_deep_agent("acme:road-runner")
+
+    assert agent.invoke({"messages": "Hi"})["messages"][-1].text == "Hello."
+    assert maker.asked == [("acme:road-runner", {})]
+
+
+def test_it_is_given_what_the_profile_of_the_provider_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker = Maker()
+    monkeypatch.setattr("deepagents._models.init_chat_model", maker)
+
+    _models.resolve_model("openai:gpt-5")
+
+    assert maker.asked == [("openai:gpt-5", {"use_responses_api": True})]
+
+
+def test_it_makes_the_default_model_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker = Maker()
+    monkeypatch.setattr("deepagents._models.init_chat_model", maker)
+    monkeypatch.setenv("DEEPAGENTS_MODEL", "acme:road-runner")
+
+    with pytest.warns(DeprecationWarning, match="model=None"):
+        create_deep_agent()
+
+    assert maker.asked == [("acme:road-runner", {})]
+
+
+def test_a_replaced_resolve_model_of_the_graph_makes_the_main_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker = Maker("Hello.")
+    monkeypatch.setattr(deepagents.graph, "resolve_model", maker)
+
+    agent = create_deep_agent("anything at all")
+
+    assert agent.invoke({"messages": "Hi"})["messages"][-1].text == "Hello."
+
+
+def test_a_replaced_resolve_model_makes_the_models_of_subagents_and_summaries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    main = ScriptedModel(call("task", subagent_type="helper", description="Go"), "Done.")
+    maker = Maker("Helped.")
+    monkeypatch.setattr(_models, "resolve_model", maker)
+
+    agent = create_deep_agent(
+        main, subagents=[{"name": "helper", "description": "Helps.", "model": "anything"}]
+    )
+    summarization = SummarizationMiddleware(model="at all", backend=StateBackend())
+
+    assert [message.text for message in agent_messages(agent)][-2:] == ["Helped.", "Done."]
+    assert summarization.model is maker.model
+    assert [name for name, _ in maker.asked if isinstance(name, str)] == ["anything", "at all"]
+
+
+def test_it_makes_the_models_of_a_middleware_that_delegates(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker = Maker()
+    monkeypatch.setattr(_models, "resolve_model", maker)
+    helper: Any = {"name": "helper", "description": "Helps.", "model": "anything", "tools": []}
+
+    SubAgentMiddleware(backend=StateBackend(), subagents=[helper])
+
+    assert maker.asked == [("anything", {})]
+
+
+def agent_messages(agent: Any) -> list[Any]:
+    return agent.invoke({"messages": "Hi"})["messages"]
