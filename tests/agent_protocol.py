@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -99,6 +99,14 @@ class AgentServer:
         (thread_id,) = self.threads
         return thread_id
 
+    def runs_already(self, record: Any) -> Any:
+        """Run what an agent's record says that it has started."""
+        self.threads[record["thread_id"]] = {"thread_id": record["thread_id"], "status": "busy"}
+        self.runs[record["thread_id"]] = [
+            {"run_id": record["run_id"], "thread_id": record["thread_id"], "status": record["status"]}
+        ]
+        return record
+
     def finishes(self, thread_id: str, content: Any) -> None:
         """End the newest run of a thread with an answer."""
         self.runs[thread_id][-1]["status"] = "success"
@@ -118,19 +126,24 @@ class AgentServer:
 
     def answer(self, seen: Seen) -> tuple[int, Any]:
         """Answer a request as a server should."""
-        match [seen.method, *seen.path.strip("/").split("/")]:
-            case ["POST", "threads"]:
-                return 200, self._new_thread(seen.body)
-            case ["GET", "threads", thread_id] if thread_id in self.threads:
+        _, _, thread_id, *rest = [*seen.path.split("/"), ""]
+        if seen.path == "/threads":
+            return 200, self._new_thread(seen.body)
+        if thread_id not in self.threads:
+            return 404, {"detail": "Not Found"}
+        return self._of_thread(seen, thread_id, [each for each in rest if each])
+
+    def _of_thread(self, seen: Seen, thread_id: str, rest: list[str]) -> tuple[int, Any]:
+        match [seen.method, *rest]:
+            case ["GET"]:
                 return 200, self.threads[thread_id]
-            case ["POST", "threads", thread_id, "runs"] if thread_id in self.threads:
+            case ["POST", "runs"]:
                 return 200, self._new_run(thread_id, seen.body)
-            case ["GET", "threads", thread_id, "runs"] if thread_id in self.threads:
+            case ["GET", "runs"]:
                 return 200, self.runs[thread_id][::-1]
-            case ["GET", "threads", thread_id, "runs", run_id]:
-                run = self._run(thread_id, run_id)
-                return (200, run) if run else (404, {"detail": "Not Found"})
-            case ["POST", "threads", thread_id, "runs", run_id, "cancel"]:
+            case ["GET", "runs", run_id] if run := self._run(thread_id, run_id):
+                return 200, run
+            case ["POST", "runs", run_id, "cancel"]:
                 return self._cancelled(self._run(thread_id, run_id))
             case _:
                 return 404, {"detail": "Not Found"}
@@ -169,43 +182,34 @@ class AgentServer:
         self._let_go.wait(60)
 
 
-def _handler(server: AgentServer) -> Callable[..., BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._take()
+def _handler(server: AgentServer) -> type[BaseHTTPRequestHandler]:
+    def send(to: BaseHTTPRequestHandler, status: int, content: bytes) -> None:
+        to.send_response(status)
+        to.send_header("content-type", "application/json")
+        to.send_header("content-length", str(len(content)))
+        to.end_headers()
+        to.wfile.write(content)
 
-        def do_POST(self) -> None:
-            self._take()
+    def take(asking: BaseHTTPRequestHandler) -> None:
+        length = int(asking.headers.get("content-length") or 0)
+        body = json.loads(asking.rfile.read(length) or b"{}")
+        seen = Seen(asking.command, urlsplit(asking.path).path, dict(asking.headers.items()), body)
+        server.seen.append(seen)
+        instead = server.replaced(seen)
+        if instead is None:
+            status, answer = server.answer(seen)
+            send(asking, status, json.dumps(answer).encode())
+        elif instead.hangs:
+            server.hold()
+        elif not instead.hangs_up:
+            send(asking, instead.status, instead.body.encode())
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-        def _take(self) -> None:
-            length = int(self.headers.get("content-length") or 0)
-            body = json.loads(self.rfile.read(length) or b"{}")
-            seen = Seen(self.command, urlsplit(self.path).path, dict(self.headers.items()), body)
-            server.seen.append(seen)
-            instead = server.replaced(seen)
-            if instead is None:
-                status, answer = server.answer(seen)
-                self._send(status, json.dumps(answer).encode())
-            elif instead.hangs:
-                server.hold()
-            elif not instead.hangs_up:
-                self._send(instead.status, instead.body.encode())
-
-        def _send(self, status: int, content: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-    return Handler
+    own = {"do_GET": take, "do_POST": take, "log_message": lambda *said: None}
+    return type("Handler", (BaseHTTPRequestHandler,), own)
 
 
 @contextmanager
-def agent_server() -> Iterator[AgentServer]:
+def agent_server() -> Generator[AgentServer]:
     """Run one for as long as a test needs it."""
     server = AgentServer()
     server.start()

@@ -55,22 +55,20 @@ class RemoteFailure(ToolFailure):
         return self.status is None and self.code != "not_supported"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Deadline:
-    """The end of the time that a whole operation has, however many questions it asks."""
+    """The time that a whole operation has, however many questions it asks; it begins with the first."""
 
     seconds: float
-    until: float
-
-    @classmethod
-    def within(cls, seconds: float = MOST_SECONDS) -> Deadline:
-        """Begin now."""
-        return cls(seconds, time.monotonic() + seconds)
+    _until: float | None = None
 
     @property
     def left(self) -> float:
         """Seconds from now."""
-        return max(self.until - time.monotonic(), _SHORTEST)
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self.seconds
+        return max(self._until - now, _SHORTEST)
 
 
 @dataclass(slots=True)
@@ -118,21 +116,27 @@ class Remote:
     def ask(self, question: Callable[[Any], Any]) -> Flow[Any]:
         """Put a question to the client of this colour; making the client never blocks an event loop."""
         try:
-            return (yield from Call(lambda: self._block(question), lambda: self._wait(question)))
+            client = yield from Call(self._made_blocking, self._made_awaiting)
+            return (
+                yield from Call(lambda: self._block(question, client), lambda: self._wait(question, client))
+            )
         except RemoteFailure:
             raise
         except Exception as error:
             raise failure(self.agent, error, self.deadline) from error
 
-    def _block(self, question: Callable[[Any], Any]) -> Any:
-        return aside(lambda: question(self.clients.blocking(self.agent))).result(self.deadline.left)
+    def _made_blocking(self) -> Any:
+        return self.clients.blocking(self.agent)
 
-    async def _wait(self, question: Callable[[Any], Any]) -> Any:
-        return await asyncio.wait_for(self._put(question), self.deadline.left)
-
-    async def _put(self, question: Callable[[Any], Any]) -> Any:
+    async def _made_awaiting(self) -> Any:
         loop = asyncio.get_running_loop()
-        return await question(await await_aside(lambda: self.clients.awaiting(self.agent, loop)))
+        return await await_aside(lambda: self.clients.awaiting(self.agent, loop))
+
+    def _block(self, question: Callable[[Any], Any], client: Any) -> Any:
+        return aside(lambda: question(client)).result(self.deadline.left)
+
+    async def _wait(self, question: Callable[[Any], Any], client: Any) -> Any:
+        return await asyncio.wait_for(question(client), self.deadline.left)
 
 
 def failure(agent: RemoteAgent, error: Exception, deadline: Deadline) -> RemoteFailure:

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from deepagents._flow import Flow
 from deepagents.middleware._base import FlowMiddleware, Request, Response, add_section, inner
-from deepagents.middleware.async_subagents.client import Clients
+from deepagents.middleware.async_subagents.client import MOST_SECONDS, Clients
 from deepagents.middleware.async_subagents.notifications import about_earlier_run, announcement, event_in
 from deepagents.middleware.async_subagents.pace import Pace
 from deepagents.middleware.async_subagents.polling import News, Poll, recorded
@@ -37,6 +37,7 @@ class AsyncSubAgentMiddleware(FlowMiddleware):
         system_prompt: replaces our short part of the system prompt, and is followed by the list of agents;
             `""` leaves it out, `None` stands for ours.
         poll_seconds: the least time between two polls of one task.
+        request_seconds: how long one call of a tool may wait for a server.
 
     Raises:
         ConfigError: for no specs at all, a name used twice, or a spec that cannot work.
@@ -50,11 +51,13 @@ class AsyncSubAgentMiddleware(FlowMiddleware):
         async_subagents: Sequence[AsyncSubAgent],
         system_prompt: str | None = None,
         poll_seconds: float = POLL_SECONDS,
+        request_seconds: float = MOST_SECONDS,
     ) -> None:
         super().__init__()
         self._agents = checked(async_subagents)
         self._clients = Clients()
         self._pace = Pace(poll_seconds)
+        self._seconds = request_seconds
         self._poll: Poll | None = Poll(self._agents, self._clients, self._pace)
         self._shown: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None
         self.system_prompt = (
@@ -92,7 +95,7 @@ class AsyncSubAgentMiddleware(FlowMiddleware):
         self.tools = tools_for(self._agents, self._office)
 
     def _office(self, runtime: Runtime) -> Office:
-        return Office(self._agents, self._clients, self._pace, runtime, self._shown)
+        return Office(self._agents, self._clients, self._pace, runtime, self._seconds, self._shown)
 
     def _before_model(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any] | None]:
         """Record what notifications say that came in from outside, then ask what else is new."""

@@ -17,7 +17,13 @@ from langgraph.errors import GraphBubbleUp
 from deepagents._flow import Flow
 from deepagents.middleware._base import FlowMiddleware, Request, Response, inner
 from deepagents.middleware.async_subagents.answers import Said, as_json, said_as
-from deepagents.middleware.async_subagents.client import Clients, Deadline, Remote, RemoteFailure
+from deepagents.middleware.async_subagents.client import (
+    MOST_SECONDS,
+    Clients,
+    Deadline,
+    Remote,
+    RemoteFailure,
+)
 from deepagents.middleware.async_subagents.notifications import notification
 from deepagents.middleware.async_subagents.requests import plain_context
 from deepagents.middleware.async_subagents.spec import RemoteAgent, checked
@@ -94,7 +100,9 @@ class ParentNotifierMiddleware(FlowMiddleware):
         if not self._is_first(parent.event.get("run_id", "")):
             return
         try:
-            yield from _delivered(Remote(_LOOPBACK, self._clients, Deadline.within()), parent, said, runtime)
+            yield from _delivered(
+                Remote(_LOOPBACK, self._clients, Deadline(MOST_SECONDS)), parent, said, runtime
+            )
         except RemoteFailure as failure:
             level = logging.DEBUG if failure.status in _EXPECTED else logging.WARNING
             _log.log(level, "the parent of this run was not told how it ended: %s", failure.text)

@@ -61,7 +61,7 @@ class Poll:
         def flow() -> Flow[News | None]:
             agent = self.agents[task["agent_name"]]
             began = time.monotonic()
-            remote = Remote(agent, self.clients, Deadline.within(self.pace.wait(agent.server)))
+            remote = Remote(agent, self.clients, Deadline(self.pace.wait(agent.server)))
             try:
                 standing = yield from observe(remote, task)
             except RemoteFailure as failure:

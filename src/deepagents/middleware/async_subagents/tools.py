@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -15,7 +16,14 @@ from deepagents._flow import Call, Flow, as_call, at_once
 from deepagents.errors import ToolFailure
 from deepagents.middleware.async_subagents import schemas
 from deepagents.middleware.async_subagents.answers import escaped, report
-from deepagents.middleware.async_subagents.client import Clients, Deadline, Remote, RemoteFailure, malformed
+from deepagents.middleware.async_subagents.client import (
+    MOST_SECONDS,
+    Clients,
+    Deadline,
+    Remote,
+    RemoteFailure,
+    malformed,
+)
 from deepagents.middleware.async_subagents.history import history_for
 from deepagents.middleware.async_subagents.pace import MOST_AT_ONCE, Pace
 from deepagents.middleware.async_subagents.requests import run_options, thread_metadata
@@ -36,6 +44,7 @@ class Office:
     clients: Clients
     pace: Pace
     runtime: Runtime
+    seconds: float = MOST_SECONDS
     shown: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None
 
     @property
@@ -56,8 +65,12 @@ class Office:
             )
         return task
 
-    def remote(self, name: str, deadline: Deadline) -> Remote:
-        """Open an agent by its name.
+    def deadline(self) -> Deadline:
+        """Begin the time that one call of a tool has."""
+        return Deadline(self.seconds)
+
+    def remote(self, name: str, deadline: Deadline | None = None) -> Remote:
+        """Open an agent by its name, for as long as a call has, or for what is left of that.
 
         Raises:
             ToolFailure: for a name that is not there.
@@ -68,7 +81,7 @@ class Office:
             raise ToolFailure(
                 "unknown_subagent", f"Unknown async subagent type {name!r}; choose one of {names}"
             )
-        return Remote(agent, self.clients, deadline)
+        return Remote(agent, self.clients, deadline or self.deadline())
 
 
 def failed(saying: str, failure: ToolFailure) -> ToolFailure:
@@ -77,8 +90,9 @@ def failed(saying: str, failure: ToolFailure) -> ToolFailure:
 
 
 def _start(office: Office, description: str, subagent_type: str) -> Flow[Reply]:
-    remote = office.remote(subagent_type, Deadline.within())
+    remote = office.remote(subagent_type)
     agent = remote.agent
+    began = time.monotonic()
     task_id, metadata = str(uuid4()), thread_metadata(agent, office.runtime)
     messages = history_for(agent, description, office.runtime, office.shown)
     try:
@@ -100,6 +114,7 @@ def _start(office: Office, description: str, subagent_type: str) -> Flow[Reply]:
         if failure.undecided:
             return _undecided(agent, thread_id, failure)
         raise failed(f"Failed to launch async subagent {subagent_type!r}", failure) from None
+    office.pace.answered(agent.server, time.monotonic() - began)
     office.pace.asked(thread_id)
     said = f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting."
     return Reply(said, update={TASKS: {thread_id: _record(agent, thread_id, run["run_id"], "running")}})
@@ -143,7 +158,7 @@ def _undecided(agent: RemoteAgent, thread_id: str, failure: RemoteFailure) -> Re
 
 def _check(office: Office, task_id: str) -> Flow[Reply]:
     task = office.task(task_id)
-    remote = office.remote(task["agent_name"], Deadline.within())
+    remote = office.remote(task["agent_name"])
     try:
         standing = yield from observe(remote, task)
     except ToolFailure as failure:
@@ -155,7 +170,7 @@ def _check(office: Office, task_id: str) -> Flow[Reply]:
 
 def _update(office: Office, task_id: str, message: str) -> Flow[Reply]:
     task = office.task(task_id)
-    remote = office.remote(task["agent_name"], Deadline.within())
+    remote = office.remote(task["agent_name"])
     agent, thread_id = remote.agent, task["thread_id"]
     _refuse_second(office.runtime, task["task_id"])
     options = run_options(agent, office.runtime)
@@ -207,7 +222,7 @@ def _refuse_second(runtime: Runtime, task_id: str) -> None:
 
 def _cancel(office: Office, task_id: str) -> Flow[Reply]:
     task = office.task(task_id)
-    remote = office.remote(task["agent_name"], Deadline.within())
+    remote = office.remote(task["agent_name"])
     run_id = task["run_id"]
     if task["status"] != "waiting":
         try:
@@ -259,7 +274,7 @@ def _list(office: Office, status_filter: str | None = None) -> Flow[Reply]:
     wanted = [task for task in office.tasks.values() if status_filter in (None, "all", task["status"])]
     if not wanted:
         return Reply("No async subagent tasks tracked.")
-    deadline = Deadline.within()
+    deadline = office.deadline()
     live = [task for task in wanted if task["status"] in UNFINISHED]
     fresh: dict[str, AsyncTask] = {}
     for at in range(0, len(live), MOST_AT_ONCE):
