@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
@@ -28,6 +30,7 @@ _READ = "__pregel_read"
 _SEND = "__pregel_send"
 _SAVER = "__pregel_checkpointer"
 _SCRATCHPAD = "__pregel_scratchpad"
+_MESSAGES = "langgraph.pregel._messages"
 MOST_REMEMBERED = 64 * 1024 * 1024
 """Characters that a run remembers at most."""
 _OUTSIDE = (
@@ -171,6 +174,30 @@ class RunMemory(UntrackedValue[dict[str, str]]):
 def run_memory() -> RunMemory:
     """Make a channel for what a run may forget."""
     return RunMemory(dict[str, str], guard=False)
+
+
+@contextmanager
+def off_the_message_stream() -> Generator[None]:
+    """Run graphs meanwhile whose messages are on no stream of the run.
+
+    A tag keeps tokens off; whole messages come all the same, from the steps of a graph.
+    """
+    config = get_config() if in_graph() else RunnableConfig()
+    token = var_child_runnable_config.set({**config, "callbacks": _quiet(config.get("callbacks"))})
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+def _quiet(callbacks: Any) -> Any:
+    if not isinstance(callbacks, BaseCallbackManager):
+        return callbacks
+    quiet = callbacks.copy()
+    for handler in callbacks.handlers:
+        if type(handler).__module__ == _MESSAGES:
+            quiet.remove_handler(handler)
+    return quiet
 
 
 def _configurable() -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
 from deepagents._compat import legacy
+from deepagents._compiled import AgentGraph
 from deepagents._deprecation import already_warned, warn_legacy
 from deepagents._editable import lc_version
 from deepagents._models import default_model, resolve_model
@@ -153,7 +154,7 @@ def _compile(plan: AgentPlan, **passed_on: Any) -> CompiledStateGraph[Any, Any, 
     metadata: dict[str, Any] = {"ls_integration": "deepagents", "lc_versions": {"deepagents": lc_version()}}
     if plan.name is not None:
         metadata["lc_agent_name"] = plan.name
-    return graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata})
+    return AgentGraph.of(graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata}))
 
 
 def _compile_child(plan: AgentPlan) -> Runnable[Any, Any]:

@@ -37,6 +37,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/_prompt.py": "agents/test_create_deep_agent.py",
     "deepagents/_slots.py": "agents/test_create_deep_agent.py",
     "deepagents/_stack.py": "agents/test_create_deep_agent.py",
+    "deepagents/_compiled.py": "agents/test_streaming.py",
     "deepagents/_state.py": "agents/test_create_deep_agent.py",
     "deepagents/_tools.py": "agents/test_create_deep_agent.py",
     "deepagents/_version.py": "architecture/test_exports.py",

@@ -16,6 +16,7 @@ from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 
 from deepagents import _models
+from deepagents._channels import off_the_message_stream
 from deepagents._flow import Call, Flow
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import FlowMiddleware, Middleware
@@ -172,7 +173,7 @@ class RubricMiddleware(FlowMiddleware):
         )
         given = {**self._fields(state), "messages": [HumanMessage(text)]}
         context = runtime.context
-        with counted():
+        with counted(), off_the_message_stream():
             result = yield from Call(
                 lambda: self._invoke_grader(given, context=context),
                 lambda: self._ainvoke_grader(given, context=context),

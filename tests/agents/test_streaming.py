@@ -1,0 +1,440 @@
+"""Every way to follow a run: modes, subgraphs, event streams, and what none of them shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
+
+from deepagents import create_deep_agent
+from deepagents.backends import StateBackend
+from deepagents.middleware.rubric import RubricMiddleware
+from deepagents.middleware.summarization import SummarizationMiddleware, SummarizationToolMiddleware
+from deepagents.testing import ScriptedModel, call, calls
+from tests.conftest import Colour
+
+pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+HELLO: Any = {"messages": [("user", "hello")]}
+ROOT: tuple[str, ...] = ()
+SECRET = "xyzzy"
+
+
+@tool
+def ping(number: int) -> str:
+    """Ping."""
+    get_stream_writer()({"pinged": number})
+    return "pong"
+
+
+def delegating(*names: str, **settings: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Make an agent that pings, hands a task to each of these at once, and answers."""
+    tasks = [("task", {"description": f"for {name}", "subagent_type": name}) for name in names]
+    workers: list[Any] = [
+        {
+            "name": name,
+            "description": "pings",
+            "system_prompt": "",
+            "model": ScriptedModel(call("ping", number=at), f"{name} is done"),
+        }
+        for at, name in enumerate(dict.fromkeys(names), start=1)
+    ]
+    model = ScriptedModel(call("ping", number=0), calls(*tasks), "All done.")
+    return create_deep_agent(model, tools=[ping], subagents=workers, name="lead", **settings)
+
+
+def nesting() -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Make an agent whose subagent has a subagent."""
+    low: Any = {
+        "name": "low",
+        "description": "works",
+        "system_prompt": "",
+        "model": ScriptedModel("deep words"),
+    }
+    middle = create_deep_agent(
+        ScriptedModel(call("task", description="down", subagent_type="low"), "middle words"), subagents=[low]
+    )
+    compiled: Any = {"name": "middle", "description": "leads", "runnable": middle}
+    model = ScriptedModel(call("task", description="go", subagent_type="middle"), "high words")
+    return create_deep_agent(model, subagents=[compiled])
+
+
+def texts(pieces: list[Any]) -> str:
+    return "".join(message.text for message, _ in pieces if isinstance(message, AIMessage))
+
+
+def test_values_are_whole_states(colour: Colour) -> None:
+    states = colour.stream(delegating("helper"), HELLO, stream_mode="values")
+
+    assert [len(state["messages"]) for state in states] == [1, 2, 3, 4, 5, 6]
+    assert states[-1]["messages"][-1].text == "All done."
+
+
+def test_updates_are_the_default(colour: Colour) -> None:
+    updates = colour.stream(delegating("helper"), HELLO)
+
+    nodes = [node for update in updates for node in update]
+    assert nodes == ["PatchToolCallsMiddleware.before_agent", *["model", "tools"] * 2, "model"]
+
+
+def test_tokens_of_subagents_come_with_subgraphs_only(colour: Colour) -> None:
+    alone = colour.stream(delegating("helper"), HELLO, stream_mode="messages")
+    everyone = colour.stream(delegating("helper"), HELLO, stream_mode="messages", subgraphs=True)
+
+    assert texts(alone) == "All done."
+    spoken = [
+        (len(namespace), metadata["lc_agent_name"], message.text)
+        for namespace, (message, metadata) in everyone
+        if isinstance(message, AIMessage) and message.text
+    ]
+    assert spoken == [
+        (1, "helper", "helper "),
+        (1, "helper", "is "),
+        (1, "helper", "done"),
+        (0, "lead", "All "),
+        (0, "lead", "done."),
+    ]
+
+
+def test_tags_and_metadata_of_the_caller_reach_every_token(colour: Colour) -> None:
+    config: Any = {"tags": ["mine"], "metadata": {"user": "u1"}}
+
+    pieces = colour.stream(delegating("helper"), HELLO, config, stream_mode="messages", subgraphs=True)
+
+    seen = {
+        (metadata["lc_agent_name"], metadata["user"], "mine" in metadata["tags"])
+        for _, (message, metadata) in pieces
+        if isinstance(message, AIMessage)
+    }
+    assert seen == {("lead", "u1", True), ("helper", "u1", True)}
+
+
+def test_parallel_subagents_have_a_namespace_each(colour: Colour) -> None:
+    pieces = colour.stream(delegating("one", "two"), HELLO, stream_mode="messages", subgraphs=True)
+
+    names: dict[Any, set[str]] = {}
+    for namespace, (_, metadata) in pieces:
+        names.setdefault(namespace, set()).add(metadata["lc_agent_name"])
+    assert names.pop(ROOT) == {"lead"}
+    assert sorted(names.values(), key=str) == [{"one"}, {"two"}]
+    assert all(len(namespace) == 1 and namespace[0].startswith("tools:") for namespace in names)
+
+
+def test_a_nested_subagent_is_a_namespace_deeper(colour: Colour) -> None:
+    pieces = colour.stream(nesting(), HELLO, stream_mode="messages", subgraphs=True)
+
+    said: dict[int, str] = {}
+    for namespace, (message, _) in pieces:
+        if isinstance(message, AIMessage):
+            said[len(namespace)] = said.get(len(namespace), "") + message.text
+    assert said == {0: "high words", 1: "middle words", 2: "deep words"}
+
+
+def test_what_tools_write_comes_from_subagents_too(colour: Colour) -> None:
+    alone = colour.stream(delegating("one", "two"), HELLO, stream_mode="custom")
+    everyone = colour.stream(delegating("one", "two"), HELLO, stream_mode="custom", subgraphs=True)
+
+    assert alone == [{"pinged": 0}]
+    assert sorted((len(namespace), data["pinged"]) for namespace, data in everyone) == [
+        (0, 0),
+        (1, 1),
+        (1, 2),
+    ]
+
+
+def test_tasks_tell_what_begins_and_ends(colour: Colour) -> None:
+    tasks = colour.stream(delegating("helper"), HELLO, stream_mode="tasks", subgraphs=True)
+
+    begun = [each["name"] for namespace, each in tasks if namespace == ROOT and "result" not in each]
+    ended = [each["name"] for namespace, each in tasks if namespace == ROOT and "result" in each]
+    assert begun == ended
+    assert begun.count("tools") == 2
+    assert {each["metadata"]["lc_agent_name"] for _, each in tasks if "metadata" in each} == {
+        "lead",
+        "helper",
+    }
+
+
+def test_checkpoints_and_debug_are_of_the_whole_run(colour: Colour) -> None:
+    agent = delegating("helper", checkpointer=InMemorySaver())
+
+    chunks = colour.stream(agent, HELLO, THREAD, stream_mode=["checkpoints", "debug"], subgraphs=True)
+
+    for mode, kinds in (("checkpoints", None), ("debug", {"task", "task_result", "checkpoint"})):
+        seen = [(namespace, data) for namespace, each, data in chunks if each == mode]
+        assert {len(namespace) for namespace, _ in seen} == {0, 1}
+        assert kinds is None or {data["type"] for _, data in seen} == kinds
+
+
+def test_several_modes_name_theirs(colour: Colour) -> None:
+    modes = ["values", "updates", "messages", "custom"]
+    chunks = colour.stream(delegating("helper"), HELLO, stream_mode=modes)
+    deep = colour.stream(delegating("helper"), HELLO, stream_mode=modes, subgraphs=True)
+    named = colour.stream(delegating("helper"), HELLO, stream_mode=modes, subgraphs=True, version="v2")
+
+    assert {mode for mode, _ in chunks} == set(modes)
+    assert {mode for _, mode, _ in deep} == set(modes)
+    assert {(each["type"], len(each["ns"])) for each in named} == {
+        (mode, n) for mode in modes for n in (0, 1)
+    }
+
+
+def test_a_question_to_a_person_arrives_in_the_updates_once(colour: Colour) -> None:
+    agent = delegating("one", "two", interrupt_on={"ping": True}, checkpointer=InMemorySaver())
+    colour.stream(agent, HELLO, THREAD)
+
+    updates = colour.stream(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+
+    asked = [each.id for update in updates for each in update.get("__interrupt__", ())]
+    assert len(asked) == len(set(asked)) == 2
+    assert {each.id for each in agent.get_state(THREAD).interrupts} == set(asked)
+
+
+def remembering(**settings: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+    model = ScriptedModel(call("write_file", file_path="/a.md", content="A"), "Done.")
+    return create_deep_agent(model, memory=["/m.md"], checkpointer=InMemorySaver(), **settings)
+
+
+PUBLIC = {"messages", "files", "todos", "structured_response"}
+
+
+def test_private_state_is_in_no_stream_of_values_or_updates_and_is_kept(colour: Colour) -> None:
+    for agent in (remembering(), remembering().with_config({"tags": ["a"]})):
+        chunks = colour.stream(agent, HELLO, THREAD, stream_mode=["values", "updates"], subgraphs=True)
+
+        shown = {key for _, mode, data in chunks for key in (data if mode == "values" else written(data))}
+        assert shown <= PUBLIC
+        assert {"file_versions", "memory_contents"} <= set(agent.get_state(THREAD).values)
+
+
+def written(update: dict[str, Any]) -> set[str]:
+    return {key for each in update.values() for key in each or ()}
+
+
+def test_who_asks_for_private_state_gets_it(colour: Colour) -> None:
+    agent = remembering()
+
+    *_, last = colour.stream(
+        agent, HELLO, THREAD, stream_mode="values", output_keys=agent.stream_channels_list
+    )
+
+    assert {"file_versions", "memory_contents", "messages"} <= set(last)
+
+
+def test_private_state_stays_inside_when_the_agent_is_part_of_a_graph(colour: Colour) -> None:
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("agent", remembering())
+    graph.add_edge(START, "agent")
+
+    chunks = colour.stream(graph.compile(), HELLO, stream_mode=["values", "updates"], subgraphs=True)
+
+    inside = [data for namespace, mode, data in chunks if namespace and mode == "values"]
+    assert inside
+    assert {key for data in inside for key in data} <= PUBLIC
+
+
+def test_newer_events_show_no_private_state() -> None:
+    run: Any = remembering().stream_events(HELLO, THREAD, version="v3")
+
+    states = list(run.values)
+
+    assert {key for state in states for key in state} <= PUBLIC
+    assert set(run.output) <= PUBLIC
+
+
+# What nobody is meant to read
+
+
+def summing(**settings: Any) -> SummarizationMiddleware:
+    writer = ScriptedModel(f"{SECRET} summary", f"{SECRET} summary", f"{SECRET} summary")
+    return SummarizationMiddleware(
+        writer, backend=StateBackend(), trigger=("messages", 3), keep=("messages", 1), **settings
+    )
+
+
+def listing() -> ScriptedModel:
+    return ScriptedModel(call("ls", path="/"), call("ls", path="/"), "Done.")
+
+
+def summing_up() -> CompiledStateGraph[Any, Any, Any, Any]:
+    worker: Any = {
+        "name": "helper",
+        "description": "lists",
+        "system_prompt": "",
+        "model": listing(),
+        "middleware": [summing()],
+    }
+    model = ScriptedModel(
+        call("ls", path="/"), call("task", description="list", subagent_type="helper"), "Done."
+    )
+    return create_deep_agent(model, middleware=[summing()], subagents=[worker], checkpointer=InMemorySaver())
+
+
+def compacting() -> CompiledStateGraph[Any, Any, Any, Any]:
+    quiet = SummarizationMiddleware(
+        ScriptedModel(f"{SECRET} summary"),
+        backend=StateBackend(),
+        trigger=("messages", 90),
+        keep=("messages", 1),
+    )
+    model = ScriptedModel(call("ls", path="/"), call("compact_conversation"), "Done.")
+    return create_deep_agent(
+        model, middleware=[quiet, SummarizationToolMiddleware(quiet)], checkpointer=InMemorySaver()
+    )
+
+
+def graded() -> CompiledStateGraph[Any, Any, Any, Any]:
+    def grader() -> RubricMiddleware:
+        passed = {"name": "c", "passed": True}
+        said = call("GraderResponse", result="satisfied", explanation=SECRET, criteria=[passed])
+        return RubricMiddleware(model=ScriptedModel(said.model_copy(update={"content": SECRET})))
+
+    worker: Any = {
+        "name": "helper",
+        "description": "lists",
+        "system_prompt": "",
+        "model": ScriptedModel("Listed."),
+        "middleware": [grader()],
+    }
+    model = ScriptedModel(call("task", description="list", subagent_type="helper"), "Done.")
+    return create_deep_agent(model, middleware=[grader()], subagents=[worker], checkpointer=InMemorySaver())
+
+
+def clipping() -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Make an agent whose requests show an old argument clipped, with a notice in its place."""
+    clips = summing(
+        truncate_args_settings={"trigger": ("messages", 3), "keep": ("messages", 1), "max_length": 10}
+    )
+    model = ScriptedModel(
+        call("write_file", file_path="/a", content="word " * 100), call("ls", path="/"), "Done."
+    )
+    return create_deep_agent(model, middleware=[clips], checkpointer=InMemorySaver())
+
+
+SECRETIVE: list[Callable[[], Any]] = [summing_up, compacting, graded, clipping]
+
+
+@pytest.mark.parametrize("make", SECRETIVE, ids=lambda make: make.__name__)
+def test_no_word_of_summaries_and_graders_is_among_the_messages(
+    make: Callable[[], Any], colour: Colour
+) -> None:
+    given = {**HELLO, "rubric": "c"} if make is graded else HELLO
+
+    for subgraphs in (False, True):
+        thread: Any = {"configurable": {"thread_id": str(subgraphs)}}
+        pieces = colour.stream(make(), given, thread, stream_mode="messages", subgraphs=subgraphs)
+        read = [piece[1] if subgraphs else piece for piece in pieces]
+        assert read
+        assert SECRET not in str([message for message, _ in read])
+
+
+@pytest.mark.parametrize("make", SECRETIVE, ids=lambda make: make.__name__)
+def test_no_word_of_summaries_and_graders_is_in_the_newer_events(make: Callable[[], Any]) -> None:
+    given = {**HELLO, "rubric": "c"} if make is graded else HELLO
+    run: Any = make().stream_events(given, THREAD, version="v3")
+    seen: list[Any] = []
+    names: list[Any] = []
+
+    for name, item in run.interleave("messages", "subagents", "values"):
+        if name == "messages":
+            seen.append(item.text.get() if hasattr(item.text, "get") else str(item.text))
+        elif name == "values":
+            seen.append(item)
+        else:
+            names.append(item.name)
+            seen += [str(message.text) for message in item.messages]
+
+    assert seen
+    assert SECRET not in str(seen)
+    assert set(names) <= {"helper"}
+
+
+def test_newer_events_have_a_handle_for_each_subagent() -> None:
+    agent = delegating("one", "two")
+    run: Any = agent.stream_events(HELLO, version="v3")
+
+    handles = list(run.subagents)
+
+    assert {handle.name for handle in handles} == {"one", "two"}
+    assert [handle.status for handle in handles] == ["completed", "completed"]
+    assert all(len(handle.path) == 1 and handle.path[0].startswith("tools:") for handle in handles)
+    delegation = run.output["messages"][3]
+    causes = {handle.cause["tool_call_id"] for handle in handles}
+    assert causes == {each["id"] for each in delegation.tool_calls}
+    assert run.output["messages"][-1].text == "All done."
+
+
+def test_a_handle_has_what_its_subagent_says() -> None:
+    run: Any = delegating("helper").stream_events(HELLO, version="v3")
+
+    said = {handle.name: [str(message.text) for message in handle.messages] for handle in run.subagents}
+
+    assert said == {"helper": ["", "helper is done"]}
+
+
+def test_a_failed_subagent_ends_neither_its_siblings_nor_the_stream() -> None:
+    bad: Any = {
+        "name": "bad",
+        "description": "fails",
+        "system_prompt": "",
+        "model": ScriptedModel(ConnectionError("gone")),
+    }
+    good: Any = {**bad, "name": "good", "model": ScriptedModel("fine")}
+    tasks = [("task", {"description": "go", "subagent_type": name}) for name in ("bad", "good")]
+    agent = create_deep_agent(ScriptedModel(calls(*tasks), "Half done."), subagents=[bad, good])
+
+    run: Any = agent.stream_events(HELLO, version="v3")
+    names = {handle.name for handle in run.subagents}
+
+    assert names == {"bad", "good"}
+    assert run.output["messages"][-1].text == "Half done."
+    assert {each.status for each in run.output["messages"] if each.type == "tool"} == {"error", "success"}
+
+
+def test_newer_events_can_be_awaited_side_by_side() -> None:
+    async def followed() -> tuple[list[str], list[str]]:
+        run: Any = await delegating("one", "two").astream_events(HELLO, version="v3")
+
+        async def read() -> list[str]:
+            return [str(await message.text) async for message in run.messages]
+
+        async def met() -> list[str]:
+            return [handle.name async for handle in run.subagents]
+
+        return tuple(await asyncio.gather(read(), met()))  # pyright: ignore[reportReturnType]
+
+    said, names = asyncio.run(followed())
+
+    assert said[-1] == "All done."
+    assert sorted(names) == ["one", "two"]
+
+
+@pytest.mark.filterwarnings("ignore:astream_events version='v1':DeprecationWarning")
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_older_events_tell_whose_token_it_is(version: Any) -> None:
+    async def heard() -> list[Any]:
+        stream = delegating("helper").astream_events(HELLO, version=version)
+        return [event async for event in stream if event["event"] == "on_chat_model_stream"]
+
+    events = asyncio.run(heard())
+
+    said: dict[str, str] = {}
+    for event in events:
+        name = event["metadata"]["lc_agent_name"]
+        said[name] = said.get(name, "") + event["data"]["chunk"].text
+    assert said == {"lead": "All done.", "helper": "helper is done"}
+
+
+def test_older_events_cannot_be_had_blocking() -> None:
+    with pytest.raises(NotImplementedError):
+        list(delegating("helper").stream_events(HELLO, version="v2"))
