@@ -7,9 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from deepagents._stack import STACK, Slot
 from deepagents.errors import ErrorCode
@@ -18,6 +19,8 @@ from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
 
 REFERENCE = Path(__file__).parent / "reference"
+COMPATIBILITY = Path(__file__).parent / "compatibility.md"
+FORMS = Path(__file__).parents[1] / "tests/compat/documented_forms.py"
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 ERROR_MEANINGS: dict[ErrorCode, str] = {
@@ -43,6 +46,7 @@ ERROR_MEANINGS: dict[ErrorCode, str] = {
     "not_run": "a call waited for a person's decision, and none came that could be used",
     "cancelled": "a run was cancelled while a call ran; it may have taken effect",
     "result_lost": "a run ended before the result of a call was recorded; it may have taken effect",
+    "limit_reached": "a limit on the run was reached, so the call was not made",
     "remote_failed": "the server of an asynchronous subagent refused, failed, or cannot be reached",
 }
 
@@ -105,11 +109,52 @@ def _help(command: str) -> str:
     return subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout
 
 
+def forms() -> str:
+    """The forms that other documents show, with the tests that run them."""
+    rows = [
+        [f"{form.document} {form.number}", form.page, form.shows, _tests(form.tests)]
+        for form in _loaded(FORMS).FORMS
+    ]
+    return table(["number", "page", "what it shows", "the test that runs it"], rows)
+
+
+def _tests(names: Sequence[str]) -> str:
+    tests = [name.split(".") for name in names]
+    return "<br>".join(f"`{file}::{test}`" for file, test in tests) or "no Python"
+
+
+def counted() -> str:
+    """How many forms there are of each kind."""
+    found = _loaded(FORMS).FORMS
+    run = sum(bool(form.tests) for form in found)
+    return f"{len(found)} forms: {run} run in tests, and the rest is no Python.\n"
+
+
+def api_pages() -> dict[Path, str]:
+    """The pages about all that is public; each Python words annotations in its way, so 3.11 writes them."""
+    if sys.version_info[:2] != (3, 11):
+        return {}
+    pages: dict[str, str] = _loaded(Path(__file__).with_name("api.py")).pages()
+    return {REFERENCE / "api" / name: text for name, text in pages.items()}
+
+
+def _loaded(path: Path) -> Any:
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(path)
+    module = module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "errors": errors,
     "stack": stack,
     "tools": tools,
     "async_tools": async_tools,
+    "counted": counted,
+    "forms": forms,
 }
 if sys.version_info[:2] == (3, 11):
     BLOCKS["cli"] = cli
@@ -132,13 +177,15 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--folder", type=Path, default=REFERENCE, help="where the pages are")
     options = parser.parse_args(arguments)
-    stale = [
-        page for page in sorted(options.folder.glob("*.md")) if rendered(page.read_text()) != page.read_text()
-    ]
+    made = {page: rendered(page.read_text()) for page in sorted(options.folder.glob("*.md"))}
+    if options.folder == REFERENCE:
+        made |= {COMPATIBILITY: rendered(COMPATIBILITY.read_text()), **api_pages()}
+    stale = [page for page, text in made.items() if not page.exists() or page.read_text() != text]
     for page in stale:
         print(f"{page.name} is out of date; run: make docs" if options.check else f"wrote {page.name}")
         if not options.check:
-            page.write_text(rendered(page.read_text()))
+            page.parent.mkdir(exist_ok=True)
+            page.write_text(made[page])
     return 1 if stale and options.check else 0
 
 

@@ -216,7 +216,7 @@ REFERENCE = _numbered(
         ("state_schema", _FILE_MEMBERS),
         ("tools", _FILE_MEMBERS),
         *[("hook", _HOOKS)] * 8,
-        ("parameters", "test_signatures.test_the_file_middleware_takes_the_documented_parameters"),
+        ("parameters", "test_signatures.test_a_callable_takes_the_documented_parameters"),
         *[("hook", _HOOKS)] * 3,
         ("hook", f"{_HOOKS} test_standing_alone.test_large_results_move_to_a_file"),
     ),
@@ -243,14 +243,14 @@ REFERENCE = _numbered(
         ("a cache, async", "test_hooking.test_an_async_hook_answers_from_a_cache"),
         (
             "parameters",
-            "test_signatures.test_the_subagent_middleware_takes_the_documented_parameters "
+            "test_signatures.test_a_callable_takes_the_documented_parameters "
             "test_signatures.test_the_subagent_middleware_takes_the_older_parameters",
         ),
         *[("hook", _HOOKS)] * 2,
     ),
     _page(
         "create_deep_agent",
-        ("parameters", "test_signatures.test_create_deep_agent_takes_the_documented_parameters"),
+        ("parameters", "test_signatures.test_a_callable_takes_the_documented_parameters"),
     ),
 )
 
@@ -287,6 +287,18 @@ IN_PASSING = _numbered(
         ("context_schema", "test_creating.test_tools_see_the_context_of_the_run"),
         ("name, cache and debug", "test_creating.test_name_cache_and_debug_are_handed_on"),
         ("repair of cut-off calls", "test_standing_alone.test_a_history_with_an_unanswered_call_is_repaired"),
+    ),
+    _page(
+        "the module graph",
+        ("the base prompt", "test_private_names.test_the_base_prompt_is_an_older_name_that_warns_each_time"),
+        ("warn_deprecated", "test_deprecation.test_a_warning_is_of_the_line_that_called"),
+        ("resolve_model", "test_replaced_names.test_it_is_given_what_the_profile_of_the_provider_says"),
+        ("private fields of states", "test_private_names.test_small_helpers_beside_middleware"),
+        ("messages kept as deltas", "test_private_names.test_messages_are_folded"),
+        (
+            "a base for the general-purpose agent",
+            "test_names.test_the_general_purpose_agent_can_be_built_upon",
+        ),
     ),
 )
 

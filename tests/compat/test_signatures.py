@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, cast
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
@@ -13,52 +14,9 @@ from langchain.agents.middleware import AgentMiddleware
 from deepagents import CompiledSubAgent, DeepAgentState, SubAgent, SubAgentMiddleware, create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.middleware.filesystem import FilesystemMiddleware, FilesystemState
-from deepagents.middleware.subagents import TASK_SYSTEM_PROMPT
 from deepagents.testing import ScriptedModel
+from tests.compat.documented_signatures import OUR_OWN, SIGNATURES
 
-POSITIONAL = ["model", "tools"]
-CREATE: dict[str, Any] = {
-    "model": None,
-    "tools": None,
-    "system_prompt": None,
-    "middleware": (),
-    "subagents": None,
-    "skills": None,
-    "memory": None,
-    "permissions": None,
-    "backend": None,
-    "interrupt_on": None,
-    "response_format": None,
-    "state_schema": None,
-    "context_schema": None,
-    "checkpointer": None,
-    "store": None,
-    "debug": False,
-    "name": None,
-    "cache": None,
-}
-FILES: dict[str, Any] = {
-    "backend": None,
-    "system_prompt": None,
-    "custom_tool_descriptions": None,
-    "tool_token_limit_before_evict": 20_000,
-    "human_message_token_limit_before_evict": 50_000,
-    "max_execute_timeout": 3600,
-    "grep_max_count": 1000,
-    "tools": None,
-    "offload_binary_content": False,
-    "permissions": None,
-    "_permissions": None,
-}
-OUR_OWN_FOR_FILES = {"read_format": "numbered", "backend_timeout": 60.0}
-SUBAGENTS: dict[str, Any] = {
-    "backend": None,
-    "subagents": None,
-    "system_prompt": TASK_SYSTEM_PROMPT,
-    "task_description": None,
-    "private_state_keys": None,
-    "state_schema": None,
-}
 OLDER_FOR_SUBAGENTS: dict[str, Any] = {
     "default_model": ScriptedModel(),
     "default_tools": None,
@@ -80,29 +38,78 @@ HOOKS = [
 ]
 
 
-def parameters(target: Callable[..., Any], *, positional: bool = False) -> dict[str, Any]:
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if positional else inspect.Parameter.KEYWORD_ONLY
-    return {
-        each.name: each.default for each in inspect.signature(target).parameters.values() if each.kind is kind
-    }
+TAKING_MANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 
 
-def test_create_deep_agent_takes_the_documented_parameters() -> None:
-    positional = parameters(create_deep_agent, positional=True)
-
-    assert list(positional) == POSITIONAL
-    taken = {**positional, **parameters(create_deep_agent)}
-    assert list(taken.items())[: len(CREATE)] == list(CREATE.items())
-
-
-def test_the_file_middleware_takes_the_documented_parameters() -> None:
-    assert parameters(FilesystemMiddleware) == {**FILES, **OUR_OWN_FOR_FILES}
-    assert parameters(FilesystemMiddleware, positional=True) == {}
+def documented(signature: str) -> dict[str, inspect.Parameter]:
+    """Read a signature of the table."""
+    made: dict[str, Any] = {}
+    exec(f"def told{signature}: ...", made)
+    return dict(inspect.signature(made["told"]).parameters)
 
 
-def test_the_subagent_middleware_takes_the_documented_parameters() -> None:
-    assert parameters(SubAgentMiddleware) == SUBAGENTS
-    assert parameters(SubAgentMiddleware, positional=True) == {}
+def found(target: str) -> dict[str, inspect.Parameter]:
+    """Read the signature of what is at `module:name`, or of how a class is made."""
+    module, _, name = target.partition(":")
+    value = import_module(module)
+    for part in name.split("."):
+        value = getattr(value, part)
+    return dict(inspect.signature(cast("Callable[..., Any]", value)).parameters)
+
+
+def differences(told: dict[str, inspect.Parameter], here: dict[str, inspect.Parameter]) -> Iterator[str]:
+    """Say where a call that the documents allow would fail here, or mean something else."""
+    asked = [name for name, each in told.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    given = [name for name, each in here.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    if asked != given[: len(asked)]:
+        yield f"by position {asked}, here {given}"
+    yield from (said for name, each in told.items() for said in difference(name, each, here))
+    for name, each in here.items():
+        if name not in told and each.default is each.empty and each.kind not in TAKING_MANY:
+            yield f"{name} is needed here"
+
+
+def difference(name: str, each: inspect.Parameter, here: dict[str, inspect.Parameter]) -> Iterator[str]:
+    """Say what is different about one parameter."""
+    if each.kind in TAKING_MANY:
+        if each.kind not in [other.kind for other in here.values()]:
+            yield f"no {each}"
+    elif name not in here:
+        yield f"no {name}"
+    elif each.default is not ... and each.default != here[name].default:
+        yield f"{name}: documented {each.default!r}, here {here[name].default!r}"
+    elif each.default is ... and here[name].default is each.empty:
+        yield f"{name} has no default"
+
+
+@pytest.mark.parametrize("target", SIGNATURES)
+def test_a_callable_takes_the_documented_parameters(target: str) -> None:
+    assert list(differences(documented(SIGNATURES[target]), found(target))) == []
+
+
+@pytest.mark.parametrize("target", OUR_OWN)
+def test_what_is_our_own_is_given_by_name_and_stands_last(target: str) -> None:
+    told, here = documented(SIGNATURES[target]), found(target)
+    own = [name for name in here if name not in told]
+
+    assert sorted(own) == sorted(OUR_OWN[target].split())
+    assert {here[name].kind for name in own} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_each_kind_of_difference_is_found() -> None:
+    told = documented("(a, b=1, *, c, d=..., e=2, **more)")
+
+    assert list(differences(told, told)) == []
+    assert list(differences(told, documented("(b=2, a=1, *, d, f, g=1)"))) == [
+        "by position ['a', 'b'], here ['b', 'a']",
+        "a: documented <class 'inspect._empty'>, here 1",
+        "b: documented 1, here 2",
+        "no c",
+        "d has no default",
+        "no e",
+        "no **more",
+        "f is needed here",
+    ]
 
 
 def test_the_subagent_middleware_takes_the_older_parameters() -> None:
