@@ -11,8 +11,9 @@ import pytest
 EXACT = {
     "deepagents": """
         CompiledSubAgent DeepAgentState FilesystemMiddleware FilesystemPermission FsToolName
-        GeneralPurposeSubagentProfile HarnessProfile MemoryMiddleware RubricMiddleware SubAgent
-        SubAgentMiddleware __version__ create_deep_agent register_harness_profile
+        GeneralPurposeSubagentProfile HarnessProfile HarnessProfileConfig MemoryMiddleware ProviderProfile
+        RubricMiddleware SubAgent SubAgentMiddleware __version__ create_deep_agent
+        register_harness_profile register_provider_profile
     """,
     "deepagents.backends": """
         BackendProtocol CompositeBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend
@@ -71,7 +72,22 @@ OFFERED = {
         CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT SubAgent
         SubAgentMiddleware TASK_TOOL_DESCRIPTION
     """,
-    "deepagents.profiles": "GeneralPurposeSubagentProfile HarnessProfile register_harness_profile",
+    "deepagents.profiles": """
+        GeneralPurposeSubagentProfile HarnessProfile HarnessProfileConfig ProviderProfile
+        register_harness_profile register_provider_profile
+    """,
+    "deepagents.profiles.harness": """
+        GeneralPurposeSubagentProfile HarnessProfile HarnessProfileConfig register_harness_profile
+    """,
+    "deepagents.profiles.harness.harness_profiles": """
+        GeneralPurposeSubagentProfile HarnessProfile HarnessProfileConfig register_harness_profile
+    """,
+    "deepagents.profiles.provider": """
+        ProviderProfile apply_provider_profile get_provider_profile register_provider_profile
+    """,
+    "deepagents.profiles.provider.provider_profiles": """
+        ProviderProfile apply_provider_profile get_provider_profile register_provider_profile
+    """,
     "deepagents.testing": """
         Asked PrefixBreak ScriptedModel SharedPrefix WindowedModel assert_prefix_kept call calls
         history_faults is_summary_request prefix_breaks shared_prefix

@@ -30,6 +30,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/models/registry.py": "models/test_provider_profiles.py",
     "deepagents/profiles/harness/honoured.py": "compat/test_honoured.py",
     "deepagents/profiles/provider/honoured.py": "compat/test_honoured.py",
+    "deepagents/profiles/provider/provider_profiles.py": "compat/test_names.py",
     "deepagents/_handed.py": "agents/test_handed_files.py",
     "deepagents/_lazy.py": "architecture/test_exports.py",
     "deepagents/_makers.py": "agents/test_create_deep_agent.py",

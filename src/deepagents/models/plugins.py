@@ -42,9 +42,8 @@ def load_plugins() -> None:
             return
         progress.begun = True
         try:
-            for group in (PROVIDER_GROUP, HARNESS_GROUP):
-                for point in _in_order(group):
-                    _run(point)
+            for point in (*_in_order(PROVIDER_GROUP), *_in_order(HARNESS_GROUP)):
+                _run(point)
         except BaseException:
             progress.begun = False
             raise
