@@ -54,12 +54,11 @@ def _worker(child: AgentPlan | Worker, parent: Building, delegating: Callable[[]
     extras = child.profile.materialize_extra_middleware()
     building = Building(child, parent.compile_child, extras, parent.slots)
     refuse_contradictions(building)
-    with already_warned():
-        files = building.replacement("FilesystemMiddleware") or filesystem(building)
-        under_rules(building, files)
+    if child.permissions or building.replacement("FilesystemMiddleware"):
+        under_rules(building, _files(building))
     if known := building.replacement("SkillsMiddleware") or skills(building):
         all_sources(building, known)
-    _warn_of_freed_tools(building, parent.plan.interrupt_on or {}, files)
+    _warn_of_freed_tools(building, parent.plan.interrupt_on or {})
 
     def make(response_format: Any) -> Runnable[Any, Any]:
         plan = child if response_format is None else replace(child, response_format=response_format)
@@ -69,6 +68,11 @@ def _worker(child: AgentPlan | Worker, parent: Building, delegating: Callable[[]
     return Worker(child.name or "", child.description, make, mode, addendum=child.addendum)
 
 
+def _files(building: Building) -> Middleware:
+    with already_warned():
+        return building.replacement("FilesystemMiddleware") or filesystem(building)
+
+
 def _delegating_as(parents: Middleware, fork: AgentPlan) -> AgentPlan:
     """Give a fork the task tool of the agent that calls it, so that it is offered the same tools."""
     if any(each.name == parents.name for each in fork.middleware):
@@ -76,12 +80,12 @@ def _delegating_as(parents: Middleware, fork: AgentPlan) -> AgentPlan:
     return replace(fork, middleware=(*fork.middleware, parents))
 
 
-def _warn_of_freed_tools(building: Building, inherited: InterruptOn, files: Middleware) -> None:
+def _warn_of_freed_tools(building: Building, inherited: InterruptOn) -> None:
     """Warn when a subagent's own interrupt_on lets a tool run that the parent's makes wait."""
     own = building.plan.interrupt_on
     if not inherited or own is inherited or building.replacement(APPROVAL):
         return
-    brought = (files, todos(building), *building.brought)
+    brought = (_files(building), todos(building), *building.brought)
     tools = names_of_tools(building.plan.tools, *(getattr(each, "tools", ()) for each in brought))
     unspoken = {name for name, entry in inherited.items() if entry is not False} - (own or {}).keys()
     if freed := sorted((unspoken & tools) - building.plan.profile.excluded_tools):

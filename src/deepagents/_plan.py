@@ -158,7 +158,7 @@ def _plan_general_purpose(
 def _plan_child(spec: Mapping[str, Any], main: AgentPlan, wishes: Wishes) -> AgentPlan | Worker:
     if "runnable" in spec:
         return ready_worker(spec)
-    declared = _plan_declared(spec, wishes)
+    declared = _plan_declared(spec, main, wishes)
     return _plan_forked(declared, main) if spec.get("mode") == "fork" else declared
 
 
@@ -182,11 +182,11 @@ def _plan_forked(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
     )
 
 
-def _plan_declared(spec: Mapping[str, Any], wishes: Wishes) -> AgentPlan:
-    model, named = wishes.model, wishes.spec
+def _plan_declared(spec: Mapping[str, Any], main: AgentPlan, wishes: Wishes) -> AgentPlan:
+    model, profile = main.model, main.profile
     if (own_model := spec.get("model")) is not None:
-        model, named = _models.resolve_model(own_model), spec_of(own_model)
-    profile = profile_for(model, named)
+        model = _models.resolve_model(own_model)
+        profile = profile_for(model, spec_of(own_model))
     tools: Sequence[ToolLike] = spec["tools"] or () if "tools" in spec else wishes.tools or ()
     return AgentPlan(
         role="declared",
