@@ -17,6 +17,7 @@ class Size:
     lengths: tuple[int, ...] = (50, 200, 800)
     directories: int = 200
     files: int = 20_000
+    workers: tuple[int, ...] = (0, 1, 5, 20)
     contenders: tuple[str, ...] = (OURS, BARE, REFERENCE)
 
     @property

@@ -7,7 +7,6 @@ from benchmarks.parts import Part, Size, module
 from benchmarks.report import Row, Table, Target
 from benchmarks.rounds import Job
 
-WORKERS = (0, 1, 5, 20)
 MOST = {20: 0.1}
 """The share of the reference that creation may take with so many subagents; with any other number, half."""
 
@@ -17,7 +16,7 @@ def plan(size: Size) -> Part:
     jobs = [
         Job(f"{what} {workers}", each, module(python_of(each), "creation", agent_of(each), what, workers))
         for what in ("created", "used")
-        for workers in WORKERS
+        for workers in size.workers
         for each in size.contenders
         if each != BARE or workers == 0
     ]
@@ -27,7 +26,7 @@ def plan(size: Size) -> Part:
 def _table(size: Size) -> Table:
     rows = [
         row
-        for workers in WORKERS
+        for workers in size.workers
         for row in (
             Row(f"{workers} subagents, first in the process", f"created {workers} first"),
             Row(f"{workers} subagents, each further one", f"created {workers} next"),

@@ -394,12 +394,6 @@ def test_an_unknown_key_is_reported_with_what_was_meant() -> None:
         create_deep_agent(ScriptedModel(), subagents=[worker("a", systemprompt="x")])
 
 
-@pytest.mark.parametrize("later", [{"graph_id": "g"}])
-def test_a_key_whose_feature_is_not_there_says_so(later: dict[str, Any]) -> None:
-    with pytest.raises(NotImplementedError, match=next(iter(later))):
-        create_deep_agent(ScriptedModel(), subagents=[worker("a", **later)])
-
-
 def test_the_general_purpose_agent_takes_no_middleware_that_it_has_no_place_for() -> None:
     spec: Any = worker("helper", "helped", tools=[])
     script = (delegate("helper"), "Done.")

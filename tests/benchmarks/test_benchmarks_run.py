@@ -13,7 +13,7 @@ import pytest
 from tests import postgres
 from tests.architecture.source import ROOT
 
-TINY = ("--rounds", "1", "--steps", "2", "--files", "40", "--beside", "none")
+TINY = ("--rounds", "1", "--steps", "2", "--files", "40", "--subagents", "0,2", "--beside", "none")
 EXPECTED = {
     "imports": {
         "import import": ["deepagents"],
@@ -21,7 +21,7 @@ EXPECTED = {
     },
     "creation": {
         measure: ["deepagents"]
-        for workers in (0, 5)
+        for workers in (0, 2)
         for measure in (f"created {workers} first", f"created {workers} next", f"used {workers} used")
     },
     "pages": {"pages first": ["seek", "deepagents"], "pages next": ["seek", "deepagents"]},
