@@ -95,5 +95,36 @@ def test_it_makes_the_models_of_a_middleware_that_delegates(monkeypatch: pytest.
     assert maker.asked == [("anything", {})]
 
 
+def test_a_replaced_create_agent_of_the_graph_compiles_agents_and_subagents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str | None] = []
+    create_agent: Any = vars(graph)["create_agent"]
+
+    def compiling(*args: Any, **options: Any) -> Any:
+        made.append(options["name"])
+        return create_agent(*args, **options)
+
+    monkeypatch.setattr(deepagents.graph, "create_agent", compiling)
+    model = ScriptedModel(call("task", subagent_type="helper", description="Go"), "Helped.", "Done.")
+    helper: Any = {"name": "helper", "description": "Helps."}
+
+    assert agent_messages(create_deep_agent(model, subagents=[helper], name="main"))[-1].text == "Done."
+    assert made == ["main", "helper"]
+
+
+def test_a_replaced_resolve_model_of_the_graph_makes_the_models_to_fall_back_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, maker = ScriptedModel(TimeoutError("busy")), Maker("Hello.")
+    monkeypatch.setattr(
+        deepagents.graph, "resolve_model", lambda given: model if given is model else maker(given)
+    )
+
+    agent = create_deep_agent(model, fallback_models=["anything at all"])
+
+    assert agent_messages(agent)[-1].text == "Hello."
+
+
 def agent_messages(agent: Any) -> list[Any]:
     return agent.invoke({"messages": "Hi"})["messages"]
