@@ -114,7 +114,10 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "extract_video_frames": f"{_VIDEO}:extract_video_frames",
             "video_dependencies_available": f"{_VIDEO}:video_dependencies_available",
         },
-        _SUBAGENTS: {"_build_task_tool": f"{_SUBAGENTS}.middleware:build_task_tool"},
+        _SUBAGENTS: {
+            "_build_task_tool": f"{_SUBAGENTS}.middleware:build_task_tool",
+            "create_agent": "langchain.agents:create_agent",
+        },
         "deepagents.middleware._message_eviction": {
             "_build_evicted_content": f"{_OF_MIDDLEWARE}:evicted_content",
             "_create_content_preview": "deepagents._text:preview",
