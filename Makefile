@@ -1,16 +1,18 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static pytest format lint types layers docs docs-check coverage bench eval-local lock clean
+.PHONY: help run test check static pytest third-party format lint types layers docs docs-check coverage bench eval-local lock clean
 
 PYTHON ?= python3.11
 VENV ?= .venv
+THIRD_PARTY ?= .venv-third-party
 JOBS ?= 2
 ARGS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 UV_VERSION := 0.13.9
+UV_INSTALL = $(VENV)/uv/bin/uv pip install --quiet --no-deps --python $(THIRD_PARTY)/bin/python
 CODE := src tests typing_tests docs examples benchmarks
 
 help: ## Show the targets
@@ -19,7 +21,7 @@ help: ## Show the targets
 run: $(VENV)/.run ## Watch an agent do a small real job on real files
 	@$(BIN)/python -m deepagents_cli first-run $(ARGS)
 
-test: static pytest ## Check everything: format, lint, types, layers, documents, tests
+test: static pytest third-party ## Check everything: format, lint, types, layers, documents, tests
 
 check: test ## The same as test
 
@@ -31,6 +33,9 @@ static: $(VENV)/.dev
 
 pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+third-party: $(THIRD_PARTY)/.ready ## Run packages of others, which build on this one, in an environment of their own
+	@$(THIRD_PARTY)/bin/python -m pytest -q tests/third_party $(ARGS)
 
 format: $(VENV)/.dev ## Format the code and put imports in order
 	@$(BIN)/ruff format --quiet .
@@ -68,7 +73,7 @@ lock: $(VENV)/.uv ## Resolve the dependencies anew into requirements/*.lock
 	@sh requirements/lock.sh $(VENV)/uv/bin/uv $(ARGS)
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .venv-reference build dist .coverage htmlcov .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	rm -rf $(VENV) $(THIRD_PARTY) .venv-reference build dist .coverage htmlcov .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pyvenv.cfg:
@@ -93,4 +98,13 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 $(VENV)/.uv: $(VENV)/pyvenv.cfg
 	@$(BIN)/python -m venv $(VENV)/uv
 	@$(VENV)/uv/bin/python -m pip --disable-pip-version-check -qq install uv==$(UV_VERSION)
+	@touch $@
+
+# Nothing is resolved here: what these packages call deepagents is this checkout, never one from a registry.
+$(THIRD_PARTY)/.ready: $(VENV)/.uv requirements/third-party.lock pyproject.toml
+	@echo "Setting up $(THIRD_PARTY), once"
+	@$(VENV)/uv/bin/uv venv --quiet --clear --python $(BIN)/python $(THIRD_PARTY)
+	@$(UV_INSTALL) --only-binary :all: --require-hashes -r requirements/third-party.lock
+	@$(UV_INSTALL) --no-build-isolation -e .
+	@$(VENV)/uv/bin/uv pip check --quiet --python $(THIRD_PARTY)/bin/python
 	@touch $@

@@ -6,8 +6,9 @@ shift
 cd "$(dirname "$0")/.."
 
 compile() {
-    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@" pyproject.toml
+    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@"
 }
 
-compile --all-extras --group build --group dev "$@" --output-file requirements/dev.lock
-compile --extra cli --extra local --group build --constraint requirements/dev.lock --output-file requirements/run.lock
+compile --all-extras --group build --group dev "$@" --output-file requirements/dev.lock pyproject.toml
+compile --extra cli --extra local --group build --constraint requirements/dev.lock --output-file requirements/run.lock pyproject.toml
+compile --constraint requirements/dev.lock --no-emit-package deepagents "$@" --output-file requirements/third-party.lock requirements/third-party.in

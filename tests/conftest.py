@@ -19,6 +19,9 @@ from tests import postgres as postgres_server
 settings.register_profile("shared-cores", deadline=None)
 settings.load_profile("shared-cores")
 
+collect_ignore = ["third_party"]
+"""What `make third-party` runs in an environment of its own."""
+
 KEPT = {"LANGCHAIN_TRACING_V2": "false", "LANGSMITH_TRACING": "false", "NO_COLOR": "1"}
 DROPPED_PREFIXES = ("DEEPAGENTS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_")
 DROPPED_SUFFIXES = ("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_PROXY", "_proxy")

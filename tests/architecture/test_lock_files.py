@@ -17,7 +17,10 @@ EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 GROUPS: dict[str, list[Any]] = PROJECT["dependency-groups"]
 CORE: list[str] = PROJECT["project"]["dependencies"]
 
+OTHERS = re.findall(r"^([a-z].*)$", (ROOT / "requirements" / "third-party.in").read_text(), re.MULTILINE)
+
 NEEDED = {
+    "third-party.lock": [*CORE, *OTHERS],
     "run.lock": [*CORE, *EXTRAS["cli"], *EXTRAS["local"], *GROUPS["build"]],
     "dev.lock": [*CORE, *(each for group in [*EXTRAS.values(), *GROUPS.values()] for each in group)],
 }
@@ -48,10 +51,17 @@ def test_a_lock_holds_what_the_project_asks_for(lock: str) -> None:
     assert missing(NEEDED[lock], locked((ROOT / "requirements" / lock).read_text())) == []
 
 
-def test_both_locks_hold_the_same_versions() -> None:
-    run, dev = (locked((ROOT / "requirements" / name).read_text()) for name in ("run.lock", "dev.lock"))
+@pytest.mark.parametrize("lock", NEEDED)
+def test_all_locks_hold_the_same_versions(lock: str) -> None:
+    held, dev = (locked((ROOT / "requirements" / name).read_text()) for name in (lock, "dev.lock"))
 
-    assert {name: version for name, version in run.items() if dev[name] != version} == {}
+    assert {name: version for name, version in held.items() if dev.get(name, version) != version} == {}
+
+
+def test_no_lock_holds_the_library_itself() -> None:
+    assert [
+        lock for lock in NEEDED if "deepagents" in locked((ROOT / "requirements" / lock).read_text())
+    ] == []
 
 
 @pytest.mark.parametrize("lock", NEEDED)
