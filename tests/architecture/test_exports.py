@@ -10,10 +10,10 @@ import pytest
 
 EXACT = {
     "deepagents": """
-        CompiledSubAgent DeepAgentState FilesystemMiddleware FilesystemPermission FsToolName
-        GeneralPurposeSubagentProfile HarnessProfile HarnessProfileConfig MemoryMiddleware ProviderProfile
-        RubricMiddleware SubAgent SubAgentMiddleware __version__ create_deep_agent
-        register_harness_profile register_provider_profile
+        AsyncSubAgent AsyncSubAgentMiddleware CompiledSubAgent DeepAgentState FilesystemMiddleware
+        FilesystemPermission FsToolName GeneralPurposeSubagentProfile HarnessProfile HarnessProfileConfig
+        Limits MemoryMiddleware Price ProviderProfile RubricMiddleware SubAgent SubAgentMiddleware
+        __version__ create_deep_agent register_harness_profile register_provider_profile
     """,
     "deepagents.backends": """
         BackendProtocol CompositeBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend
@@ -43,6 +43,8 @@ OFFERED = {
         RubricResult RubricState SkillMetadata SkillToolResolver SkillsMiddleware SkillsState SubAgent
         SubAgentMiddleware
     """,
+    "deepagents.middleware.approval": "ApprovalConfig RememberedDecision RememberedDecisions",
+    "deepagents.middleware.fallback": "ModelFallbackMiddleware",
     "deepagents.middleware.filesystem": """
         FilesystemMiddleware FilesystemOperation FilesystemPermission FilesystemState FsToolName FileData
     """,
