@@ -140,6 +140,27 @@ def test_a_nested_subagent_is_a_namespace_deeper(colour: Colour) -> None:
     assert said == {0: "high words", 1: "middle words", 2: "deep words"}
 
 
+def test_forks_are_told_apart_like_other_subagents(colour: Colour) -> None:
+    fork: Any = {
+        "name": "fork",
+        "description": "goes on",
+        "system_prompt": "",
+        "mode": "fork",
+        "model": ScriptedModel("fork one", "fork two"),
+    }
+    tasks = [("task", {"description": n, "subagent_type": "fork"}) for n in ("1", "2")]
+    agent = create_deep_agent(ScriptedModel(calls(*tasks), "Done."), subagents=[fork])
+
+    chunks = colour.stream(agent, HELLO, stream_mode=["messages", "values"], subgraphs=True)
+
+    said: dict[Any, str] = {}
+    for namespace, mode, data in chunks:
+        if mode == "messages" and data[1].get("lc_agent_name") == "fork" and isinstance(data[0], AIMessage):
+            said[namespace] = said.get(namespace, "") + data[0].text
+    assert sorted(said.values()) == ["fork one", "fork two"]
+    assert {key for _, mode, data in chunks if mode == "values" for key in data} <= PUBLIC
+
+
 def test_what_tools_write_comes_from_subagents_too(colour: Colour) -> None:
     alone = colour.stream(delegating("one", "two"), HELLO, stream_mode="custom")
     everyone = colour.stream(delegating("one", "two"), HELLO, stream_mode="custom", subgraphs=True)

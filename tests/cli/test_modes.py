@@ -11,13 +11,18 @@ from rich.console import Console
 
 from deepagents.events import (
     ApprovalGiven,
+    ContextCompacted,
     Event,
     FinalAnswer,
+    LimitNear,
+    LimitReached,
+    ModelFailed,
     PlanChanged,
     RunFailed,
     RunStarted,
     SubagentFinished,
     SubagentStarted,
+    TaskChanged,
     Todo,
     Token,
     ToolCalled,
@@ -223,6 +228,24 @@ def test_a_call_is_told_by_what_tells_most(name: str, args: dict[str, object], e
 )
 def test_a_result_is_shortened(name: str, status: str, text: str, expected: str) -> None:
     assert result_line(name, status, text) == expected
+
+
+def test_what_happens_to_a_run_is_told_in_a_line() -> None:
+    shown = printed(
+        ContextCompacted(),
+        ModelFailed("TimeoutError", agent="helper"),
+        LimitNear("model_calls", 10, 8),
+        LimitReached("seconds", 60, 60.5),
+        TaskChanged("t", "researcher", "running"),
+    )
+
+    assert shown.splitlines()[-5:] == [
+        "older messages were summed up",
+        "  helper | the model failed: TimeoutError",
+        "limit of model calls is near: 8 of 10",
+        "limit of seconds is reached: 60.5 of 60",
+        "researcher, elsewhere: running",
+    ]
 
 
 def test_each_event_is_one_line_of_json() -> None:

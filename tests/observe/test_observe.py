@@ -39,6 +39,7 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
+from deepagents.limits import Limits
 from deepagents.middleware.rubric import RubricMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.observe import Observer, aobserve, interrupts_to_event, observe
@@ -309,6 +310,16 @@ def test_a_compaction_is_told_and_not_its_words(colour: Colour) -> None:
 
     assert ContextCompacted() in events
     assert "secret words" not in str(events)
+
+
+def test_a_limit_of_the_whole_run_is_told_and_what_it_left_is_the_answer(colour: Colour) -> None:
+    model = ScriptedModel(call("ls", path="/"), call("ls", path="/"))
+
+    events = events_of(colour, model, limits=Limits(model_calls=2, warn_at=1))
+
+    assert of_kind(events, LimitReached) == [LimitReached("model_calls", 2, 2)]
+    (answer,) = of_kind(events, FinalAnswer)
+    assert "limit" in answer.text
 
 
 def test_limits_are_told_by_whoever_keeps_them(colour: Colour) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from rich.console import Console
 from rich.text import Text
@@ -23,7 +23,7 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
-from deepagents_cli.modes.words import call_line, result_line, todo_line
+from deepagents_cli.modes.words import Notice, call_line, notice_line, result_line, todo_line
 from deepagents_cli.terminal import clean, one_line
 
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
@@ -66,6 +66,7 @@ class Printer:
             Usage: self._usage,
             FinalAnswer: self._final_answer,
             RunFailed: self._run_failed,
+            **dict.fromkeys(get_args(Notice), self._notice),
         }
 
     def __call__(self, event: Event) -> None:
@@ -191,6 +192,10 @@ class Printer:
             self._break()
             self._say(event.text)
         self._break()
+
+    def _notice(self, event: Notice) -> None:
+        self._break()
+        self._line(_indent(event.agent), notice_line(event), "yellow")
 
     def _run_failed(self, event: RunFailed) -> None:
         self._break()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from deepagents.events import Todo
+from deepagents.events import ContextCompacted, LimitNear, LimitReached, ModelFailed, TaskChanged, Todo
 from deepagents_cli.terminal import clean, one_line
+
+Notice: TypeAlias = ContextCompacted | ModelFailed | LimitNear | LimitReached | TaskChanged
 
 _TELLING: Final = {
     "ls": ("path",),
@@ -47,6 +49,21 @@ def result_line(name: str, status: str, text: str) -> str:
 def todo_line(todo: Todo) -> str:
     """One step of a plan as an entry of a checklist."""
     return f"{_MARKS.get(todo.status, '[ ]')} {one_line(todo.content)}"
+
+
+def notice_line(event: Notice) -> str:
+    """Say what happened to a run beside its own steps."""
+    match event:
+        case ContextCompacted():
+            return "older messages were summed up"
+        case ModelFailed(error=error):
+            return f"the model failed: {one_line(error)}"
+        case LimitNear(kind=kind, limit=limit, spent=spent):
+            return f"limit of {kind.replace('_', ' ')} is near: {spent:,g} of {limit:,g}"
+        case LimitReached(kind=kind, limit=limit, spent=spent):
+            return f"limit of {kind.replace('_', ' ')} is reached: {spent:,g} of {limit:,g}"
+        case TaskChanged(name=name, status=status):
+            return f"{one_line(name)}, elsewhere: {one_line(status)}"
 
 
 def _count(number: int, noun: str) -> str:
