@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from deepagents import create_deep_agent
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_shell import LocalShellBackend
+from deepagents.limits import Limits, price_of_profile
 from deepagents.models import default_model, resolve_model
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents_cli.approval import GATED
@@ -82,12 +83,34 @@ def make_backend(directory: Path, *, shell: bool, model: BaseChatModel) -> Files
 
 
 def make_agent(
-    model: BaseChatModel, backend: FilesystemBackend, checkpointer: BaseCheckpointSaver[Any]
+    model: BaseChatModel,
+    backend: FilesystemBackend,
+    checkpointer: BaseCheckpointSaver[Any],
+    limits: Limits | None = None,
 ) -> Any:
     """Create the agent; its subagents ask for approval as it does."""
     return create_deep_agent(
-        model, backend=backend, checkpointer=checkpointer, interrupt_on=dict.fromkeys(GATED, True)
+        model,
+        backend=backend,
+        checkpointer=checkpointer,
+        interrupt_on=dict.fromkeys(GATED, True),
+        limits=limits,
     )
+
+
+def refuse_unpriced(model: BaseChatModel, limits: Limits | None) -> None:
+    """Refuse to limit the cost of a model of which nobody knows what it costs.
+
+    Raises:
+        CommandError: when no price was given and its profile tells none.
+    """
+    unpriced = limits and limits.money and not limits.prices
+    if unpriced and price_of_profile(getattr(model, "profile", None)) is None:
+        raise CommandError(
+            f"--max-cost needs --price: nothing says what {model_label(model)} costs; write --price IN/OUT "
+            "for a million tokens",
+            Exit.USAGE,
+        )
 
 
 def reader(backend: FilesystemBackend) -> Read:

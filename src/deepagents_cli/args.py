@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from deepagents_cli.limits import add_limits
+
 _EXITS: Final = """exit codes:
   0    done
   1    failed; one sentence on standard error says why
   2    wrong usage, or no model to use
   3    done, but calls that needed approval were refused because nobody could be asked
+  4    stopped at a limit, with what there is; `deepagents run --continue "TASK"` goes on
   130  stopped by Ctrl-C or SIGTERM; `deepagents run --continue` goes on
 
 environment:
@@ -80,6 +83,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--shell", action="store_true", help="let the agent run commands, which can reach beyond DIR"
     )
+    add_limits(run)
     _add_debug(run)
 
 

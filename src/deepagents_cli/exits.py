@@ -12,6 +12,7 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE = 2
     REFUSED = 3
+    LIMITED = 4
     STOPPED = 130
     PIPE = 141
 

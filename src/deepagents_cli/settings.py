@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from deepagents.limits import Limits
 from deepagents_cli.exits import CommandError
+from deepagents_cli.limits import limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Settings:
     approve_all: bool = False
     shell: bool = False
     as_json: bool = False
+    limits: Limits | None = None
 
 
 def run_settings(arguments: Namespace, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -46,6 +49,7 @@ def run_settings(arguments: Namespace, environment: Mapping[str, str] = os.envir
         approve_all=arguments.yes,
         shell=arguments.shell,
         as_json=arguments.json,
+        limits=limits_of(arguments),
     )
 
 

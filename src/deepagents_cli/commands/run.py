@@ -14,7 +14,7 @@ import aiosqlite
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from deepagents.events import RunStarted
+from deepagents.events import Event, LimitReached, RunStarted
 from deepagents_cli.agents import (
     choose_model,
     is_local,
@@ -22,12 +22,14 @@ from deepagents_cli.agents import (
     make_backend,
     model_label,
     reader,
+    refuse_unpriced,
     refuse_unwatched,
 )
 from deepagents_cli.approval import ApproveAll, AskPerson, RefuseAll
-from deepagents_cli.conversation import converse
+from deepagents_cli.conversation import Show, converse
 from deepagents_cli.diffs import Read
 from deepagents_cli.exits import Exit
+from deepagents_cli.limits import FLAGS
 from deepagents_cli.modes.jsonl import JsonLines
 from deepagents_cli.modes.print import Printer
 from deepagents_cli.rim import leave_at_the_next_interrupt
@@ -37,12 +39,27 @@ from deepagents_cli.terminal import make_console
 from deepagents_cli.threads import BUSY_SECONDS, Threads
 
 
+class Watch:
+    """Shows events, and notes when the main agent stops at a limit."""
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+        self.reached: LimitReached | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        if isinstance(event, LimitReached) and event.agent is None:
+            self.reached = event
+        self._show(event)
+
+
 def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     """Run, or take up, a thread; return the exit code."""
     settings = run_settings(arguments)
     chosen = model or choose_model(settings.model)
     if settings.approve_all:
         refuse_unwatched(chosen)
+    refuse_unpriced(chosen, settings.limits)
     backend = make_backend(settings.directory, shell=settings.shell, model=chosen)
     threads = Threads(settings.state)
     thread = threads.choose(settings.directory, settings.thread, latest=settings.resume)
@@ -61,13 +78,16 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     ):
         threads.note(thread, settings.directory)
         ask = _asker(settings, reader(backend), show.pause, one_by_one=is_local(chosen))
-        session = Session(make_agent(chosen, backend, saver), thread)
+        session = Session(make_agent(chosen, backend, saver, settings.limits), thread)
+        watch = Watch(show)
         try:
-            converse(runner, session, started, ask=ask, show=show)
+            converse(runner, session, started, ask=ask, show=watch)
         except KeyboardInterrupt:
             leave_at_the_next_interrupt()
             _say_how_to_go_on(settings, thread)
             raise
+    if watch.reached:
+        return _stopped(settings, watch.reached)
     return _verdict(ask.refused)
 
 
@@ -115,6 +135,17 @@ def _verdict(refused: int) -> int:
     return Exit.REFUSED
 
 
+def _stopped(settings: Settings, reached: LimitReached) -> int:
+    sys.stderr.write(
+        f"deepagents: stopped at {FLAGS[reached.kind]} {reached.limit:g}, with the work not finished. Go on "
+        f'with: deepagents run --continue{_place(settings)} "Go on."\n'
+    )
+    return Exit.LIMITED
+
+
 def _say_how_to_go_on(settings: Settings, thread: str) -> None:
-    place = "" if settings.directory == Path.cwd() else f" --dir {shlex.quote(str(settings.directory))}"
-    sys.stderr.write(f"\ndeepagents: stopped. Go on with: deepagents run --continue{place}\n")
+    sys.stderr.write(f"\ndeepagents: stopped. Go on with: deepagents run --continue{_place(settings)}\n")
+
+
+def _place(settings: Settings) -> str:
+    return "" if settings.directory == Path.cwd() else f" --dir {shlex.quote(str(settings.directory))}"
