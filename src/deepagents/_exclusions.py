@@ -24,6 +24,7 @@ def check_exclusions(building: Building, asks: Callable[[], bool]) -> None:
         ProfileError: naming the entry.
     """
     profile, who = building.plan.profile, building.who
+    asked_for = {APPROVAL: asks, _LIMITS: lambda: building.plan.limits is not None}
     for entry in profile.excluded_middleware:
         matched = [each for each in _standing(building) if leaves_out(entry, each)]
         kinds = sorted({type(each).__qualname__ for each in matched})
@@ -37,7 +38,7 @@ def check_exclusions(building: Building, asks: Callable[[], bool]) -> None:
             raise ProfileError(
                 f"excluded_middleware {entry!r} matched no middleware of {who}; there is {_listed(building)}"
             )
-        if (name == APPROVAL and asks()) or (name == _LIMITS and building.plan.limits):
+        if name in asked_for and (matched or asked_for[name]()):
             raise ProfileError(f"excluded_middleware {entry!r} would drop a safeguard that {who} was given")
 
 

@@ -25,8 +25,10 @@ def _described(tool: ToolLike, text: str | None) -> ToolLike:
         return tool.model_copy(update={"description": text})
     if not isinstance(tool, dict):
         return tool
-    inside = cast("dict[str, Any]", tool).get("function")
-    return {**tool, "function": {**inside, "description": text}} if inside else {**tool, "description": text}
+    inside: object = cast("dict[str, object]", tool).get("function")
+    if not isinstance(inside, dict):
+        return {**tool, "description": text}
+    return {**tool, "function": {**cast("dict[str, Any]", inside), "description": text}}
 
 
 __getattr__ = legacy(__name__)

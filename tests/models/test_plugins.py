@@ -99,17 +99,22 @@ def test_entry_points_that_cannot_be_read_are_passed_over(tmp_path: Path) -> Non
 
 def test_threads_wait_until_all_plugins_have_run(tmp_path: Path) -> None:
     source = (
-        "import time\nfrom deepagents import HarnessProfile, register_harness_profile\n"
+        "from threading import Semaphore\nfrom deepagents import HarnessProfile, register_harness_profile\n"
+        "asking = Semaphore(0)\n"
         "def go():\n"
-        "    time.sleep(0.2)\n"
+        "    for _ in range(8): asking.acquire(timeout=60)\n"
         "    register_harness_profile('acme', HarnessProfile(base_system_prompt='Acme.'))\n"
         "    print('ran')\n"
     )
     install(tmp_path, "slow", source=source, points="[deepagents.harness_profiles]\nslow = slow:go\n")
     program = f"""{ASK}
 from concurrent.futures import ThreadPoolExecutor
+from slow import asking
+def ask(spec):
+    asking.release()
+    return get_harness_profile(spec)
 with ThreadPoolExecutor(8) as pool:
-    print(*{{found.base_system_prompt for found in pool.map(get_harness_profile, ["acme:tnt"] * 8)}})
+    print(*{{found.base_system_prompt for found in pool.map(ask, ["acme:tnt"] * 8)}})
 """
 
     assert run(program, tmp_path)[0].splitlines() == ["ran", "Acme."]

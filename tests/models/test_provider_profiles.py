@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deepagents import ProviderProfile, register_provider_profile
+from deepagents import ProviderProfile, register_harness_profile, register_provider_profile
 from deepagents.errors import ProfileError
 from deepagents.models.resolve import resolve_model
 from deepagents.profiles.provider import apply_provider_profile, get_provider_profile
@@ -134,6 +134,15 @@ def test_a_provider_is_found_by_any_of_its_names(name: str) -> None:
 @pytest.mark.parametrize("spec", ["", ":", "openai:", ":gpt-5", "nobody:none"])
 def test_what_names_no_model_has_no_profile(spec: str) -> None:
     assert get_provider_profile(spec) is None
+
+
+def test_only_profiles_are_registered() -> None:
+    wrong: Any = {"timeout": 9}
+
+    with pytest.raises(TypeError, match=r"ProviderProfile is registered for 'gum', got \{'timeout': 9\}"):
+        register_provider_profile("gum", wrong)
+    with pytest.raises(TypeError, match="HarnessProfile or HarnessProfileConfig is registered for 'gum'"):
+        register_harness_profile("gum", wrong)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from deepagents import (
     register_harness_profile,
 )
 from deepagents.errors import ProfileError
+from deepagents.limits import Limits
 from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.testing import Asked, ScriptedModel
 
@@ -96,12 +97,19 @@ def test_exclusion_wins_over_the_extras_of_the_same_profile() -> None:
     "options",
     [
         {"interrupt_on": {"ls": True}},
+        {"middleware": [HumanInTheLoopMiddleware(interrupt_on={"ls": True})]},
         {"permissions": [FilesystemPermission(operations=["write"], paths=["/**"], mode="interrupt")]},
     ],
 )
 def test_a_safeguard_that_was_asked_for_is_not_left_out(excluded: Any, options: dict[str, Any]) -> None:
     with pytest.raises(ProfileError, match="would drop a safeguard that the agent was given"):
         built(f"safe-{excluded!r}-{[*options]}", excluded, **options)
+
+
+def test_limits_that_were_asked_for_are_not_left_out() -> None:
+    with pytest.raises(ProfileError, match="would drop a safeguard"):
+        built("boundless", "LimitsMiddleware", limits=Limits(model_calls=9))
+    assert built("never-bounded", "LimitsMiddleware")
 
 
 def test_a_subagent_is_held_to_the_profile_of_its_own_model_at_once() -> None:

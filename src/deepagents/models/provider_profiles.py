@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from deepagents.models.openrouter import check_openrouter_version, openrouter_kwargs
 from deepagents.models.registry import ProfileRegistry
@@ -42,7 +42,10 @@ def register_provider_profile(key: str, profile: ProviderProfile) -> None:
 
     Raises:
         ProfileError: for a key that names nothing.
+        TypeError: for what is no profile.
     """
+    if not isinstance(cast(object, profile), ProviderProfile):
+        raise TypeError(f"a ProviderProfile is registered for {key!r}, got {profile!r}")
     provider_registry().register(key, profile)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 from threading import Lock
-from typing import Final
+from typing import Final, cast
 
 from langchain_core.language_models import BaseChatModel
 
@@ -25,8 +25,11 @@ def register_harness_profile(key: str, profile: HarnessProfile | HarnessProfileC
 
     Raises:
         ProfileError: for a key that names nothing.
+        TypeError: for what is no profile; a mapping is read by `HarnessProfileConfig.from_dict`.
     """
     whole = profile.to_harness_profile() if isinstance(profile, HarnessProfileConfig) else profile
+    if not isinstance(cast(object, whole), HarnessProfile):
+        raise TypeError(f"a HarnessProfile or HarnessProfileConfig is registered for {key!r}, got {whole!r}")
     harness_registry().register(key, whole)
 
 
