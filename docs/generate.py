@@ -7,13 +7,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
+from deepagents import middleware
 from deepagents._stack import STACK, Slot
+from deepagents._state import COMMON_KEYS, SHARED, Sharing, shared_by
 from deepagents.errors import ErrorCode
+from deepagents.middleware._base import FlowMiddleware
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
@@ -97,6 +100,27 @@ def stack() -> str:
     return table(["middleware", "why there", "required"], rows)
 
 
+def state() -> str:
+    """The state keys of all features, and how an agent shares them with its subagents."""
+    rows = {key: [f"`{key}`", "LangChain", *_shared(each)] for key, each in COMMON_KEYS.items()}
+    for kind in sorted(_kinds(FlowMiddleware), key=lambda each: each.__name__):
+        shared = shared_by([kind.state_schema])
+        for key in get_type_hints(kind.state_schema):
+            rows.setdefault(key, [f"`{key}`", f"`{kind.__name__}`", *_shared(shared.get(key, SHARED))])
+    rows["*"] = ["any other", "you", *_shared(SHARED)]
+    return table(["key", "declared by", "to isolated ones", "to forks", "comes back"], rows.values())
+
+
+def _kinds(kind: type[FlowMiddleware]) -> Iterator[type[FlowMiddleware]]:
+    for each in kind.__subclasses__():
+        if each.__module__.startswith(f"{middleware.__name__}."):
+            yield from (each, *_kinds(each))
+
+
+def _shared(sharing: Sharing) -> list[str]:
+    return ["yes" if shared else "" for shared in (sharing.down, sharing.forks, sharing.back)]
+
+
 def cli() -> str:
     """The help of every command; argparse words it a little differently in each Python, so 3.11 writes it."""
     commands = ["", "run", "models", "models pull", "models list", "models path", "first-run"]
@@ -151,6 +175,7 @@ def _loaded(path: Path) -> Any:
 BLOCKS: dict[str, Callable[[], str]] = {
     "errors": errors,
     "stack": stack,
+    "state": state,
     "tools": tools,
     "async_tools": async_tools,
     "counted": counted,

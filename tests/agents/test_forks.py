@@ -21,11 +21,9 @@ from deepagents.testing.histories import history_faults
 from deepagents.testing.prefixes import assert_prefix_kept, shared_prefix
 from tests.conftest import Colour
 
-pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
-
 
 def fork(**rest: Any) -> Any:
-    return {"name": "twin", "description": "is twin", "mode": "fork", **rest}
+    return {"name": "twin", "description": "is the agent itself", "mode": "fork", **rest}
 
 
 def delegate(to: str = "twin", what: str = "Look into the tides.") -> AIMessage:
@@ -291,7 +289,7 @@ def test_the_task_tool_says_which_agents_are_forks() -> None:
     with ScriptedModel("Hi.") as model:
         create_deep_agent(model, subagents=[fork()]).invoke({"messages": "Go"})
 
-    assert "- twin: is twin (a fork" in str(model.asked[0].tools)
+    assert "- twin: is the agent itself (a fork" in str(model.asked[0].tools)
 
 
 def test_middleware_alone_makes_forks_too(colour: Colour) -> None:
@@ -318,6 +316,13 @@ def test_middleware_alone_makes_forks_too(colour: Colour) -> None:
 def test_what_no_fork_can_be_is_refused(spec: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         create_deep_agent(ScriptedModel(), subagents=[fork(**spec)])
+
+
+def test_that_forks_are_in_beta_is_said_once_at_the_callers_line() -> None:
+    with pytest.warns(DeprecationWarning, match="forked subagents are in beta") as warned:
+        create_deep_agent(ScriptedModel(), subagents=[fork(), fork(name="other")])
+
+    assert [each.filename for each in warned] == [__file__]
 
 
 def test_no_skills_are_no_skills_of_its_own() -> None:

@@ -16,7 +16,6 @@ from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.conftest import Colour
 
 GO = {"messages": "Go"}
-BETA = "ignore::langchain_core._api.beta_decorator.LangChainBetaWarning"
 
 
 def together(*to: str) -> AIMessage:
@@ -85,7 +84,6 @@ def forever(_: Asked) -> AIMessage:
     return call("ls", path="/")
 
 
-@pytest.mark.filterwarnings(BETA)
 @pytest.mark.parametrize("kind", ["isolated", "fork", "compiled", "grandchild"])
 def test_a_limit_of_the_call_binds_whoever_is_called(colour: Colour, kind: str) -> None:
     asked: list[int] = []

@@ -20,7 +20,6 @@ from deepagents.testing import Asked, ScriptedModel, call
 from tests.conftest import Colour
 
 GO = {"messages": "Go"}
-BETA = "ignore::langchain_core._api.beta_decorator.LangChainBetaWarning"
 
 
 class Tide(BaseModel):
@@ -78,7 +77,7 @@ def test_none_is_as_good_as_nothing(key: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["openai:gpt-5", {"model": "gpt-5", "model_provider": "openai"}])
-@pytest.mark.filterwarnings("ignore:A model as a dict:DeprecationWarning", BETA)
+@pytest.mark.filterwarnings("ignore:A model as a dict:DeprecationWarning")
 def test_a_model_may_be_a_name_or_settings(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "fake")
     spec: Any = {"name": "child", "description": "d", "model": model}
