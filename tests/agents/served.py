@@ -1,0 +1,58 @@
+"""The graphs that a real agent server serves for the tests: deep agents whose models follow their orders."""
+
+from __future__ import annotations
+
+import asyncio
+
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel, call
+from deepagents.testing.scripted import Asked, Said
+
+
+@tool
+async def dig_on() -> str:
+    """Dig until somebody says stop."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool
+def blast() -> str:
+    """Use dynamite."""
+    return "Boom."
+
+
+def _dig(asked: Asked) -> Said:
+    last = asked.messages[-1]
+    orders = {
+        "dig on": call("dig_on"),
+        "use dynamite": call("blast"),
+        "break": ValueError("the spade broke"),
+    }
+    return (
+        orders.get(last.text, f"Found: {last.text}") if last.type == "human" else f"After that: {last.text}"
+    )
+
+
+def _manage(asked: Asked) -> Said:
+    last = asked.messages[-1]
+    if last.text.startswith("[System notification"):
+        return f"Heard: {'Found: gold' in last.text}"
+    if last.type == "tool":
+        return "Sent the digger."
+    return AIMessage(
+        "", tool_calls=call("start_async_task", description=last.text, subagent_type="digger").tool_calls
+    )
+
+
+digger = create_deep_agent(
+    ScriptedModel(always=_dig), tools=[dig_on, blast], interrupt_on={"blast": True}, name="digger"
+)
+boss = create_deep_agent(
+    ScriptedModel(always=_manage),
+    subagents=[{"name": "digger", "description": "Digs.", "graph_id": "digger"}],
+    name="boss",
+)

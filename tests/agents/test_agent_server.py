@@ -1,0 +1,229 @@
+"""Asynchronous subagents on a real agent server, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.client import SyncLangGraphClient
+
+from deepagents import AsyncSubAgentMiddleware, create_deep_agent
+from deepagents.testing import ScriptedModel, call
+from deepagents.testing.scripted import Asked
+from tests.conftest import Colour
+
+GRAPHS = Path(__file__).with_name("served.py")
+LONGEST_START = 60
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    place = tmp_path_factory.mktemp("agent-server")
+    graphs = {name: f"{GRAPHS}:{name}" for name in ("digger", "boss")}
+    (place / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
+    with (place / "log").open("wb") as log:
+        running = subprocess.Popen(
+            [*command, "--n-jobs-per-worker", "8", "--port", str(port)],
+            cwd=place,
+            env={
+                **os.environ,
+                "HOME": str(place),
+                "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+                "LANGSMITH_TRACING": "false",
+            },
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        until(lambda: answers(f"{address}/ok") or running.poll() is not None, LONGEST_START)
+        assert running.poll() is None, (place / "log").read_text()
+        yield address
+    finally:
+        running.terminate()
+        running.wait(20)
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def until(is_so: Callable[[], object], seconds: float = 15) -> None:
+    """Wait for something that another process does."""
+    end, pause = time.monotonic() + seconds, threading.Event()
+    while not is_so():
+        assert time.monotonic() < end, "it did not happen"
+        pause.wait(0.05)
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[SyncLangGraphClient]:
+    with get_sync_client(url=url) as made:
+        yield made
+
+
+class Mine:
+    """The mine as a test sees it: the newest task, and how it goes on."""
+
+    def __init__(self, client: SyncLangGraphClient, url: str, **more: Any) -> None:
+        self.client = client
+        spec: Any = {"name": "digger", "description": "Digs.", "graph_id": "digger", "url": url, **more}
+        self.tasks = AsyncSubAgentMiddleware(async_subagents=[spec], poll_seconds=0)
+        self.task_id = ""
+
+    def run(self, colour: Colour, *replies: Any) -> Any:
+        with ScriptedModel(*replies) as model:
+            agent: Any = create_deep_agent(model, middleware=[self.tasks])
+            return colour.invoke(agent, {"messages": "Dig!"})
+
+    def ends(self, said: Any) -> Callable[[Asked], Any]:
+        """Wait until the task rests, then say something."""
+
+        def reply(asked: Asked) -> Any:
+            self.find(asked)
+            until(lambda: self.client.threads.get(self.task_id)["status"] != "busy")
+            return said
+
+        return reply
+
+    def busy(self, name: str, **arguments: Any) -> Callable[[Asked], Any]:
+        """Wait until the digger digs, then call a tool on its task."""
+
+        def reply(asked: Asked) -> Any:
+            self.find(asked)
+            until(lambda: "tools" in self.client.threads.get_state(self.task_id)["next"])
+            return call(name, task_id=self.task_id, **arguments)
+
+        return reply
+
+    def on(self, name: str, **arguments: Any) -> Callable[[Asked], Any]:
+        return lambda asked: call(name, task_id=self.task_id, **arguments)
+
+    def find(self, asked: Asked) -> None:
+        started = [each.text for each in asked.messages if each.text.startswith("Started.")]
+        self.task_id = started[-1].split("task_id: ")[1].split(".")[0]
+
+
+def start(order: str) -> Any:
+    return call("start_async_task", description=order, subagent_type="digger")
+
+
+def notices(state: Any) -> list[str]:
+    return [m.text for m in state["messages"] if "deepagents_notification" in m.additional_kwargs]
+
+
+def last_result(state: Any) -> str:
+    return [message.text for message in state["messages"] if isinstance(message, ToolMessage)][-1]
+
+
+def status(state: Any) -> str:
+    (record,) = state["async_tasks"].values()
+    return record["status"]
+
+
+def test_a_task_is_done_announced_and_checked(client: SyncLangGraphClient, url: str, colour: Colour) -> None:
+    mine = Mine(client, url)
+    state = mine.run(colour, start("gold"), mine.ends("Sent."), mine.on("check_async_task"), "Gold.")
+
+    assert "Found: gold" in notices(state)[0]
+    assert json.loads(last_result(state))["result"] == "Found: gold"
+    assert status(state) == "success"
+
+
+def test_a_failed_task_is_announced(client: SyncLangGraphClient, url: str, colour: Colour) -> None:
+    mine = Mine(client, url)
+    state = mine.run(colour, start("break"), mine.ends("Sent."), "It failed.")
+
+    assert "ValueError" in notices(state)[0]
+    assert status(state) == "error"
+
+
+def test_an_update_interrupts_what_goes_on(client: SyncLangGraphClient, url: str, colour: Colour) -> None:
+    mine = Mine(client, url)
+    update = mine.busy("update_async_task", message="silver")
+    state = mine.run(colour, start("dig on"), update, mine.ends("Changed."), "Silver.")
+
+    assert "Found: silver" in notices(state)[0]
+    assert len(notices(state)) == 1
+    assert status(state) == "success"
+
+
+def test_an_update_that_waits_its_turn_comes_after_a_cancelled_one(
+    client: SyncLangGraphClient, url: str, colour: Colour
+) -> None:
+    mine = Mine(client, url, update_strategy="enqueue")
+    update = mine.busy("update_async_task", message="silver")
+
+    def stop_the_first(asked: Asked) -> str:
+        first = client.runs.list(mine.task_id)[-1]
+        client.runs.cancel(mine.task_id, first["run_id"])
+        until(lambda: client.threads.get(mine.task_id)["status"] != "busy")
+        return "Queued."
+
+    state = mine.run(colour, start("dig on"), update, stop_the_first, "Silver.")
+
+    assert "finished what it is doing" in last_result(state)
+    assert "Found: silver" in notices(state)[0]
+
+
+def test_a_task_is_cancelled_and_listed(client: SyncLangGraphClient, url: str, colour: Colour) -> None:
+    mine = Mine(client, url)
+    cancel = mine.busy("cancel_async_task")
+    state = mine.run(colour, start("dig on"), cancel, call("list_async_tasks"), mine.ends("Over."))
+
+    assert client.runs.list(mine.task_id)[0]["status"] == "interrupted"
+    assert "status: cancelled" in last_result(state)
+    assert notices(state) == []
+
+
+def test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered(
+    client: SyncLangGraphClient, url: str, colour: Colour
+) -> None:
+    mine = Mine(client, url)
+
+    def approve(asked: Asked) -> str:
+        decision: Any = {"resume": {"decisions": [{"type": "approve"}]}}
+        client.runs.wait(mine.task_id, "digger", command=decision)
+        return "Approved."
+
+    check = mine.on("check_async_task")
+    state = mine.run(colour, start("use dynamite"), mine.ends("Sent."), check, approve, "Done.")
+
+    waiting, done = notices(state)
+    assert "<status>waiting</status>" in waiting
+    assert "blast" in json.dumps(json.loads(last_result(state))["interrupts"])
+    assert "After that: Boom." in done
+
+
+def test_who_started_a_task_on_the_same_server_is_told_while_at_rest(client: SyncLangGraphClient) -> None:
+    thread = client.threads.create()["thread_id"]
+    dig: Any = {"messages": [{"role": "user", "content": "gold"}]}
+    client.runs.wait(thread, "boss", input=dig)
+    until(lambda: len(client.runs.list(thread)) == 2)
+    until(lambda: client.threads.get(thread)["status"] == "idle")
+
+    values: Any = client.threads.get(thread)["values"]
+    (record,) = values["async_tasks"].values()
+    assert values["messages"][-1]["content"] == "Heard: True"
+    assert record["status"] == "success"
+    parents = client.threads.get(record["task_id"])["metadata"] or {}
+    assert parents["parent_thread_id"] == thread
