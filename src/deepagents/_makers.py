@@ -9,14 +9,14 @@ from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddl
 from deepagents._deprecation import already_warned
 from deepagents._exclusions import APPROVAL, check_exclusions
 from deepagents._slots import Building, Slot
-from deepagents.errors import StackError
+from deepagents.errors import LimitExceeded, StackError
 from deepagents.middleware._approval_entries import checked
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware, on_agent_server
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.interrupts import Approval, adopted
+from deepagents.middleware.interrupts import Approval, ApprovalBelow, adopted
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
@@ -137,7 +137,7 @@ def retries(building: Building) -> Middleware | None:
 
 
 def refusals_passing(building: Building, fallback: Middleware) -> Middleware:
-    return passing(fallback, is_overflow)
+    return passing(fallback, lambda error: isinstance(error, LimitExceeded) or is_overflow(error))
 
 
 def rules_of(building: Building) -> Rules:
@@ -149,7 +149,11 @@ def rules_of(building: Building) -> Rules:
 
 def approval(building: Building) -> Middleware | None:
     rules, interrupt_on = rules_of(building), building.plan.interrupt_on
-    return Approval(rules, interrupt_on) if interrupt_on or rules.has("interrupt") else None
+    if interrupt_on or rules.has("interrupt"):
+        return Approval(rules, interrupt_on)
+    below = [each for each in building.plan.subagents if not isinstance(each, Worker)]
+    asks = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in below)
+    return ApprovalBelow() if asks else None
 
 
 def asking_for_rules(building: Building, approval: Middleware) -> Middleware:

@@ -11,7 +11,7 @@ from langchain_core.exceptions import ContextOverflowError, ModelAuthenticationE
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGenerationChunk
 
-from deepagents import create_deep_agent
+from deepagents import Limits, create_deep_agent
 from deepagents.errors import ConfigError, UnknownModel
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, call
 from tests.conftest import Colour
@@ -115,6 +115,15 @@ def test_a_request_that_is_too_long_is_compacted_and_asked_of_nobody_else(colour
         model = WindowedModel(*steps, refusal, "Done.", window=200_000)
         with ScriptedModel(provider="other") as other:
             assert answer(colour, model, model_retries=3, fallback_models=[other]) == "Done."
+
+
+def test_every_try_counts_and_a_limit_ends_them_all(colour: Colour) -> None:
+    others = ScriptedModel(), ScriptedModel()
+    with ScriptedModel(BUSY, BUSY) as model:
+        limits = Limits(model_calls=2)
+        agent = create_deep_agent(model, model_retries=5, fallback_models=others, limits=limits)
+        assert "limit of 2 model calls" in colour.invoke(agent, ASK)["messages"][-1].text
+    assert [each.asked for each in others] == [[], []]
 
 
 def test_a_refusal_that_nothing_cures_reaches_the_caller_with_its_causes(colour: Colour) -> None:
