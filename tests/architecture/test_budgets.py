@@ -25,6 +25,7 @@ LONG_FILES: dict[str, str] = {}
 """Files between 300 and 500 lines, each with its reason."""
 
 PRIVATE_ADAPTERS = {
+    "src/deepagents/_beta.py": "LangChain has no public name for its warning about what is in beta",
     "src/deepagents/_channels.py": "LangGraph has no public way to read or write a running graph's channels",
     "src/deepagents/models/traits.py": "a chat model tells its provider only to LangChain's tracing",
 }

@@ -8,6 +8,7 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
+    "deepagents/_beta.py": "agents/test_forks.py",
     "deepagents/_children.py": "agents/test_subagents.py",
     "deepagents/_compat.py": "compat/test_honoured.py",
     "deepagents/_api/deprecation.py": "compat/test_deprecation.py",
@@ -23,6 +24,10 @@ TESTED_BY: dict[str, str] = {
     "deepagents/middleware/filesystem/honoured.py": "compat/test_honoured.py",
     "deepagents/middleware/skills/honoured.py": "compat/test_honoured.py",
     "deepagents/middleware/async_subagents/honoured.py": "compat/test_honoured.py",
+    "deepagents/_deadline.py": "middleware/test_limits.py",
+    "deepagents/limits.py": "middleware/test_limits.py",
+    "deepagents/middleware/_ledger.py": "agents/test_runaways.py",
+    "deepagents/middleware/_meter.py": "middleware/test_limits.py",
     "deepagents/_deprecation.py": "compat/test_creating.py",
     "deepagents/_exclusions.py": "profiles/test_exclusions.py",
     "deepagents/_models.py": "compat/test_models.py",
@@ -71,6 +76,8 @@ TESTED_BY: dict[str, str] = {
     "deepagents/middleware/summarization/sizes.py": "middleware/test_policy.py",
     "deepagents/middleware/_fs_interrupt.py": "agents/test_permissions.py",
     "deepagents/middleware/_approval_entries.py": "agents/test_wrong_answers.py",
+    "deepagents/middleware/_remembered.py": "agents/test_remembering.py",
+    "deepagents/middleware/_waiting.py": "agents/test_permissions.py",
     "deepagents/middleware/_approval_requests.py": "agents/test_approval.py",
     "deepagents/middleware/_utils.py": "compat/test_honoured.py",
     "deepagents/middleware/interrupts.py": "agents/test_asking.py",
