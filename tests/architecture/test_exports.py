@@ -49,6 +49,8 @@ OFFERED = {
         FilesystemMiddleware FilesystemOperation FilesystemPermission FilesystemState FsToolName FileData
     """,
     "deepagents.middleware.memory": "MEMORY_SYSTEM_PROMPT MemoryMiddleware MemoryState",
+    "deepagents.limits": "Limits Price",
+    "deepagents.middleware.limits": "LIMIT_REACHED LimitsMiddleware",
     "deepagents.middleware.permissions": "FilesystemPermission",
     "deepagents.permissions": "FilesystemOperation FilesystemPermission",
     "deepagents.middleware.prompt_caching": """

@@ -14,7 +14,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
@@ -178,7 +178,8 @@ def _usage(response: LLMResult) -> UsageMetadata | None:
 def _message(response: LLMResult) -> BaseMessage | None:
     generations: Sequence[Sequence[Any]] = response.generations
     first = generations[0][0] if generations and generations[0] else None
-    return first.message if isinstance(first, ChatGeneration) else None
+    message: object = getattr(first, "message", None)
+    return message if isinstance(message, BaseMessage) else None
 
 
 def _estimated(response: LLMResult, asked: int) -> UsageMetadata:
