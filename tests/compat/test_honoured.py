@@ -158,3 +158,15 @@ def test_middleware_of_others_adds_to_a_system_prompt() -> None:
 
     assert first.text == "Be brief."
     assert appended(first, "Be kind.").text == "Be brief.\n\nBe kind."
+
+
+def test_the_tools_and_the_headers_of_asynchronous_subagents() -> None:
+    spec = {"name": "digger", "description": "Digs.", "graph_id": "dig", "headers": {"Authorization": "x"}}
+    tools = honoured("middleware.async_subagents", "_build_async_subagent_tools")([spec])
+    headers = honoured("middleware.async_subagents", "_resolve_headers")(spec)
+    reducer = honoured("middleware.async_subagents", "_tasks_reducer")
+
+    assert [tool.name.split("_")[0] for tool in tools] == ["start", "check", "update", "cancel", "list"]
+    assert headers == {"x-auth-scheme": "langsmith", "Authorization": "x"}
+    assert reducer({"a": 1}, {"a": 2, "b": 3}) == {"a": 2, "b": 3}
+    assert reducer(None, None) == {}

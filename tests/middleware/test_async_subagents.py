@@ -254,9 +254,10 @@ def test_the_list_tells_of_each_task_as_it_is_now(server: AgentServer, colour: C
         return calls(("list_async_tasks", {}), ("list_async_tasks", {"status_filter": "error"}))
 
     with ScriptedModel(both, finish_one_and_list, "Two.") as model:
-        state = colour.invoke(agent_over(model, spec(server), poll_seconds=60), {"messages": "Dig!"})
+        state = colour.invoke(agent_over(model, spec(server)), {"messages": "Dig!"})
 
     listed, none = results(state)[2:]
+    assert "Gold." in notices(state)[0].text
     assert listed.text.startswith("2 tracked task(s)")
     assert sorted(line.split("status: ")[1].split(",")[0] for line in listed.text.splitlines()[1:]) == [
         "pending",
@@ -386,13 +387,14 @@ def test_a_server_that_comes_back_as_it_was_is_asked_again(server: AgentServer, 
     assert json.loads(up.text)["result"] == "Gold."
 
 
-def test_fifty_model_calls_with_three_tasks_ask_three_times(server: AgentServer, colour: Colour) -> None:
+def test_over_fifty_model_calls_each_task_is_asked_about_twice(server: AgentServer, colour: Colour) -> None:
     known = {f"t-{n}": server.runs_already(record(f"t-{n}", "running")) for n in range(3)}
     with ScriptedModel(*(call("ls", path="/") for _ in range(49)), "Done.") as model:
         agent = agent_over(model, spec(server), poll_seconds=3600)
         state = colour.invoke(agent, {"messages": "Go on!", "async_tasks": known})
 
-    assert sorted(server.asked) == [f"GET /threads/t-{n}/runs/run-1" for n in range(3)]
+    assert set(server.asked) == {f"GET /threads/t-{n}/runs/run-1" for n in range(3)}
+    assert len(server.asked) <= 6
     assert state["async_tasks"] == known
 
 
@@ -647,3 +649,14 @@ def test_a_slow_server_is_waited_for_as_long_as_it_takes() -> None:
     assert pace.wait("server") == pytest.approx(2.4)
     pace.answered("server", 60)
     assert pace.wait("server") == 5.0
+
+
+def test_at_the_end_of_a_run_a_task_is_asked_about_again_unless_it_just_was() -> None:
+    now = [10.0]
+    pace = Pace(5, lambda: now[0])
+    assert pace.choose({"t-1": "server"}) == ["t-1"]
+    now[0] = 10.4
+    assert pace.choose({"t-1": "server"}, at_the_end=True) == []
+    now[0] = 10.6
+    assert pace.choose({"t-1": "server"}) == []
+    assert pace.choose({"t-1": "server"}, at_the_end=True) == ["t-1"]

@@ -28,8 +28,8 @@ POLL_SECONDS: Final = 5.0
 class AsyncSubAgentMiddleware(FlowMiddleware):
     """Let an agent start tasks on Agent Protocol servers, and tell it when they end.
 
-    A task is polled before a model call and after a final answer, each at most once in `poll_seconds`; a
-    server that fails is left alone for longer and longer. A task without news costs no message and no state.
+    A task is polled before a model call, at most once in `poll_seconds`, and after a final answer; a server
+    that fails is left alone for longer and longer. A task without news costs no message and no state.
 
     Args:
         async_subagents: specs, each with the `graph_id` of an agent, and with the `url` of its server unless
@@ -113,7 +113,7 @@ class AsyncSubAgentMiddleware(FlowMiddleware):
         tasks = state.get(TASKS)
         if not tasks or self._poll is None or not isinstance(last, AIMessage) or last.tool_calls:
             return None
-        update = _update({}, [], (yield from self._poll.news(tasks)))
+        update = _update({}, [], (yield from self._poll.news(tasks, at_the_end=True)))
         return {**update, "jump_to": "model"} if update and "messages" in update else update
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any, Final
 
@@ -14,7 +17,7 @@ from langchain_core.messages import message_to_dict
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._flow import Flow
+from deepagents._flow import Call, Flow
 from deepagents.middleware._base import FlowMiddleware, Request, Response, inner
 from deepagents.middleware.async_subagents.answers import Said, as_json, said_as
 from deepagents.middleware.async_subagents.client import (
@@ -31,6 +34,7 @@ from deepagents.middleware.async_subagents.state import PARENT, TaskEvent, mappi
 
 _MOST_REMEMBERED: Final = 1_000
 _SERVER: Final = "langgraph_api"
+_PAUSES: Final = (0.2, 0.4, 0.8, 1.6, 3.2)
 _EXPECTED: Final = (404, 409)
 _log = logging.getLogger(__name__)
 
@@ -71,7 +75,8 @@ class Parent:
 class ParentNotifierMiddleware(FlowMiddleware):
     """When this run is somebody's async task, start a run of theirs that begins with how this one ended.
 
-    Nothing is sent while the parent is busy: it asks by itself then. Nothing that goes wrong ends this run.
+    A parent that is busy is given a few seconds to come to rest; one that stays busy asks by itself. Nothing
+    that goes wrong ends this run.
     """
 
     def __init__(self) -> None:
@@ -118,8 +123,8 @@ class ParentNotifierMiddleware(FlowMiddleware):
 
 
 def _delivered(remote: Remote, parent: Parent, said: Said, runtime: Any) -> Flow[None]:
-    thread: Any = yield from remote.ask(lambda client: client.threads.get(parent.thread_id))
-    if mapping(thread).get("status") not in ("idle", "error"):
+    status = yield from _at_rest(remote, parent)
+    if status not in ("idle", "error"):
         return
     told = message_to_dict(notification(parent.event, said))
     context = plain_context(getattr(runtime, "context", None))
@@ -132,6 +137,17 @@ def _delivered(remote: Remote, parent: Parent, said: Said, runtime: Any) -> Flow
             **({"context": context} if context else {}),
         )
     )
+
+
+def _at_rest(remote: Remote, parent: Parent) -> Flow[object]:
+    """Return the status of the parent's thread, once it is not busy or has been so for too long."""
+    for pause in (*_PAUSES, 0.0):
+        thread = yield from remote.ask(lambda client: client.threads.get(parent.thread_id))
+        status = mapping(thread).get("status")
+        if status != "busy" or not pause:
+            return status
+        yield from Call(partial(time.sleep, pause), partial(asyncio.sleep, pause))
+    return None
 
 
 _LOOPBACK: Final[RemoteAgent] = checked(

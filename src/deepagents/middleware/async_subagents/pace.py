@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 from threading import Lock
 from typing import Any, Final
 
 MOST_AT_ONCE: Final = 8
 _MOST_REMEMBERED: Final = 10_000
+_JUST_NOW: Final = 0.5
 _FIRST_PAUSE: Final = 15.0
 _LONGEST_PAUSE: Final = 300.0
 _SHORTEST_WAIT: Final = 1.0
@@ -36,31 +37,34 @@ class Pace:
 
     interval: float
     clock: Callable[[], float] = time.monotonic
-    _next: OrderedDict[str, float] = field(default_factory=OrderedDict[str, float])
+    _asked: OrderedDict[str, float] = field(default_factory=OrderedDict[str, float])
     _servers: dict[Hashable, _Server] = field(default_factory=dict[Hashable, _Server])
     _lock: Any = field(default_factory=Lock)
 
-    def choose(self, tasks: Mapping[str, Hashable]) -> list[str]:
+    def choose(self, tasks: Mapping[str, Hashable], *, at_the_end: bool = False) -> list[str]:
         """Choose the tasks to ask about now, given with their servers: those that have waited longest.
 
-        They are not chosen again before the interval is over.
+        They are not chosen again before the interval is over; but the end of a run is a last chance, so there
+        it is enough that they were not asked about just now.
         """
         now = self.clock()
+        interval = min(self.interval, _JUST_NOW) if at_the_end else self.interval
         with self._lock:
+            since = {task_id: self._asked.get(task_id, -math.inf) for task_id in tasks}
             due = [
-                (self._next.get(task_id, 0.0), task_id)
+                task_id
                 for task_id, server in tasks.items()
-                if now >= max(self._next.get(task_id, 0.0), self._server(server).silent_until)
+                if now >= since[task_id] + interval and now >= self._server(server).silent_until
             ]
-            chosen = [task_id for _, task_id in sorted(due, key=itemgetter(0))[:MOST_AT_ONCE]]
+            chosen = sorted(due, key=since.__getitem__)[:MOST_AT_ONCE]
             for task_id in chosen:
-                self._plan(task_id, now)
+                self._note(task_id, now)
             return chosen
 
     def asked(self, task_id: str) -> None:
         """Take note that a task was asked about by someone else."""
         with self._lock:
-            self._plan(task_id, self.clock())
+            self._note(task_id, self.clock())
 
     def answered(self, server: Hashable, seconds: float) -> None:
         """Take note that a server answered, and how long that took."""
@@ -88,8 +92,8 @@ class Pace:
     def _server(self, server: Hashable) -> _Server:
         return self._servers.setdefault(server, _Server())
 
-    def _plan(self, task_id: str, now: float) -> None:
-        self._next[task_id] = now + self.interval
-        self._next.move_to_end(task_id)
-        while len(self._next) > _MOST_REMEMBERED:
-            self._next.popitem(last=False)
+    def _note(self, task_id: str, now: float) -> None:
+        self._asked[task_id] = now
+        self._asked.move_to_end(task_id)
+        while len(self._asked) > _MOST_REMEMBERED:
+            self._asked.popitem(last=False)

@@ -44,14 +44,14 @@ class Poll:
     clients: Clients
     pace: Pace
 
-    def news(self, tasks: Mapping[str, AsyncTask]) -> Flow[list[News]]:
+    def news(self, tasks: Mapping[str, AsyncTask], *, at_the_end: bool = False) -> Flow[list[News]]:
         """Return what has changed about unfinished tasks; what fails is tried again later."""
         servers = {
             task["task_id"]: self.agents[task["agent_name"]].server
             for task in tasks.values()
             if task["status"] in UNFINISHED and task["agent_name"] in self.agents
         }
-        due = self.pace.choose(servers) if servers else []
+        due = self.pace.choose(servers, at_the_end=at_the_end) if servers else []
         if not due:
             return []
         found = yield from at_once([self._asked(tasks[task_id]) for task_id in due])

@@ -276,32 +276,32 @@ def _list(office: Office, status_filter: str | None = None) -> Flow[Reply]:
         return Reply("No async subagent tasks tracked.")
     deadline = office.deadline()
     live = [task for task in wanted if task["status"] in UNFINISHED]
-    fresh: dict[str, AsyncTask] = {}
+    fresh: dict[str, str] = {}
     for at in range(0, len(live), MOST_AT_ONCE):
         asked = yield from at_once(
             [_refreshed(office, task, deadline) for task in live[at : at + MOST_AT_ONCE]]
         )
-        fresh.update({task["task_id"]: task for task in asked if task})
-    lines = [_line(fresh.get(task["task_id"], task)) for task in wanted]
-    return Reply(
-        "\n".join([f"{len(wanted)} tracked task(s):", *lines]), update={TASKS: fresh} if fresh else None
-    )
+        fresh.update(filter(None, asked))
+    lines = [_line(task, fresh.get(task["task_id"], task["status"])) for task in wanted]
+    return Reply("\n".join([f"{len(wanted)} tracked task(s):", *lines]))
 
 
-def _refreshed(office: Office, task: AsyncTask, deadline: Deadline) -> Call[AsyncTask | None]:
-    def flow() -> Flow[AsyncTask | None]:
+def _refreshed(office: Office, task: AsyncTask, deadline: Deadline) -> Call[tuple[str, str] | None]:
+    """Ask for a status, and record nothing: what has ended is still to be announced with its result."""
+
+    def flow() -> Flow[tuple[str, str] | None]:
         try:
             standing = yield from observe(office.remote(task["agent_name"], deadline), task)
         except ToolFailure as failure:
             _log.warning("the status of a task of %r is not known: %s", task["agent_name"], failure.text)
             return None
-        return changed(task, standing.status, standing.run_id)
+        return task["task_id"], standing.status
 
     return as_call(flow)
 
 
-def _line(task: AsyncTask) -> str:
-    named = f"task_id: {task['task_id']}, agent: {task['agent_name']}, status: {task['status']}"
+def _line(task: AsyncTask, status: str) -> str:
+    named = f"task_id: {task['task_id']}, agent: {task['agent_name']}, status: {status}"
     return escaped(f"- {named}, started: {task['created_at']}", None)
 
 
