@@ -188,6 +188,7 @@ def refuse_contradictions(building: Building) -> None:
 
     Raises:
         ProfileError: for exclusions that cannot be meant.
+        ConfigError: for a model without a price where money is limited.
         StackError: naming both.
     """
     plan, who = building.plan, building.who
@@ -196,8 +197,7 @@ def refuse_contradictions(building: Building) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise StackError(f"middleware of {who} holds two named {twice!r}; each needs a name of its own")
-    if "LimitsMiddleware" in names and plan.role == "main" and plan.limits:
-        raise StackError(f"{who} has limits= and a LimitsMiddleware of its own; give them to one of the two")
+    _refuse_limits(building)
     own_workers = [
         child for child in plan.subagents if isinstance(child, Worker) or child.role != "general-purpose"
     ]
@@ -219,3 +219,12 @@ def refuse_contradictions(building: Building) -> None:
         )
     refuse_second(plan.skills, building.brought, who)
     check_exclusions(building, lambda: bool(plan.interrupt_on) or rules_of(building).has("interrupt"))
+
+
+def _refuse_limits(building: Building) -> None:
+    if building.replacement("LimitsMiddleware") is None:
+        limits(building)
+    elif building.plan.role == "main" and building.plan.limits:
+        raise StackError(
+            "the agent has limits= and a LimitsMiddleware of its own; give them to one of the two"
+        )

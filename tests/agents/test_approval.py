@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from deepagents import FilesystemMiddleware, create_deep_agent
+from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
@@ -373,13 +373,28 @@ def test_where_a_thread_is_kept_nothing_is_said_of_it(colour: Colour, kept: str)
     assert "error" not in asked
 
 
-def test_without_a_checkpointer_it_is_said_at_the_first_answer_of_the_model(colour: Colour) -> None:
-    agent = create_deep_agent(ScriptedModel("Hello."), tools=[send], interrupt_on={"send": True})
-    with pytest.warns(UserWarning, match="checkpointer=InMemorySaver") as said:
+@pytest.mark.parametrize("asking", ["agent", "rules", "subagent"])
+def test_without_a_checkpointer_it_is_said_before_the_first_call_of_the_model(
+    colour: Colour, asking: str
+) -> None:
+    seen: list[int] = []
+    options: dict[str, Any] = {
+        "agent": {"interrupt_on": {"send": True}},
+        "rules": {"permissions": [FilesystemPermission(["write"], ["/law/**"], "interrupt")]},
+        "subagent": {"subagents": [helper_with(interrupt_on={"send": True})]},
+    }
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = ScriptedModel(
+            lambda _: seen.append(len(said)) or call("ls", path="/"), "Hello.", "Hello again."
+        )
+        agent = create_deep_agent(model, tools=[send], **options[asking])
         colour.invoke(agent, {"messages": "Hello"})
+        ours = [each for each in said if "checkpointer=InMemorySaver" in str(each.message)]
 
-    assert len(said) == 1
-    assert Path(said[0].filename).name == "conftest.py"
+    assert seen == [1]
+    assert len(ours) == 1
+    assert Path(ours[0].filename).name == "conftest.py"
 
 
 def test_without_a_checkpointer_a_request_says_that_nobody_can_answer_it(colour: Colour) -> None:

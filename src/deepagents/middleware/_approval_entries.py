@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, TypeAlias, cast, get_args
+from typing import Any, Final, NotRequired, TypeAlias, cast, get_args
 
 from langchain.agents.middleware import InterruptOnConfig
 from langchain.agents.middleware.human_in_the_loop import DecisionType
 
 from deepagents.errors import ConfigError
 
-InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig]
+
+class ApprovalConfig(InterruptOnConfig):
+    """LangChain's `InterruptOnConfig`, and whether a person's decision may be remembered in the thread."""
+
+    remember: NotRequired[bool]
+
+
+InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig | ApprovalConfig]
 
 _KNOWN: Final = ", ".join(map(repr, get_args(DecisionType)))
 
@@ -47,6 +54,9 @@ def _check(tool: str, entry: Any) -> None:
     allowed = cast("Mapping[str, Any]", entry).get("allowed_decisions")
     if not allowed or not _all_known(allowed):
         raise ConfigError(f"allowed_decisions of {tool!r} must be some of {_KNOWN}, got {allowed!r}")
+    remember = cast("Mapping[str, Any]", entry).get("remember", False)
+    if not isinstance(remember, bool):
+        raise TypeError(f"'remember' of {tool!r} must be True or False, got {remember!r}")
 
 
 def _all_known(allowed: object) -> bool:
@@ -63,7 +73,24 @@ def asked_once(config: InterruptOnConfig) -> InterruptOnConfig:
     return cast("InterruptOnConfig", {**config, **own})
 
 
-def is_asked(config: InterruptOnConfig, call: Mapping[str, Any]) -> bool:
+def remembering(entries: Mapping[str, InterruptOnConfig]) -> Mapping[str, bool]:
+    """Tell of each tool whether decisions about it may be remembered."""
+    return {name: bool(cast("Mapping[str, Any]", entry).get("remember")) for name, entry in entries.items()}
+
+
+def sparing(config: InterruptOnConfig, find: Callable[[Any], object | None] | None) -> InterruptOnConfig:
+    """Return the entry from `asked_once` without the calls for which a remembered decision is found."""
+    if find is None or not cast("Mapping[str, Any]", config).get("remember"):
+        return config
+
+    def when(request: Any) -> bool:
+        call = getattr(request, "tool_call", request)
+        return is_asked(config, request) and find(call) is None
+
+    return cast("InterruptOnConfig", {**config, "when": when})
+
+
+def is_asked(config: InterruptOnConfig, call: Any) -> bool:
     """Tell whether a call was found to wait by an entry from `asked_once`."""
     when: Callable[[Any], Any] | None = config.get("when")
     return when is None or bool(when(call))

@@ -34,6 +34,7 @@ _RUNNING: Final = (
     "langchain.",
     "langchain_core.",
     "langgraph.",
+    "langsmith.",
     "concurrent.",
     "threading.",
     "asyncio.",
@@ -41,12 +42,16 @@ _RUNNING: Final = (
 )
 
 
-def said_that_nobody_can_answer() -> str | None:
-    """Warn, at the first answer of the model rather than at the first question, that no thread is kept."""
-    if not in_graph() or is_saved():
-        return None
-    warn_caller(f"Calls of this agent may wait for a person. {_NOBODY_CAN_ANSWER}", beyond=_RUNNING)
-    return _NOBODY_CAN_ANSWER
+def nobody_can_answer() -> str | None:
+    """Say that no answer can come, where no thread is kept."""
+    return None if not in_graph() or is_saved() else _NOBODY_CAN_ANSWER
+
+
+def warn_at_the_start(messages: Sequence[Any]) -> None:
+    """Warn before the first call of the model, rather than at the first question, that no thread is kept."""
+    begins = not messages or messages[-1].type == "human"
+    if begins and nobody_can_answer():
+        warn_caller(f"Calls of this agent may wait for a person. {_NOBODY_CAN_ANSWER}", beyond=_RUNNING)
 
 
 def given_up(asked: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -63,16 +68,27 @@ def call_that_ran(request: ToolCallRequest) -> Mapping[str, Any]:
     return call if edit is None else {**call, **edit}
 
 
-def asking(raised: GraphInterrupt, calls: Sequence[Mapping[str, Any]], *said: str | None) -> GraphInterrupt:
-    """Return the request with the id of each call in it, and what else there is to say about it."""
+def asking(
+    raised: GraphInterrupt,
+    calls: Sequence[Mapping[str, Any]],
+    offers: Mapping[str, bool],
+    *said: str | None,
+) -> GraphInterrupt:
+    """Return the request with the id of each call in it, and what else there is to say about it.
+
+    `offers` are the tools about which a decision may be remembered.
+    """
     remarks = " ".join(filter(None, said))
     return GraphInterrupt(
-        [Interrupt(value=_told(each.value, calls, remarks), id=each.id) for each in raised.args[0]]
+        [Interrupt(value=_told(each.value, calls, offers, remarks), id=each.id) for each in raised.args[0]]
     )
 
 
-def _told(value: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], remarks: str) -> dict[str, Any]:
+def _told(
+    value: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], offers: Mapping[str, bool], remarks: str
+) -> dict[str, Any]:
     requests = [_named(request, calls, remarks) for request in value["action_requests"]]
+    requests = [{**each, "remember": each["args"]} if offers.get(each["name"]) else each for each in requests]
     return {**value, "action_requests": requests, **({"error": remarks} if remarks else {})}
 
 

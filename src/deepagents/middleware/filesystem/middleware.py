@@ -33,6 +33,7 @@ from deepagents.middleware._base import (
     tool_name,
 )
 from deepagents.middleware._beginnings import Beginnings
+from deepagents.middleware._waiting import ASKED, LINKS, link_of, links, was_asked
 from deepagents.middleware.filesystem.blobs import keeps_out_of_state
 from deepagents.middleware.filesystem.honoured import HonouredNames
 from deepagents.middleware.filesystem.moving import Moving
@@ -40,7 +41,7 @@ from deepagents.middleware.filesystem.outgoing import Notables
 from deepagents.middleware.filesystem.parallel import repeats_a_mutation
 from deepagents.middleware.filesystem.rules import bound_to, calls_in, one_of
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
-from deepagents.middleware.interrupts import ASKED, LINKS, Approval, InterruptOn, link_of, links, was_asked
+from deepagents.middleware.interrupts import Approval, InterruptOn
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools import FILE_TOOLS, file_tools
 from deepagents.tools._seen import Seen

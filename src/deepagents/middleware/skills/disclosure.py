@@ -14,7 +14,7 @@ from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.errors import BackendError
 from deepagents.middleware._base import tool_name
-from deepagents.middleware.interrupts import named_path
+from deepagents.middleware._waiting import named_path
 from deepagents.middleware.skills.pinning import pinned_path
 from deepagents.middleware.skills.resolving import ToolShelf
 from deepagents.middleware.skills.state import SkillMetadata

@@ -28,7 +28,7 @@ from deepagents.middleware._base import (
     inner,
     keeping,
 )
-from deepagents.middleware.interrupts import named_path
+from deepagents.middleware._waiting import named_path
 from deepagents.middleware.skills import prompt
 from deepagents.middleware.skills.disclosure import named, offer, opened, paths_of, with_tools
 from deepagents.middleware.skills.kept import changes
