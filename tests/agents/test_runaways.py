@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.conftest import Colour
 from tests.savers import opened
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
+GO: Any = {"messages": "Go"}
 PROCESSES = crashes.CONTEXT
 
 
@@ -122,9 +124,15 @@ def test_subagents_that_call_tools_forever_end_within_the_limit_of_all(colour: C
     models=st.none() | st.integers(1, 12),
     tools=st.none() | st.integers(1, 12),
     tokens=st.none() | st.integers(1, 20_000),
+    awaited=st.booleans(),
 )
 def test_no_tree_goes_beyond_its_limits(
-    width: int, delegates: bool, models: int | None, tools: int | None, tokens: int | None
+    width: int,
+    delegates: bool,
+    models: int | None,
+    tools: int | None,
+    tokens: int | None,
+    awaited: bool,
 ) -> None:
     looking = Looking()
     model = Runaway(width, delegates=delegates)
@@ -132,7 +140,7 @@ def test_no_tree_goes_beyond_its_limits(
     if not any(bounds.values()):
         bounds["model_calls"] = 5
     agent = create_deep_agent(model, [looking.tool()], limits=Limits(**bounds))
-    result = agent.invoke({"messages": "Go"})
+    result = asyncio.run(agent.ainvoke(GO)) if awaited else agent.invoke(GO)
 
     last = result["messages"][-1]
     assert isinstance(last, AIMessage)

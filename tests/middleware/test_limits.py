@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from pydantic import BaseModel
 
 from deepagents import Limits, Price, RubricMiddleware, create_deep_agent
@@ -97,6 +99,11 @@ def test_a_model_without_a_price_is_refused_where_money_is_limited(colour: Colou
     with pytest.raises(ConfigError, match="'other'"):
         create_deep_agent(
             ScriptedModel(), limits=Limits(money=1, prices={"scripted": Price(1, 1)}), fallback_models=[other]
+        )
+    child: Any = {"name": "child", "description": "d", "system_prompt": "", "model": other}
+    with pytest.raises(ConfigError, match="'other'"):
+        create_deep_agent(
+            ScriptedModel(), subagents=[child], limits=Limits(money=1, prices={"scripted": Price(1, 1)})
         )
     bare = create_agent(looking(), [look], middleware=[LimitsMiddleware(Limits(money=1))])
     with pytest.raises(ConfigError, match="'scripted'"):
@@ -234,6 +241,35 @@ def test_time_is_looked_at_before_each_call(colour: Colour) -> None:
     assert len(model.asked) == 1
     assert mark(result)["kind"] == "seconds"
     assert "Last result: worked 2" in result["messages"][-1].text
+
+
+def test_the_time_in_which_a_person_is_waited_for_does_not_count(colour: Colour) -> None:
+    model = ScriptedModel(call("work", at="a"), call("look", at="b"))
+    agent = create_deep_agent(
+        model,
+        [Clock(0.2).tool(), look],
+        limits=Limits(seconds=600, model_calls=2),
+        interrupt_on={"look": True},
+        checkpointer=InMemorySaver(),
+    )
+    began = monotonic()
+    colour.invoke(agent, {"messages": "Go"}, THREAD)
+    Event().wait(0.6)
+    result = colour.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+
+    seconds = mark(result)["all_spent"]["seconds"]
+    assert 0.2 <= seconds <= monotonic() - began - 0.6
+
+
+def test_a_fork_counts_for_the_whole_and_not_twice(colour: Colour) -> None:
+    child: Any = {"name": "fork", "description": "d", "mode": "fork"}
+    delegate = call("task", description="d", subagent_type="fork")
+    model = ScriptedModel(call("look", at="a"), delegate, call("look", at="b"), "Report.", "Done.")
+    agent = create_deep_agent(model, [look], subagents=[child], limits=Limits(model_calls=5, tool_calls=3))
+    result = colour.invoke(agent, {"messages": "Go"})
+
+    assert result["messages"][-1].text == "Done."
+    assert len(model.asked) == 5
 
 
 def test_a_command_gets_the_time_that_is_left(colour: Colour, tmp_path: Any) -> None:
