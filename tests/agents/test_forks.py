@@ -13,9 +13,16 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from deepagents import CompiledSubAgent, FilesystemMiddleware, SubAgentMiddleware, create_deep_agent
+from deepagents import (
+    AsyncSubAgent,
+    CompiledSubAgent,
+    FilesystemMiddleware,
+    SubAgentMiddleware,
+    create_deep_agent,
+)
 from deepagents.backends import StateBackend
 from deepagents.errors import ConfigError
+from deepagents.middleware import SkillsMiddleware
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
 from deepagents.testing.histories import history_faults
 from deepagents.testing.prefixes import assert_prefix_kept, shared_prefix
@@ -67,6 +74,27 @@ def test_a_fork_is_asked_what_its_caller_was_asked_and_then_its_task(colour: Col
     assert forked.last.endswith("Answer in verse.\n\nTask:\nLook into the tides.")
     assert result["messages"][-2].text == "From the fork."
     assert shared_prefix(asked, told).whole
+
+
+def test_a_fork_has_the_tools_that_a_skill_disclosed_and_those_for_tasks_elsewhere(colour: Colour) -> None:
+    @tool
+    def sail(where: str) -> str:
+        """Sail."""
+        return "sailed"
+
+    path = "/skills/sailing/SKILL.md"
+    front = "name: sailing\ndescription: How to sail.\nmetadata:\n  include_tools: sail"
+    skills = SkillsMiddleware(backend=StateBackend(), sources=["/skills"], tools=[sail])
+    far = AsyncSubAgent(name="far", description="is far", graph_id="g", url="http://127.0.0.1:1")
+    script = (call("read_file", file_path=path), delegate(), call("sail", where="home"), "Home.", "Done.")
+    with WindowedModel(*script) as model:
+        agent = create_deep_agent(model, middleware=[skills], subagents=[fork(), far])
+        files = {path: text(f"---\n{front}\n---\nMind the wind.")}
+        colour.invoke(agent, {"messages": "Go", "files": files})
+
+    assert {"sail", "start_async_task"} <= set(model.asked[1].tool_names)
+    assert_prefix_kept(model.asked[1:4])
+    assert model.asked[3].last == "sailed"
 
 
 def test_a_fork_sees_what_was_said_in_the_turn_that_called_it(colour: Colour) -> None:

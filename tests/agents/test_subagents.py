@@ -354,6 +354,23 @@ def test_a_subagent_sees_nothing_that_features_keep_to_themselves(colour: Colour
     assert "Use tabs." in model.asked[-1].system
 
 
+def test_middleware_that_delegates_is_told_of_private_keys_and_left_as_it_was(colour: Colour) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def work(state: dict[str, Any]) -> dict[str, Any]:
+        seen.append(state)
+        return {"messages": [AIMessage("Done.")]}
+
+    ready = CompiledSubAgent(name="ready", description="d", runnable=RunnableLambda(work))
+    own = SubAgentMiddleware(subagents=[ready])
+    before = dict(vars(own))
+    agent = create_deep_agent(ScriptedModel(delegate("ready"), "Told."), middleware=[Own(), own])
+    colour.invoke(agent, {"messages": "Go"})
+
+    assert seen[0].keys() == {"messages", "files", "told"}
+    assert vars(own) == before
+
+
 def test_each_agent_keeps_its_own_plan() -> None:
     plan = [{"content": "child's", "status": "pending"}]
     child = worker("planner", call("write_todos", todos=plan), "ok")
