@@ -162,7 +162,7 @@ def test_an_update_begins_anew_or_waits_its_turn(
     first, second = server.runs[server.only_task()]
     record = only_record(state)
     assert (first["status"], second["input"]["messages"][0]["content"]) == (before, "Deeper.")
-    assert server.seen[-1].body["multitask_strategy"] == strategy
+    assert server.seen[2].body["multitask_strategy"] == strategy
     assert (record["run_id"], record["superseded_run_ids"]) == (second["run_id"], [first["run_id"]])
 
 
@@ -660,3 +660,14 @@ def test_at_the_end_of_a_run_a_task_is_asked_about_again_unless_it_just_was() ->
     now[0] = 10.6
     assert pace.choose({"t-1": "server"}) == []
     assert pace.choose({"t-1": "server"}, at_the_end=True) == ["t-1"]
+
+
+def test_a_task_that_was_just_begun_is_asked_about_at_the_end_of_the_run(
+    server: AgentServer, colour: Colour
+) -> None:
+    finish = doing(lambda: server.finishes(server.only_task(), "Gold."), "I asked the digger.")
+    with ScriptedModel(START, finish, "Gold was found.") as model:
+        state = colour.invoke(agent_over(model, spec(server), poll_seconds=3600), {"messages": "Dig!"})
+
+    assert len(notices(state)) == 1
+    assert server.asked[2:] == ["GET /threads/*/runs/*", "GET /threads/*"]

@@ -66,6 +66,11 @@ class Pace:
         with self._lock:
             self._note(task_id, self.clock())
 
+    def begun(self, task_id: str) -> None:
+        """Take note that a task was given work; at the end of a run it is asked about in any case."""
+        with self._lock:
+            self._note(task_id, self.clock() - _JUST_NOW)
+
     def answered(self, server: Hashable, seconds: float) -> None:
         """Take note that a server answered, and how long that took."""
         with self._lock:

@@ -10,7 +10,7 @@ from langchain.agents import AgentState
 from typing_extensions import TypedDict
 
 from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state import merge_latest
+from deepagents._state import Sharing, merge_latest
 
 TASKS: Final = "async_tasks"
 EVENT: Final = "deepagents_notification"
@@ -45,7 +45,11 @@ class TaskEvent(TypedDict):
     run_id: NotRequired[str]
 
 
-Tasks = Annotated[dict[str, AsyncTask], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER)]
+Tasks = Annotated[
+    dict[str, AsyncTask],
+    GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER),
+    Sharing(down=False),
+]
 
 
 class AsyncSubAgentState(AgentState[Any]):

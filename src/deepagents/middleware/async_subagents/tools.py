@@ -115,7 +115,7 @@ def _start(office: Office, description: str, subagent_type: str) -> Flow[Reply]:
             return _undecided(agent, thread_id, failure)
         raise failed(f"Failed to launch async subagent {subagent_type!r}", failure) from None
     office.pace.answered(agent.server, time.monotonic() - began)
-    office.pace.asked(thread_id)
+    office.pace.begun(thread_id)
     said = f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting."
     return Reply(said, update={TASKS: {thread_id: _record(agent, thread_id, run["run_id"], "running")}})
 
@@ -187,7 +187,7 @@ def _update(office: Office, task_id: str, message: str) -> Flow[Reply]:
         run = as_run(answer)
     except ToolFailure as failure:
         raise failed(f"Failed to update async task {task['task_id']}", failure) from None
-    office.pace.asked(task["task_id"])
+    office.pace.begun(task["task_id"])
     queued = agent.update_strategy == "enqueue"
     record = changed(task, run["status"] if queued else "running", run["run_id"])
     record["superseded_run_ids"] = _superseded(task)
