@@ -16,8 +16,8 @@ EXACT = {
         __version__ create_deep_agent register_harness_profile register_provider_profile
     """,
     "deepagents.backends": """
-        BackendProtocol CompositeBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend LocalShellBackend
-        NamespaceFactory StateBackend StoreBackend
+        BackendProtocol CompositeBackend ContextHubBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend
+        LangSmithSandbox LocalShellBackend NamespaceFactory StateBackend StoreBackend
     """,
 }
 

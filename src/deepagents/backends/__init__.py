@@ -8,7 +8,9 @@ from deepagents._lazy import lazy
 
 if TYPE_CHECKING:
     from deepagents.backends.composite import CompositeBackend
+    from deepagents.backends.context_hub import ContextHubBackend
     from deepagents.backends.filesystem import FilesystemBackend
+    from deepagents.backends.langsmith import LangSmithSandbox
     from deepagents.backends.local_shell import DEFAULT_EXECUTE_TIMEOUT, LocalShellBackend
     from deepagents.backends.protocol import BackendProtocol
     from deepagents.backends.state import StateBackend
@@ -18,7 +20,9 @@ __all__ = [
     "DEFAULT_EXECUTE_TIMEOUT",
     "BackendProtocol",
     "CompositeBackend",
+    "ContextHubBackend",
     "FilesystemBackend",
+    "LangSmithSandbox",
     "LocalShellBackend",
     "NamespaceFactory",
     "StateBackend",
@@ -29,7 +33,9 @@ _HOMES = {
     "DEFAULT_EXECUTE_TIMEOUT": "deepagents.backends.local_shell",
     "BackendProtocol": "deepagents.backends.protocol",
     "CompositeBackend": "deepagents.backends.composite",
+    "ContextHubBackend": "deepagents.backends.context_hub",
     "FilesystemBackend": "deepagents.backends.filesystem",
+    "LangSmithSandbox": "deepagents.backends.langsmith",
     "LocalShellBackend": "deepagents.backends.local_shell",
     "NamespaceFactory": "deepagents.backends.store",
     "StateBackend": "deepagents.backends.state",

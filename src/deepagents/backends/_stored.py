@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from deepagents._flow import Flow
 from deepagents._globs import checked_glob
@@ -11,7 +12,6 @@ from deepagents._paths import is_within, normalise
 from deepagents.backends import _flat, _rewrite
 from deepagents.backends._answering import answering_flow
 from deepagents.backends._search import Query
-from deepagents.backends._shelf import Shelf
 from deepagents.backends.filedata import checked_bytes, file_version
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
@@ -28,12 +28,42 @@ from deepagents.backends.results import (
 )
 from deepagents.errors import BackendError
 
+T = TypeVar("T")
+
+
+class Shelved(Protocol):
+    """Where files lie, each whole under its path."""
+
+    def files(self) -> Flow[dict[str, FileData]]:
+        """Return all files."""
+        ...
+
+    def get(self, path: str) -> Flow[FileData | None]:
+        """Return one file."""
+        ...
+
+    def get_all(self, paths: Iterable[str]) -> Flow[dict[str, FileData]]:
+        """Return those of some files that are there."""
+        ...
+
+    def put(self, path: str, data: FileData) -> Flow[None]:
+        """Keep one file."""
+        ...
+
+    def put_all(self, files: Mapping[str, FileData | None]) -> Flow[None]:
+        """Keep some files, and remove those that are `None`."""
+        ...
+
+    def alone(self, paths: Iterable[str], work: Callable[[], Flow[T]]) -> Flow[T]:
+        """Run a flow while nobody else in this process changes some files."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """The operations on the files of one shelf."""
 
-    shelf: Shelf
+    shelf: Shelved
 
     @answering_flow(LsResult)
     def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:

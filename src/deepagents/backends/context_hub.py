@@ -1,0 +1,227 @@
+"""Files in an agent repository of LangSmith's Context Hub: each change is a commit."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from langsmith import Client
+from langsmith.schemas import FileEntry
+from langsmith.utils import LangSmithConflictError, LangSmithError, LangSmithNotFoundError
+
+from deepagents._flow import Flow, in_thread, lasting, run
+from deepagents.backends._flowing import TransferBackend
+from deepagents.backends._locks import shared_locks
+from deepagents.backends._stored import Stored
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.filedata import file_data_to_bytes, file_data_to_string, is_base64, now
+from deepagents.backends.protocol import Allowed
+from deepagents.backends.results import FileData, FileUploadResponse
+from deepagents.errors import BackendError
+
+T = TypeVar("T")
+_RETRIES: Final = 3
+_COMMIT: Final = re.compile(r"/([0-9a-f]{8,64})(?=[?/#]|\Z)")
+_log = logging.getLogger(__name__)
+
+
+class HubClient(Protocol):
+    """What is used of a `langsmith.Client`."""
+
+    def pull_agent(self, identifier: str, *, version: str | None = None) -> Any:
+        """Return the newest commit with all its entries."""
+        ...
+
+    def push_agent(self, identifier: str, *, files: dict[str, Any], parent_commit: str | None = None) -> str:
+        """Make a commit on top of another, and return its address."""
+        ...
+
+
+class ContextHubBackend(TransferBackend):
+    """Text files in an agent repository, `"owner/name"`, or `"-/name"` for one of your own.
+
+    The repository is read whole at first use and kept; each write, edit, deletion or upload is one commit.
+    When somebody else has committed meanwhile, it is read again, and the change is made again on top.
+    """
+
+    def __init__(self, identifier: str, *, client: HubClient | None = None) -> None:
+        self.identifier = identifier
+        self._client = client
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Say what this backend can do."""
+        return Capabilities(delete=True, versions=True, host=False)
+
+    def has_prior_commits(self) -> bool:
+        """Tell whether anything was ever committed.
+
+        Raises:
+            BackendError: `io_error`, when the hub cannot be reached.
+        """
+        return run(self._hub.tree()).commit is not None
+
+    def get_linked_entries(self) -> dict[str, str]:
+        """Return what is linked from elsewhere, path to repository; none of it is a file here.
+
+        Raises:
+            BackendError: `io_error`, when the hub cannot be reached.
+        """
+        return dict(run(self._hub.tree()).links)
+
+    @property
+    def _flows(self) -> Stored:
+        return _HubStored(self._hub)
+
+    @cached_property
+    def _hub(self) -> _Hub:
+        client = cast("HubClient", Client()) if self._client is None else self._client
+        return _Hub(client, self.identifier)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    commit: str | None = None
+    files: Mapping[str, FileData] = field(default_factory=dict[str, FileData])
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class _Conflict(BackendError):
+    """Somebody else has committed meanwhile."""
+
+
+class _Hub:
+    """One repository, as the shelf that the operations on files need."""
+
+    def __init__(self, client: HubClient, identifier: str) -> None:
+        self._client = client
+        self._identifier = identifier
+        self._tree: _Tree | None = None
+
+    def tree(self) -> Flow[_Tree]:
+        """Return what was pulled, or pull it; who asks meanwhile waits for that."""
+
+        def pulled() -> Flow[_Tree]:
+            if self._tree is None:
+                self._tree = yield from self._asked(self._pull)
+            return self._tree
+
+        return self._tree or (yield from shared_locks().holding([(id(self), "pull")], pulled))
+
+    def files(self) -> Flow[dict[str, FileData]]:
+        """Return all files."""
+        return dict((yield from self.tree()).files)
+
+    def get(self, path: str) -> Flow[FileData | None]:
+        """Return one file."""
+        return (yield from self.tree()).files.get(path)
+
+    def get_all(self, paths: Iterable[str]) -> Flow[dict[str, FileData]]:
+        """Return those of some files that are there."""
+        files = (yield from self.tree()).files
+        return {path: files[path] for path in paths if path in files}
+
+    def put(self, path: str, data: FileData) -> Flow[None]:
+        """Commit one file."""
+        yield from self.put_all({path: data})
+
+    def put_all(self, files: Mapping[str, FileData | None]) -> Flow[None]:
+        """Commit some files, and remove those that are `None`."""
+        tree = yield from self.tree()
+        kept = {path: None if data is None else _text(path, data) for path, data in files.items()}
+        entries = {
+            path.removeprefix("/"): None if data is None else FileEntry(content=file_data_to_string(data))
+            for path, data in kept.items()
+        }
+        if not entries:
+            return
+        try:
+            address = yield from self._asked(
+                lambda: self._client.push_agent(self._identifier, files=entries, parent_commit=tree.commit)
+            )
+        except BaseException:
+            self._tree = None
+            raise
+        now_there = {path: data for path, data in {**tree.files, **kept}.items() if data is not None}
+        found = _COMMIT.findall(address)
+        self._tree = _Tree(found[-1], now_there, tree.links) if found else None
+
+    def alone(self, paths: Iterable[str], work: Callable[[], Flow[T]]) -> Flow[T]:
+        """Run a flow while nobody else in this process commits; again, when somebody elsewhere has."""
+
+        def attempts() -> Flow[T]:
+            for _ in range(_RETRIES):
+                try:
+                    return (yield from work())
+                except _Conflict:
+                    _log.info("another commit came first, so the change is made again on top of it")
+            return (yield from work())
+
+        return (yield from shared_locks().holding([(id(self), "push")], attempts))
+
+    def _pull(self) -> _Tree:
+        try:
+            agent = self._client.pull_agent(self._identifier)
+        except LangSmithNotFoundError:
+            return _Tree()
+        entries: Mapping[str, Any] = agent.files
+        moment = now()
+        return _Tree(
+            agent.commit_hash,
+            {f"/{key}": _file(each.content, moment) for key, each in entries.items() if each.type == "file"},
+            {key: each.repo_handle for key, each in entries.items() if each.type != "file"},
+        )
+
+    def _asked(self, work: Callable[[], T]) -> Flow[T]:
+        try:
+            return (yield from lasting(in_thread(work)))
+        except LangSmithConflictError as error:
+            raise _Conflict("parallel_mutation", "Somebody else has changed the files; try again.") from error
+        except LangSmithError as error:
+            _log.warning("the hub failed", exc_info=error)
+            said = f"Hub unavailable: {type(error).__name__}. Try again; if that fails too, go on without it."
+            raise BackendError("io_error", said) from error
+
+
+class _HubStored(Stored):
+    """The operations, where a file that is no text keeps no other from being uploaded."""
+
+    def upload_files(
+        self, files: Sequence[tuple[str, bytes]], allowed: Allowed | None = None
+    ) -> Flow[list[FileUploadResponse]]:
+        texts = [each for each in files if _is_text(each[1])]
+        taken = iter((yield from Stored.upload_files(self, texts, allowed)))
+        return [
+            next(taken) if _is_text(content) else FileUploadResponse(path, "invalid_encoding")
+            for path, content in files
+        ]
+
+
+def _file(content: str, moment: str) -> FileData:
+    return {"content": content, "encoding": "utf-8", "created_at": moment, "modified_at": moment}
+
+
+def _text(path: str, data: FileData) -> FileData:
+    """Return a file as the hub keeps it.
+
+    Raises:
+        BackendError: `invalid_encoding`, for what is no text.
+    """
+    if not is_base64(data):
+        return data
+    try:
+        return {**data, "content": file_data_to_bytes(data).decode(), "encoding": "utf-8"}
+    except UnicodeDecodeError as error:
+        said = f"'{path}' is no text, and the hub keeps nothing else."
+        raise BackendError("invalid_encoding", said) from error
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
