@@ -91,7 +91,8 @@ def create_deep_agent(
         permissions: rules about paths, for the file tools of this agent and of its subagents that have none
             of their own (see `docs/concepts/permissions.md`).
         backend: where files live; default `StateBackend()`, which keeps them in the graph's state.
-        interrupt_on: tool name to `True`, `False` or an `InterruptOnConfig`: calls that wait for a person.
+        interrupt_on: tool name to `True`, `False` or an `ApprovalConfig`: calls that wait for a person (see
+            `docs/concepts/human-approval.md`).
             Subagents made from specs inherit it unless they have their own. Needs a checkpointer to resume.
         response_format: structured output of the main agent.
         state_schema: base state of the main agent and its declared subagents; default `DeepAgentState`.

@@ -285,6 +285,16 @@ def test_what_is_remembered_holds_for_the_agent_and_its_subagents(colour: Colour
     assert results(done) == ["once", "twice"]
 
 
+def test_what_a_fork_remembers_holds_for_the_next_one(colour: Colour) -> None:
+    spec: Any = {"name": "helper", "description": "helps", "mode": "fork"}
+    task = call("task", description="Send", subagent_type="helper")
+    script = [TASK, call("send", to="Ada"), "once", task, call("send", to="Ada"), "twice", "Done."]
+    agent = agent_with(*script, subagents=[spec])
+    colour.invoke(agent, {"messages": "Go"}, THREAD)
+
+    assert results(colour.invoke(agent, decide(ALWAYS), THREAD)) == ["once", "twice"]
+
+
 def test_a_subagent_knows_what_was_decided_before_it_began() -> None:
     spec = helper(call("send", to="Ada"), "twice")
     agent = agent_with(call("send", to="Ada"), TASK, "Done.", subagents=[spec])
