@@ -90,6 +90,9 @@ class ChatBedrockConverse(FakeListChatModel):
     """Goes by the name of a class of Amazon's package."""
 
 
+REGIONS = ("apac", "amer", "au", "eu", "global", "jp", "sa", "us", "us-gov")
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
@@ -98,7 +101,7 @@ class ChatBedrockConverse(FakeListChatModel):
         ("anthropic_bedrock:any", True),
         ("aws:any", True),
         ("amazon.nova-pro-v1:0", True),
-        ("us-gov.amazon.nova-lite", True),
+        *((f"{region}.amazon.nova-lite", True) for region in REGIONS),
         ("mars.amazon.nova-lite", False),
         ("bedrock", False),
         ("anthropic:claude-sonnet-4-6", False),

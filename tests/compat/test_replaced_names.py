@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 import deepagents.graph
-from deepagents import SubAgentMiddleware, _models, create_deep_agent, graph
+from deepagents import (
+    HarnessProfile,
+    SubAgentMiddleware,
+    _models,
+    create_deep_agent,
+    graph,
+    register_harness_profile,
+)
 from deepagents.backends import StateBackend
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import ScriptedModel, call
@@ -37,6 +44,19 @@ def test_a_replaced_init_chat_model_makes_the_models_of_agents(monkeypatch: pyte
 
     assert agent.invoke({"messages": "Hi"})["messages"][-1].text == "Hello."
     assert maker.asked == [("acme:road-runner", {})]
+
+
+def test_the_name_that_a_model_is_asked_for_by_finds_its_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    register_harness_profile("roster:main", HarnessProfile(system_prompt_suffix="Lead."))
+    register_harness_profile("roster:helper", HarnessProfile(system_prompt_suffix="Follow."))
+    maker = Maker(call("task", subagent_type="helper", description="Go"), "Helped.", "Done.")
+    monkeypatch.setattr("deepagents._models.init_chat_model", maker)
+    helper: Any = {"name": "helper", "description": "Helps.", "model": "roster:helper"}
+
+    agent_messages(create_deep_agent("roster:main", subagents=[helper]))
+
+    said = [[word for word in ("Lead.", "Follow.") if word in asked.system] for asked in maker.model.asked]
+    assert said == [["Lead."], ["Follow."], ["Lead."]]
 
 
 def test_it_is_given_what_the_profile_of_the_provider_says(monkeypatch: pytest.MonkeyPatch) -> None:
