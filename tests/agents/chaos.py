@@ -140,11 +140,11 @@ class Life:
         """The agent, made once."""
         files = FilesystemMiddleware(backend=self.backend, backend_timeout=30, tools=_TOOLS)
         own = [FilesystemMiddleware(backend=self.backend, backend_timeout=0.2, tools=_TOOLS)]
-        helper: Any = {
-            "name": "helper",
-            "description": "helps",
-            "middleware": own if "times out" in self.fates else [files],
-        }
+        helper: Any = {"name": "helper", "description": "helps"}
+        if "times out" in self.fates:
+            helper |= {"middleware": own}
+        else:
+            helper |= {"mode": "fork"} if self.number % 2 else {"middleware": [files]}
         return create_deep_agent(
             ScriptedModel(always=self.answer),
             tools=[flaky, send],
@@ -163,8 +163,9 @@ class Life:
                 self.at_cut()
         messages = [each for each in asked.messages if each.type != "system"]
         self._look_for_others(messages)
-        child = re.search(r"child-(\d)", messages[0].text)
-        return self._work(int(child[1]), messages) if child else self._lead(messages)
+        begins = max(at for at, each in enumerate(messages) if each.type == "human")
+        child = re.search(r"child-(\d)", messages[begins].text)
+        return self._work(int(child[1]), messages[begins:]) if child else self._lead(messages)
 
     def _look_for_others(self, messages: Sequence[BaseMessage]) -> None:
         said = " ".join(f"{each.text} {getattr(each, 'tool_calls', '')}" for each in messages)
