@@ -101,7 +101,7 @@ $(VENV)/.uv: $(VENV)/pyvenv.cfg
 	@touch $@
 
 # Nothing is resolved here: what these packages call deepagents is this checkout, never one from a registry.
-$(THIRD_PARTY)/.ready: $(VENV)/.uv requirements/third-party.lock pyproject.toml
+$(THIRD_PARTY)/.ready: $(VENV)/.uv requirements/third-party.lock pyproject.toml src/deepagents/_version.py
 	@echo "Setting up $(THIRD_PARTY), once"
 	@$(VENV)/uv/bin/uv venv --quiet --clear --python $(BIN)/python $(THIRD_PARTY)
 	@$(UV_INSTALL) --only-binary :all: --require-hashes -r requirements/third-party.lock
