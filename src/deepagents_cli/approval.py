@@ -166,7 +166,15 @@ def _gathered(needed: ApprovalNeeded, told: Told, decide: Callable[[ApprovalRequ
     for request in needed.requests:
         decision = decide(request)
         decisions.setdefault(request.interrupt_id, []).append(decision)
-        told(ApprovalGiven(request.interrupt_id, request.name, decision["type"], decision.get("message")))
+        told(
+            ApprovalGiven(
+                request.interrupt_id,
+                request.name,
+                decision["type"],
+                decision.get("message"),
+                request.tool_call_id,
+            )
+        )
     return decisions
 
 

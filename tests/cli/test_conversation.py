@@ -49,7 +49,8 @@ def test_calls_of_one_turn_are_asked_about_together() -> None:
     events = shown(ScriptedModel(two, "Neither."), ask)
 
     assert kinds(events).count("approval_needed") == 1
-    assert kinds(events).count("approval_given") == 2
+    given = [event.tool_call_id for event in events if isinstance(event, ApprovalGiven)]
+    assert given == [each["id"] for each in two.tool_calls]
     assert ask.refused == 2
 
 

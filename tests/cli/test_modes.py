@@ -12,6 +12,7 @@ from rich.console import Console
 from deepagents.events import (
     ApprovalGiven,
     ContextCompacted,
+    Custom,
     Event,
     FinalAnswer,
     LimitNear,
@@ -228,6 +229,25 @@ def test_a_call_is_told_by_what_tells_most(name: str, args: dict[str, object], e
 )
 def test_a_result_is_shortened(name: str, status: str, text: str, expected: str) -> None:
     assert result_line(name, status, text) == expected
+
+
+def test_an_answer_that_was_sent_back_stands_apart_and_the_last_is_shown_once() -> None:
+    def graded(result: str) -> Custom:
+        return Custom({"type": "rubric_evaluation_end", "result": result, "explanation": "Too long."})
+
+    shown = printed(
+        *(Token("Long."), Custom({"of": "no interest"}), graded("needs_revision")),
+        *(Token("Short."), graded("satisfied"), FinalAnswer("Short.")),
+    )
+
+    assert shown.splitlines() == [
+        *("", "Long.", "graded: needs revision"),
+        *("", "Short.", "graded: satisfied"),
+    ]
+
+
+def test_an_answer_that_came_after_other_words_and_whole_is_shown() -> None:
+    assert printed(Token("I will look."), FinalAnswer("Here.")).split() == ["I", "will", "look.", "Here."]
 
 
 def test_what_happens_to_a_run_is_told_in_a_line() -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from deepagents.events import (
+    Custom,
     Event,
     FinalAnswer,
     PlanChanged,
@@ -23,7 +24,7 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
-from deepagents_cli.modes.words import Notice, call_line, notice_line, result_line, todo_line
+from deepagents_cli.modes.words import Notice, call_line, graded_line, notice_line, result_line, todo_line
 from deepagents_cli.terminal import clean, one_line
 
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
@@ -43,7 +44,7 @@ class Printer:
         self._clock = clock
         self._started_at = clock()
         self._begun = False
-        self._speaking = False
+        self._said = ""
         self._open: ToolCalled | None = None
         self._column = 0
         self._after_line = True
@@ -65,6 +66,7 @@ class Printer:
             SubagentFinished: self._subagent_finished,
             Usage: self._usage,
             FinalAnswer: self._final_answer,
+            Custom: self._custom,
             RunFailed: self._run_failed,
             **dict.fromkeys(get_args(Notice), self._notice),
         }
@@ -100,6 +102,7 @@ class Printer:
             return
         if self._open is not None:
             self._break()
+        self._said += event.text
         self._say(event.text)
 
     def _say(self, said: str) -> None:
@@ -110,7 +113,6 @@ class Printer:
             self._console.out(text, end="", highlight=False)
             self._console.file.flush()
             self._column = 0 if text.endswith("\n") else 1
-            self._speaking = True
 
     def _opening(self, text: str) -> str:
         text = text.lstrip("\n") if self._after_line else text
@@ -188,10 +190,17 @@ class Printer:
         self._used[1] += event.output_tokens
 
     def _final_answer(self, event: FinalAnswer) -> None:
-        if not self._speaking:
+        if not self._said.endswith(event.text):
             self._break()
             self._say(event.text)
         self._break()
+        self._said = ""
+
+    def _custom(self, event: Custom) -> None:
+        told = graded_line(event.data)
+        if told is not None:
+            self._break()
+            self._line(_indent(event.agent), told, "yellow")
 
     def _notice(self, event: Notice) -> None:
         self._break()
@@ -225,7 +234,7 @@ class Printer:
     def _break(self) -> None:
         if self._column:
             self._console.out("", highlight=False)
-        self._open, self._column, self._after_line, self._speaking = None, 0, True, False
+        self._open, self._column, self._after_line = None, 0, True
 
 
 def _indent(agent: str | None) -> str:

@@ -66,6 +66,15 @@ def notice_line(event: Notice) -> str:
             return f"{one_line(name)}, elsewhere: {one_line(status)}"
 
 
+def graded_line(data: object) -> str | None:
+    """Say what a grader found, where that is what was written to the stream."""
+    match data:
+        case {"type": "rubric_evaluation_end", "result": str(result)}:
+            return f"graded: {one_line(result.replace('_', ' '))}"
+        case _:
+            return None
+
+
 def _count(number: int, noun: str) -> str:
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
