@@ -20,6 +20,7 @@ from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
 from langgraph.channels.untracked_value import UntrackedValue
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
 
 from deepagents._growing import SNAPSHOT_AFTER as SNAPSHOT_AFTER
@@ -103,6 +104,18 @@ def is_saved() -> bool:
         RuntimeError: outside a graph run.
     """
     return _configurable().get(_SAVER) not in (None, False)
+
+
+def step_under_way() -> tuple[BaseCheckpointSaver[Any], RunnableConfig] | None:
+    """Return the saver of the running graph, and where it keeps the step that this task is part of."""
+    given: Mapping[str, Any] = _configurable() if in_graph() else {}
+    saver: object = given.get(_SAVER)
+    own = str(given.get("checkpoint_ns", "")).rpartition("|")[0]
+    steps: Mapping[str, str] = given.get("checkpoint_map") or {}
+    if not isinstance(saver, BaseCheckpointSaver) or own not in steps:
+        return None
+    place = {"thread_id": given.get("thread_id"), "checkpoint_ns": own, "checkpoint_id": steps[own]}
+    return cast("BaseCheckpointSaver[Any]", saver), {"configurable": place}
 
 
 def answer_given(at: int) -> object:

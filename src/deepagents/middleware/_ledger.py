@@ -7,41 +7,24 @@ again, by this process or another, goes on counting where it was, and counts not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from threading import Lock
-from time import monotonic
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Self, cast
 
 from langgraph.channels.binop import BinaryOperatorAggregate
 
-from deepagents._channels import running_channel, write_channel
+from deepagents._channels import running_channel, step_under_way, write_channel
 from deepagents._deadline import due_in
-from deepagents.limits import COUNTED, Kind, Limits, Price, price_in
-
-Spent: TypeAlias = Mapping[str, Any]
-Call: TypeAlias = Literal["model_calls", "tool_calls"]
+from deepagents._flow import Call as IO
+from deepagents._flow import Flow
+from deepagents.limits import COUNTED, Kind
+from deepagents.middleware._accounts import SECONDS, TOLD, Account, Spent
 
 CHANNEL: Final = "_limits_spent"
 _ANEW: Final = "anew"
-_TOLD: Final = "told"
-_SECONDS: Final = "seconds"
-_STOPS: Final[Mapping[Call, tuple[Kind, ...]]] = {
-    "model_calls": ("tokens", "money", "seconds", "model_calls"),
-    "tool_calls": ("seconds", "tool_calls"),
-}
 _CURRENT: ContextVar[Account | None] = ContextVar("deepagents_account", default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A limit that is used up, or nearly."""
-
-    kind: Kind
-    limit: float
-    spent: float
 
 
 def merge_spent(known: Spent, write: Spent) -> Spent:
@@ -50,9 +33,9 @@ def merge_spent(known: Spent, write: Spent) -> Spent:
         return {}
     merged = {**known}
     for key, value in write.items():
-        if key == _SECONDS:
+        if key == SECONDS:
             merged[key] = max(merged.get(key, 0.0), value)
-        elif key == _TOLD:
+        elif key == TOLD:
             merged[key] = sorted({*merged.get(key, ()), *value})
         else:
             merged[key] = merged.get(key, 0) + value
@@ -65,6 +48,7 @@ class SpentChannel(BinaryOperatorAggregate[Spent]):
     def __init__(self, typ: Any, operator: Any) -> None:
         super().__init__(typ, operator)
         self._account: Account | None = None
+        self.seed: Account | None = None
         self._opening = Lock()
 
     @property
@@ -72,10 +56,22 @@ class SpentChannel(BinaryOperatorAggregate[Spent]):
         """The account that is open, if one is."""
         return self._account
 
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Return a channel with what was saved; below another account, that counts there from now on."""
+        channel = super().from_checkpoint(checkpoint)
+        above, saved = _CURRENT.get(), cast(Any, channel).value
+        if above is not None and saved:
+            channel.seed = Account(above)
+            channel.seed.at_least(saved)
+        return channel
+
     def opened(self, make: Callable[[], Account], *, anew: bool = False) -> Account:
         """Return the account of this run, made on first use, with no less in it than was saved."""
         with self._opening:
             if self._account is None or anew:
+                if self.seed is not None:
+                    self.seed.void()
+                    self.seed = None
                 self._account = make()
             account = self._account
         if not anew:
@@ -86,155 +82,6 @@ class SpentChannel(BinaryOperatorAggregate[Spent]):
 def spent_channel() -> SpentChannel:
     """Make the channel that holds what an agent has spent."""
     return SpentChannel(dict, merge_spent)
-
-
-class Account:
-    """What one agent or one call, and all that works for it, has spent so far.
-
-    Args:
-        above: the account that all of this counts for as well.
-        limits: what binds this one.
-        prices: of models, beside those that the limits name.
-    """
-
-    def __init__(
-        self,
-        above: Account | None = None,
-        limits: Limits | None = None,
-        prices: Mapping[str, Price] | None = None,
-    ) -> None:
-        self.above = above
-        self.limits = limits
-        self.prices = {**(prices or {}), **(limits.prices if limits else {})}
-        self.lock: Any = above.lock if above else Lock()
-        self.counts: dict[str, float] = {}
-        self._unsaved: dict[str, float] = {}
-        self._prepaid: list[Call] = []
-        self._began = monotonic()
-
-    def line(self) -> Iterator[Account]:
-        """Return this account and those above it."""
-        account: Account | None = self
-        while account is not None:
-            yield account
-            account = account.above
-
-    def spent(self) -> dict[str, float]:
-        """Return what was spent, by kind."""
-        with self.lock:
-            return {**self.counts, _SECONDS: monotonic() - self._began}
-
-    def price(self, provider: str | None, name: str | None) -> Price | None:
-        """Return the price of a model, as the nearest account knows it."""
-        found = (price_in(each.prices, provider, name) for each in self.line())
-        return next((price for price in found if price), None)
-
-    def learn(self, name: str, price: Price) -> None:
-        """Note the price of a model by its name."""
-        self.prices = {**self.prices, name: price}
-
-    def limited(self, *kinds: Kind) -> bool:
-        """Tell whether one of these kinds is limited here or above."""
-        return any(each.limits and each.limits.most(kind) for each in self.line() for kind in kinds)
-
-    def at_least(self, saved: Spent) -> None:
-        """Take over what was saved, where that is more than what is known here."""
-        with self.lock:
-            self._began = min(self._began, monotonic() - saved.get(_SECONDS, 0.0))
-            for kind in COUNTED:
-                missing = saved.get(kind, 0) - self.counts.get(kind, 0)
-                if kind != _SECONDS and missing > 0:
-                    self._add(kind, missing)
-
-    def reserve(self, call: Call) -> Reached | None:
-        """Count a call that is about to be made; where it may not be made any more, say why.
-
-        A tool call that is refused counts as well: one more than there may be ends the run.
-        """
-        with self.lock:
-            reached = next(self._stopping(call), None)
-            if reached is None or reached.kind == call == "tool_calls":
-                self._add(call, 1)
-            if reached is None:
-                self._prepaid.append(call)
-            return reached
-
-    def redeem(self, call: Call) -> bool:
-        """Use a call that was counted before it was made; `False` when none is left."""
-        with self.lock:
-            if call not in self._prepaid:
-                return False
-            self._prepaid.remove(call)
-            return True
-
-    def take_back(self, call: Call) -> None:
-        """Count a call no longer that was not made after all."""
-        if self.redeem(call):
-            self.add(call, -1)
-
-    def add(self, kind: Kind, amount: float) -> None:
-        """Count what was spent."""
-        with self.lock:
-            self._add(kind, amount)
-
-    def near(self) -> Iterator[Reached]:
-        """Name the limits of which the next request to a model would leave little, the nearest first."""
-        for account in self.line():
-            if account.limits is None:
-                continue
-            spent = account.spent()
-            for kind in COUNTED:
-                most = account.limits.most(kind)
-                so_far = spent.get(kind, 0)
-                after = so_far + (kind == "model_calls")
-                edge = (most or 0) * account.limits.warn_at
-                if most and (after > edge if kind == "model_calls" else so_far >= edge):
-                    yield Reached(kind, most, so_far)
-
-    def seconds_left(self) -> float | None:
-        """Return how long work may still take, `None` without a limit."""
-        left = [
-            each.limits.seconds - each.spent()[_SECONDS]
-            for each in self.line()
-            if each.limits and each.limits.seconds
-        ]
-        return max(min(left), 0.0) if left else None
-
-    def keep(self, call: Account) -> None:
-        """Remember what a call spent that failed, until the next write."""
-        with self.lock:
-            for kind, amount in call.counts.items():
-                self._unsaved[kind] = self._unsaved.get(kind, 0) + amount
-
-    def due(self, call: Account | None, told: list[Kind]) -> dict[str, Any]:
-        """Return the write that saves what a call spent, and what failed before it."""
-        with self.lock:
-            found, self._unsaved = self._unsaved, {}
-            for kind, amount in (call.counts if call else {}).items():
-                found[kind] = found.get(kind, 0) + amount
-            seconds = monotonic() - self._began
-        return {**found, _SECONDS: seconds, **({_TOLD: told} if told else {})}
-
-    def _add(self, kind: Kind, amount: float) -> None:
-        for each in self.line():
-            each.counts[kind] = each.counts.get(kind, 0) + amount
-
-    def _stopping(self, call: Call) -> Iterator[Reached]:
-        for account in self.line():
-            limits = account.limits
-            for kind in _STOPS[call] if limits else ():
-                most = limits.most(kind) if limits else None
-                spent = account.count_of(kind)
-                if most and spent >= most:
-                    yield Reached(kind, most, spent)
-            if limits and limits.tool_calls and call == "model_calls":
-                asked = account.count_of("tool_calls")
-                if asked > limits.tool_calls:
-                    yield Reached("tool_calls", limits.tool_calls, asked)
-
-    def count_of(self, kind: Kind) -> float:
-        """Return what was spent of a kind; for whoever holds the lock."""
-        return monotonic() - self._began if kind == _SECONDS else self.counts.get(kind, 0)
 
 
 def current() -> Account | None:
@@ -257,6 +104,20 @@ def channel_here() -> SpentChannel | None:
     """Return the running graph's channel of what was spent, if it has one."""
     found = running_channel(CHANNEL)
     return found if isinstance(found, SpentChannel) else None
+
+
+def catch_up(agent: Account) -> Flow[None]:
+    """Count what calls of this step spent that were done before the run was taken up again."""
+    found = step_under_way()
+    if found is None:
+        return
+    saver, place = found
+    saved = yield from IO(lambda: saver.get_tuple(place), lambda: saver.aget_tuple(place))
+    writes = saved.pending_writes or () if saved else ()
+    done = [cast("Spent", value) for _, key, value in writes if key == CHANNEL]
+    for kind in COUNTED:
+        if kind != SECONDS:
+            agent.add(kind, sum(each.get(kind, 0) for each in done))
 
 
 def settle(agent: Account, call: Account | None, told: list[Kind] | None = None) -> None:

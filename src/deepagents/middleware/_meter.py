@@ -20,7 +20,8 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Kind, Price
-from deepagents.middleware._ledger import Account, Call, channel_here, counting_for, current, settle
+from deepagents.middleware._accounts import Account, Call
+from deepagents.middleware._ledger import channel_here, counting_for, current, settle
 
 _UNITS: Final[Mapping[Kind, str]] = {
     "tokens": "tokens",

@@ -15,6 +15,7 @@ from deepagents._flow import Flow
 from deepagents._state import NOT_SHARED
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Kind, Limits, Price, price_in, price_of_profile
+from deepagents.middleware._accounts import Account, Reached
 from deepagents.middleware._announcing import announce
 from deepagents.middleware._base import (
     FlowMiddleware,
@@ -27,9 +28,8 @@ from deepagents.middleware._base import (
 )
 from deepagents.middleware._ledger import (
     CHANNEL,
-    Account,
-    Reached,
     anew,
+    catch_up,
     channel_here,
     current,
     settle,
@@ -111,9 +111,13 @@ class LimitsMiddleware(FlowMiddleware):
     def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> Flow[ToolResult]:
-        agent = self._open()
-        if agent is None:
+        channel = channel_here()
+        if channel is None:
             return (yield from inner(handler, request))
+        taken_up = channel.account is None
+        agent = channel.opened(self._account)
+        if taken_up:
+            yield from catch_up(agent)
         call = Account(agent)
         asked = request.tool_call
         row = self._row(request.state["messages"], asked["id"])

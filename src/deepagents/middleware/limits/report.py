@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from deepagents._text import truncate
 from deepagents.limits import COUNTED, Kind
-from deepagents.middleware._ledger import Reached
+from deepagents.middleware._accounts import Reached
 from deepagents.middleware._meter import amount
 from deepagents.middleware._turns import shows_media
 
