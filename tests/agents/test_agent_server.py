@@ -40,12 +40,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         running = subprocess.Popen(
             [*command, "--n-jobs-per-worker", "8", "--port", str(port)],
             cwd=place,
-            env={
-                **os.environ,
-                "HOME": str(place),
-                "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-                "LANGSMITH_TRACING": "false",
-            },
+            env={**surroundings(), "HOME": str(place)},
             stdout=log,
             stderr=subprocess.STDOUT,
         )
@@ -57,6 +52,14 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         running.terminate()
         running.wait(20)
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment of a server that calls nobody."""
+    kept = {
+        key: value for key, value in os.environ.items() if not key.startswith(("LANGSMITH_", "LANGCHAIN_"))
+    }
+    return {**kept, "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGSMITH_TRACING": "false"}
 
 
 def answers(address: str) -> bool:
@@ -214,16 +217,19 @@ def test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered(
     assert "After that: Boom." in done
 
 
-def test_who_started_a_task_on_the_same_server_is_told_while_at_rest(client: SyncLangGraphClient) -> None:
+@pytest.mark.parametrize(("order", "ends", "heard"), [("gold", "success", True), ("break", "error", False)])
+def test_who_started_a_task_on_the_same_server_is_told_while_at_rest(
+    client: SyncLangGraphClient, order: str, ends: str, heard: bool
+) -> None:
     thread = client.threads.create()["thread_id"]
-    dig: Any = {"messages": [{"role": "user", "content": "gold"}]}
+    dig: Any = {"messages": [{"role": "user", "content": order}]}
     client.runs.wait(thread, "boss", input=dig)
     until(lambda: len(client.runs.list(thread)) == 2)
     until(lambda: client.threads.get(thread)["status"] == "idle")
 
     values: Any = client.threads.get(thread)["values"]
     (record,) = values["async_tasks"].values()
-    assert values["messages"][-1]["content"] == "Heard: True"
-    assert record["status"] == "success"
+    assert values["messages"][-1]["content"] == f"Heard: {heard}"
+    assert record["status"] == ends
     parents = client.threads.get(record["task_id"])["metadata"] or {}
     assert parents["parent_thread_id"] == thread

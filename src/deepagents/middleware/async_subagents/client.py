@@ -168,10 +168,15 @@ def malformed(what: str) -> RemoteFailure:
 
 
 def _detail(agent: RemoteAgent, said: str) -> str:
-    """Return what a server said, shortened, without any header's value that it may have repeated."""
+    words = " ".join(without_secrets(agent, said).split())
+    return f": {truncate(words, _MOST_OF_A_DETAIL)}" if words else ""
+
+
+def without_secrets(agent: RemoteAgent, said: str) -> str:
+    """Return what a server said, without any header's value that it may have repeated."""
     hidden = [*agent.headers.values(), *(os.environ.get(key, "") for key in _KEYS)]
     pieces = sorted({piece for value in hidden for piece in (value, *value.split())}, key=len, reverse=True)
     for piece in pieces:
         if len(piece) > 3 and piece != "langsmith":
             said = said.replace(piece, "***")
-    return f": {truncate(' '.join(said.split()), _MOST_OF_A_DETAIL)}" if said.strip() else ""
+    return said

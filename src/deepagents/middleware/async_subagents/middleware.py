@@ -14,12 +14,13 @@ from deepagents._flow import Flow
 from deepagents.middleware._base import FlowMiddleware, Request, Response, add_section, inner
 from deepagents.middleware.async_subagents.client import MOST_SECONDS, Clients
 from deepagents.middleware.async_subagents.notifications import about_earlier_run, announcement, event_in
+from deepagents.middleware.async_subagents.office import Office
 from deepagents.middleware.async_subagents.pace import Pace
 from deepagents.middleware.async_subagents.polling import News, Poll, recorded
 from deepagents.middleware.async_subagents.schemas import ASYNC_TASK_SYSTEM_PROMPT
 from deepagents.middleware.async_subagents.spec import AsyncSubAgent, checked, listed
 from deepagents.middleware.async_subagents.state import TASKS, AsyncSubAgentState, AsyncTask
-from deepagents.middleware.async_subagents.tools import Office, tools_for
+from deepagents.middleware.async_subagents.tools import tools_for
 from deepagents.tools._tool import Runtime
 
 POLL_SECONDS: Final = 5.0

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any, Final, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from langsmith.run_helpers import get_current_run_tree
 from pydantic import BaseModel
@@ -15,7 +15,8 @@ from deepagents.middleware.async_subagents.spec import RemoteAgent
 from deepagents.middleware.async_subagents.state import PARENT
 from deepagents.tools._tool import Runtime
 
-_NESTED: Final = "langsmith-metadata=" + quote(json.dumps({"ls_nest_under_parent": True}))
+_METADATA: Final = "langsmith-metadata="
+_NESTED: Final = "ls_nest_under_parent"
 
 
 def thread_metadata(agent: RemoteAgent, runtime: Runtime) -> dict[str, str]:
@@ -78,5 +79,18 @@ def _trace_headers(agent: RemoteAgent) -> dict[str, str]:
         return {}
     traced = tree.to_headers()
     own = [value for key, value in agent.headers.items() if key.lower() == "baggage"]
-    baggage = ",".join(filter(None, [*own, traced.get("baggage"), _NESTED]))
-    return {"langsmith-trace": traced.get("langsmith-trace", ""), "baggage": baggage}
+    return {
+        "langsmith-trace": traced.get("langsmith-trace", ""),
+        "baggage": ",".join([*own, *_nested(traced.get("baggage", ""))]),
+    }
+
+
+def _nested(baggage: str) -> list[str]:
+    """Say in a trace's baggage that what comes belongs under the run that sends it."""
+    items = [item for item in baggage.split(",") if item]
+    known = [
+        json.loads(unquote(item.removeprefix(_METADATA))) for item in items if item.startswith(_METADATA)
+    ]
+    metadata = {**(known[0] if known else {}), _NESTED: True}
+    others = [item for item in items if not item.startswith(_METADATA)]
+    return [*others, _METADATA + quote(json.dumps(metadata))]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final, cast
 
 from deepagents._flow import Flow
 from deepagents._text import truncate
-from deepagents.middleware.async_subagents.client import Remote, malformed
+from deepagents.middleware.async_subagents.client import Remote, malformed, without_secrets
 from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, mapping
 
 Answer = Mapping[str, Any]
@@ -49,7 +49,8 @@ def observe(remote: Remote, task: AsyncTask) -> Flow[Standing]:
     thread = yield from _thread(remote, task)
     if run["status"] == "success" and thread.get("status") in ("busy", "error"):
         run = yield from _newest(remote, task)
-    return _weighed(run, thread)
+    standing = _weighed(run, thread)
+    return replace(standing, error=without_secrets(remote.agent, standing.error))
 
 
 def newest_run(remote: Remote, thread_id: str) -> Flow[Answer | None]:

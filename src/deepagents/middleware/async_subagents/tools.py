@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
-from uuid import uuid4
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
@@ -17,143 +14,21 @@ from deepagents.errors import ToolFailure
 from deepagents.middleware.async_subagents import schemas
 from deepagents.middleware.async_subagents.answers import escaped, report
 from deepagents.middleware.async_subagents.client import (
-    MOST_SECONDS,
-    Clients,
     Deadline,
     Remote,
     RemoteFailure,
-    malformed,
 )
-from deepagents.middleware.async_subagents.history import history_for
-from deepagents.middleware.async_subagents.pace import MOST_AT_ONCE, Pace
-from deepagents.middleware.async_subagents.requests import run_options, thread_metadata
+from deepagents.middleware.async_subagents.office import Office, failed
+from deepagents.middleware.async_subagents.pace import MOST_AT_ONCE
+from deepagents.middleware.async_subagents.requests import run_options
 from deepagents.middleware.async_subagents.spec import RemoteAgent, listed
-from deepagents.middleware.async_subagents.state import TASKS, UNFINISHED, AsyncTask, changed, now
+from deepagents.middleware.async_subagents.starting import start
+from deepagents.middleware.async_subagents.state import TASKS, UNFINISHED, AsyncTask, changed
 from deepagents.middleware.async_subagents.status import Standing, as_run, newest_run, observe
 from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
 
 _MOST_SUPERSEDED: Final = 50
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Office:
-    """What the tools work with during one call."""
-
-    agents: Mapping[str, RemoteAgent]
-    clients: Clients
-    pace: Pace
-    runtime: Runtime
-    seconds: float = MOST_SECONDS
-    shown: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None
-
-    @property
-    def tasks(self) -> Mapping[str, AsyncTask]:
-        """The tasks of this conversation."""
-        return self.runtime.state.get(TASKS) or {}
-
-    def task(self, given: str) -> AsyncTask:
-        """Find a task by its id.
-
-        Raises:
-            ToolFailure: when there is none.
-        """
-        task = self.tasks.get(given.strip())
-        if task is None:
-            raise ToolFailure(
-                "invalid_argument", f"No tracked task found with id {given!r}. list_async_tasks lists them."
-            )
-        return task
-
-    def deadline(self) -> Deadline:
-        """Begin the time that one call of a tool has."""
-        return Deadline(self.seconds)
-
-    def remote(self, name: str, deadline: Deadline | None = None) -> Remote:
-        """Open an agent by its name, for as long as a call has, or for what is left of that.
-
-        Raises:
-            ToolFailure: for a name that is not there.
-        """
-        agent = self.agents.get(name)
-        if agent is None:
-            names = ", ".join(f"`{each}`" for each in self.agents)
-            raise ToolFailure(
-                "unknown_subagent", f"Unknown async subagent type {name!r}; choose one of {names}"
-            )
-        return Remote(agent, self.clients, deadline or self.deadline())
-
-
-def failed(saying: str, failure: ToolFailure) -> ToolFailure:
-    """Say first what was tried."""
-    return ToolFailure(failure.code, f"{saying}: {failure.text}")
-
-
-def _start(office: Office, description: str, subagent_type: str) -> Flow[Reply]:
-    remote = office.remote(subagent_type)
-    agent = remote.agent
-    began = time.monotonic()
-    task_id, metadata = str(uuid4()), thread_metadata(agent, office.runtime)
-    messages = history_for(agent, description, office.runtime, office.shown)
-    try:
-        thread_id = yield from _thread(remote, task_id, metadata, office.tasks)
-    except ToolFailure as failure:
-        raise failed(f"Failed to launch async subagent {subagent_type!r}", failure) from None
-    options = run_options(agent, office.runtime)
-    try:
-        run = as_run(
-            (
-                yield from remote.ask(
-                    lambda client: client.runs.create(
-                        thread_id, assistant_id=agent.graph_id, input={"messages": messages}, **options
-                    )
-                )
-            )
-        )
-    except RemoteFailure as failure:
-        if failure.undecided:
-            return _undecided(agent, thread_id, failure)
-        raise failed(f"Failed to launch async subagent {subagent_type!r}", failure) from None
-    office.pace.answered(agent.server, time.monotonic() - began)
-    office.pace.begun(thread_id)
-    said = f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting."
-    return Reply(said, update={TASKS: {thread_id: _record(agent, thread_id, run["run_id"], "running")}})
-
-
-def _thread(
-    remote: Remote, task_id: str, metadata: dict[str, str], known: Mapping[str, AsyncTask]
-) -> Flow[str]:
-    thread: Any = yield from remote.ask(
-        lambda client: client.threads.create(thread_id=task_id, metadata=metadata)
-    )
-    made = cast("Mapping[str, Any]", thread).get("thread_id") if isinstance(thread, Mapping) else None
-    if not isinstance(made, str) or not made or made in known:
-        raise malformed("a new thread")
-    return made
-
-
-def _record(agent: RemoteAgent, thread_id: str, run_id: str, status: str) -> AsyncTask:
-    moment = now()
-    return {
-        "task_id": thread_id,
-        "agent_name": agent.name,
-        "thread_id": thread_id,
-        "run_id": run_id,
-        "status": status,
-        "created_at": moment,
-        "last_checked_at": moment,
-        "last_updated_at": moment,
-    }
-
-
-def _undecided(agent: RemoteAgent, thread_id: str, failure: RemoteFailure) -> Reply:
-    said = (
-        f"Error: it is not known whether async subagent {agent.name!r} began: {failure.text} Its task_id is "
-        f"{thread_id}: check it before you start it again. [{failure.code}]"
-    )
-    return Reply(
-        said, update={TASKS: {thread_id: _record(agent, thread_id, "", "pending")}}, code=failure.code
-    )
 
 
 def _check(office: Office, task_id: str) -> Flow[Reply]:
@@ -306,7 +181,7 @@ def _line(task: AsyncTask, status: str) -> str:
 
 
 START: Final = ToolSpec(
-    "start_async_task", schemas.ASYNC_TASK_TOOL_DESCRIPTION, schemas.StartAsyncTaskSchema, _start
+    "start_async_task", schemas.ASYNC_TASK_TOOL_DESCRIPTION, schemas.StartAsyncTaskSchema, start
 )
 TOOLS: Final = (
     START,
