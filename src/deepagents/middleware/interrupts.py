@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphInterrupt
 
 from deepagents._channels import answer_given, has_channel, in_graph
-from deepagents._flow import Flow
+from deepagents._flow import Call, Flow
 from deepagents.middleware._approval_entries import (
     CallersError,
     InterruptOn,
@@ -182,18 +182,15 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
             return response
         return keeping(response, (), {HELD: held})
 
-    def wrap_tool_call(self, request: Any, handler: Callable[[Any], ToolResult]) -> ToolResult:
+    def _around_tool(self, request: Any, handler: Callable[[Any], Any]) -> Flow[ToolResult]:
         """Run the call, or what a person put in its place."""
+        langchains = super()
+        call: Call[ToolResult] = Call(
+            lambda: langchains.wrap_tool_call(request, handler),
+            lambda: langchains.awrap_tool_call(request, handler),
+        )
         with handing_down(request.state) as found:
-            result = _refused(request) or super().wrap_tool_call(request, handler)
-        return with_learned(result, found)
-
-    async def awrap_tool_call(
-        self, request: Any, handler: Callable[[Any], Awaitable[ToolResult]]
-    ) -> ToolResult:
-        """Run the call, or what a person put in its place."""
-        with handing_down(request.state) as found:
-            result = _refused(request) or await super().awrap_tool_call(request, handler)
+            result = _refused(request) or (yield from call)
         return with_learned(result, found)
 
     def _noted(self, state: Any) -> dict[str, Any]:
