@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, Self, cast
 
-from deepagents._growing import GrowingChannel
+from deepagents._growing import GrowingChannel, MessagesChannel
 
 
 class Handed(NamedTuple):
-    """What a caller hands to a graph that it runs: the value, and the name that it goes by in checkpoints."""
+    """What a caller hands to a graph that it runs, and the name that it goes by in checkpoints."""
 
     name: str
     value: Mapping[str, Any]
+    messages: Sequence[Any] = ()
 
 
 _HANDED: ContextVar[Handed | None] = ContextVar("deepagents_handed", default=None)
@@ -84,6 +85,45 @@ class HandedDownChannel(GrowingChannel):
             self.begin(left[0], [*left[1:], *rest])
             return []
         return rest
+
+
+class HandedMessagesChannel(MessagesChannel):
+    """A channel of messages that may begin with what the caller of its graph holds, and does not save these.
+
+    A message that is marked stands for them, also for who reads it where they are not at hand.
+    """
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Return a channel with what was saved."""
+        return super().from_checkpoint(_with_handed(checkpoint))
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Fold the writes of one step; tell whether there were any."""
+        return super().update([_with_handed(value) for value in values])
+
+    def replay_writes(self, writes: Sequence[Any]) -> None:
+        """Fold the writes saved since the last whole copy, oldest first."""
+        super().replay_writes([(task, key, _with_handed(value)) for task, key, value in writes])
+
+
+def message_mark(handed: Handed) -> dict[str, Any]:
+    """Return what marks the message that stands for those of a caller."""
+    return {_MARK: handed.name}
+
+
+def _with_handed(messages: Any) -> Any:
+    """Put the caller's messages in the place of the one that stands for them, where they are at hand."""
+    handed = _HANDED.get()
+    if handed is None or not isinstance(messages, list):
+        return messages
+    given = cast("list[Any]", messages)
+    at = next((at for at, each in enumerate(given) if _stands_for(each, handed)), None)
+    return given if at is None else [*given[:at], *handed.messages, *given[at + 1 :]]
+
+
+def _stands_for(message: Any, handed: Handed) -> bool:
+    marks: object = getattr(message, "additional_kwargs", None)
+    return isinstance(marks, dict) and cast("dict[str, Any]", marks).get(_MARK) == handed.name
 
 
 def _is_mark(write: Any) -> bool:

@@ -12,7 +12,7 @@ from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable
 
 from deepagents import _models
-from deepagents._state import DeepAgentState
+from deepagents._state import DeepAgentState, continuing
 from deepagents._tools import described
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.limits import Limits
@@ -177,6 +177,7 @@ def _plan_forked(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
         interrupt_on=declared.interrupt_on,
         permissions=declared.permissions,
         response_format=declared.response_format,
+        state_schema=continuing(main.state_schema),
         name=declared.name,
         description=declared.description,
     )

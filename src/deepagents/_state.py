@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
+from types import MappingProxyType, new_class
 from typing import Annotated, Any, Final, Required, get_args, get_type_hints
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AnyMessage
+from typing_extensions import is_typeddict
 
 from deepagents._deprecation import warn_caller
-from deepagents._growing import messages_channel
+from deepagents._growing import MessagesChannel, messages_channel
+from deepagents._handed import HandedMessagesChannel
 
 
 def merge_latest(known: dict[str, Any] | None, writes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -28,6 +30,26 @@ class DeepAgentState(AgentState[Any]):
     """An agent's state: messages are kept as deltas, so that checkpoints grow with what is new."""
 
     messages: Required[Annotated[list[AnyMessage], messages_channel()]]
+
+
+@cache
+def continuing(schema: type) -> type:
+    """Return a state schema whose messages may begin with those of another agent, without saving them again.
+
+    One that keeps messages in a way of its own stays as it is.
+    """
+    kept = get_type_hints(schema, include_extras=True).get("messages") if is_typeddict(schema) else None
+    channel = next((each for each in _marks(kept) if isinstance(each, MessagesChannel)), None)
+    if channel is None:
+        return schema
+    messages = Required[Annotated[list[AnyMessage], HandedMessagesChannel(channel.reducer)]]
+    annotations = {"messages": messages}
+    return new_class("Continuing", (schema,), {}, lambda body: body.update(__annotations__=annotations))
+
+
+def _marks(hint: Any) -> Sequence[Any]:
+    own: Sequence[Any] = getattr(hint, "__metadata__", ())
+    return own or [mark for inner in get_args(hint) for mark in _marks(inner)]
 
 
 @dataclass(frozen=True, slots=True)

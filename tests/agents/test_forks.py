@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +28,7 @@ from deepagents.middleware import SkillsMiddleware
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
 from deepagents.testing.histories import history_faults
 from deepagents.testing.prefixes import assert_prefix_kept, shared_prefix
+from tests import savers
 from tests.conftest import Colour
 
 
@@ -355,3 +358,34 @@ def test_that_forks_are_in_beta_is_said_once_at_the_callers_line() -> None:
 
 def test_no_skills_are_no_skills_of_its_own() -> None:
     create_deep_agent(ScriptedModel(), subagents=[fork(skills=[])])
+
+
+def test_a_fork_goes_on_in_another_process_with_what_it_began_with(colour: Colour, tmp_path: Path) -> None:
+    """Which is saved for its caller, and not again for each fork."""
+    place = str(tmp_path / "threads.sqlite")
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    wish = "Remove what nobody needs. " * 400
+    begun = ScriptedModel(delegate(), call("delete", file_path="/a.txt"))
+    ended = ScriptedModel("It is gone.", "Done.")
+
+    def agent(model: ScriptedModel, saver: Any) -> Any:
+        return create_deep_agent(model, subagents=[fork()], interrupt_on={"delete": True}, checkpointer=saver)
+
+    with savers.opened("sqlite", colour, place) as saver:
+        colour.invoke(agent(begun, saver), {"messages": wish, "files": {"/a.txt": text("x")}}, thread)
+    with savers.opened("sqlite", colour, place) as saver:
+        approve = Command(resume={"decisions": [{"type": "approve"}]})
+        result = colour.invoke(agent(ended, saver), approve, thread)
+
+    assert result["files"] == {}
+    assert result["messages"][-2].text == "It is gone."
+    assert_prefix_kept([*begun.asked, ended.asked[0]])
+    with sqlite3.connect(place) as database:
+        tables = {"checkpoints": "checkpoint", "writes": "value"}
+        kept = [
+            row
+            for table, column in tables.items()
+            for row in database.execute(f"SELECT checkpoint_ns, {column} FROM {table}")
+        ]
+    assert any(wish.encode() in value for namespace, value in kept if not namespace)
+    assert not any(wish.encode() in value for namespace, value in kept if namespace)

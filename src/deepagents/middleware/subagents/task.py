@@ -14,7 +14,14 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from deepagents._channels import channel_reducers, reducers_of
 from deepagents._flow import Call, Flow
-from deepagents._handed import Handed, HandedDownChannel, handing_down, mark_of
+from deepagents._handed import (
+    Handed,
+    HandedDownChannel,
+    HandedMessagesChannel,
+    handing_down,
+    mark_of,
+    message_mark,
+)
 from deepagents._state import SHARED, Sharing
 from deepagents.errors import ToolFailure
 from deepagents.middleware.subagents.fork import FORKED, REFUSAL, forked_history
@@ -133,7 +140,8 @@ def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]
 def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> Flow[dict[str, Any]]:
     within = {"ls_agent_type": "subagent", SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: None}
     config: Any = {"configurable": within, **_lower_limit(runnable, runtime)}
-    handed = Handed(str(runtime.tool_call_id), state.get(_FILES) or {})
+    inherited = _inherited(state["messages"], runtime.state.get("messages", ()))
+    handed = Handed(str(runtime.tool_call_id), state.get(_FILES) or {}, inherited)
     given = _as_handed(runnable, state, handed)
 
     def block() -> dict[str, Any]:
@@ -162,15 +170,27 @@ def _is_cancelled() -> bool:
 
 
 def _as_handed(runnable: Made, state: dict[str, Any], handed: Handed) -> dict[str, Any]:
-    """Put a mark in the place of the files where that will do, so that they are not saved again."""
-    if not handed.value or not isinstance(runnable, CompiledStateGraph):
+    """Put marks in the place of files and messages where that will do, so that they are not saved again."""
+    if not isinstance(runnable, CompiledStateGraph):
         return state
     channels: Mapping[str, Any] = vars(runnable)["channels"]
-    if _FILES not in channels:
-        return {key: value for key, value in state.items() if key != _FILES}
-    forgets = vars(runnable)["checkpointer"] in (None, False)
-    takes_marks = isinstance(channels[_FILES], HandedDownChannel)
-    return {**state, _FILES: mark_of(handed)} if takes_marks and forgets else state
+    given = dict(state) if _FILES in channels else {key: state[key] for key in state if key != _FILES}
+    if vars(runnable)["checkpointer"] not in (None, False):
+        return given
+    if handed.value and isinstance(channels.get(_FILES), HandedDownChannel):
+        given[_FILES] = mark_of(handed)
+    if handed.messages and isinstance(channels["messages"], HandedMessagesChannel):
+        mark = HumanMessage("", id=f"handed-{handed.name}", additional_kwargs=message_mark(handed))
+        given["messages"] = [mark, *state["messages"][len(handed.messages) :]]
+    return given
+
+
+def _inherited(given: Sequence[AnyMessage], own: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    """Return the messages with which both begin."""
+    count = next(
+        (at for at, (one, other) in enumerate(zip(given, own, strict=False)) if one is not other), None
+    )
+    return own[: min(len(given), len(own)) if count is None else count]
 
 
 def _lower_limit(runnable: Made, runtime: Runtime) -> dict[str, int]:
