@@ -30,7 +30,9 @@ OFFERED = {
         WriteResult execute_accepts_timeout
     """,
     "deepagents.backends.composite": "CompositeBackend",
+    "deepagents.backends.context_hub": "ContextHubBackend",
     "deepagents.backends.filesystem": "FilesystemBackend",
+    "deepagents.backends.langsmith": "LangSmithSandbox",
     "deepagents.backends.local_shell": "DEFAULT_EXECUTE_TIMEOUT LocalShellBackend",
     "deepagents.backends.sandbox": """
         BaseSandbox MAX_BINARY_BYTES MAX_OUTPUT_BYTES SandboxBackendProtocol TRUNCATION_MSG
@@ -96,6 +98,13 @@ OFFERED = {
         Asked PrefixBreak ScriptedModel SharedPrefix WindowedModel assert_prefix_kept call calls
         history_faults is_summary_request prefix_breaks shared_prefix
     """,
+    "deepagents.events": """
+        ApprovalGiven ApprovalNeeded ApprovalRequest ContextCompacted Custom Event FinalAnswer LimitNear
+        LimitReached ModelFailed PlanChanged Reasoning RunFailed RunStarted RunStopped SubagentFinished
+        SubagentStarted TaskChanged Todo Token ToolCalled ToolFinished Usage VERSION from_dict
+    """,
+    "deepagents.observe": "Observer STREAM aobserve interrupts_to_event",
+    "deepagents.observe.stream": "Observer STREAM aobserve interrupts_to_event",
     "deepagents.errors": "BackendError ConfigError ErrorCode HarnessError ToolFailure UnknownModel",
 }
 

@@ -257,7 +257,9 @@ def test_what_others_changed_is_seen_by_the_next_run(colour: Colour, tmp_path: P
 def test_what_did_not_change_is_not_written_again(colour: Colour) -> None:
     agent = create_deep_agent(ScriptedModel("One.", "Two."), memory=[HERE], checkpointer=InMemorySaver())
     colour.invoke(agent, files(here="Use tabs."), THREAD)
-    updates = colour.stream(agent, {"messages": "More"}, THREAD, stream_mode="updates")
+    updates = colour.stream(
+        agent, {"messages": "More"}, THREAD, stream_mode="updates", output_keys=agent.stream_channels_list
+    )
 
     assert {"MemoryMiddleware.before_agent": None} in updates
 
@@ -489,7 +491,8 @@ def test_after_a_subagent_that_changed_nothing_all_is_read_once_and_not_written_
     go = call("task", description="Go.", subagent_type="general-purpose")
     model = ScriptedModel(go, "Nothing.", call("ls", path="/"), "Done.")
     agent = create_deep_agent(model, memory=[HERE], checkpointer=InMemorySaver())
-    updates = colour.stream(agent, files(here="Use tabs."), THREAD, stream_mode="updates")
+    everything: Any = {"stream_mode": "updates", "output_keys": agent.stream_channels_list}
+    updates = colour.stream(agent, files(here="Use tabs."), THREAD, **everything)
 
     written = [set(update) for step in updates for update in step.values() if update]
     assert sum("memory_contents" in keys for keys in written) == 1
