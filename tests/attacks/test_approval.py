@@ -241,3 +241,26 @@ def test_an_approval_middleware_that_would_drop_a_rule_is_refused(tmp_path: Path
 
     with pytest.raises(StackError, match="would drop them"):
         create_deep_agent(ScriptedModel(), middleware=[own], **made.options)
+
+
+def test_a_remembered_approval_opens_no_other_place(disk: Ground, colour: Colour) -> None:
+    rule: Any = {"allowed_decisions": ["approve"], "remember": True}
+    ways = [
+        "/notes/../x",
+        "/notes/./../x",
+        "/notes",
+        "/notes-x",
+        "//notesx",
+        "notes\\..\\x",
+        "/Notes2/x",
+        "/x/notes/y",
+    ]
+    like = {**APPROVE, "remember": {"file_path": "/notes/**", "content": "**"}}
+    with ScriptedModel(calls(write("/notes/a")), calls(*map(write, ways))) as model:
+        agent = create_deep_agent(
+            model, checkpointer=InMemorySaver(), interrupt_on={"write_file": rule}, **disk.options
+        )
+        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        asked = colour.invoke(agent, Command(resume={"decisions": [like]}), THREAD)["__interrupt__"][0].value
+
+    assert [each["args"]["file_path"] for each in asked["action_requests"]] == ways
