@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from pydantic import BaseModel
 
-from deepagents import DeepAgentState, FilesystemPermission, create_deep_agent
+from deepagents import DeepAgentState, FilesystemPermission, Limits, create_deep_agent
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.testing import ScriptedModel
@@ -49,6 +49,9 @@ OPTIONS: dict[str, Any] = {
     "debug": True,
     "name": "ada",
     "cache": InMemoryCache(),
+    "limits": Limits(model_calls=5),
+    "model_retries": 1,
+    "fallback_models": [ScriptedModel()],
 }
 GETTERS = ["get_input_jsonschema", "get_output_jsonschema", "get_context_jsonschema"]
 
