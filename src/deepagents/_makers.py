@@ -107,14 +107,21 @@ def parent_notifier(building: Building) -> Middleware | None:
 
 
 def async_subagents(building: Building) -> Middleware | None:
-    """Make the tools for tasks elsewhere; a fork has them too, and leaves news to the agent it comes from."""
+    """Make the tools for tasks elsewhere; a fork has them too."""
     plan = building.plan
     if not plan.async_subagents or plan.role not in ("main", "forked"):
         return None
     if plan.role == "main":
         return AsyncSubAgentMiddleware(async_subagents=plan.async_subagents)
     with already_warned():
-        return AsyncSubAgentMiddleware(async_subagents=plan.async_subagents).silent()
+        return AsyncSubAgentMiddleware(async_subagents=plan.async_subagents)
+
+
+def silent_in_forks(building: Building, tasks: Middleware) -> Middleware:
+    """Leave the news of tasks to the agent that a fork comes from."""
+    if building.plan.role != "forked" or not isinstance(tasks, AsyncSubAgentMiddleware):
+        return tasks
+    return tasks.silent()
 
 
 def patch_tool_calls(building: Building) -> Middleware:

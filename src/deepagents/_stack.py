@@ -56,6 +56,7 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "AsyncSubAgentMiddleware",
         _makers.async_subagents,
         "offers the tools for tasks elsewhere, and is told of their ends before anything reads the history",
+        take=_makers.silent_in_forks,
     ),
     Slot(
         "PatchToolCallsMiddleware",

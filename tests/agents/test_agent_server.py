@@ -57,7 +57,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def surroundings() -> dict[str, str]:
     """Return the environment of a server that calls nobody."""
     kept = {
-        key: value for key, value in os.environ.items() if not key.startswith(("LANGSMITH_", "LANGCHAIN_"))
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_"))
     }
     return {**kept, "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGSMITH_TRACING": "false"}
 

@@ -716,3 +716,18 @@ def runtime_of(context: Any, config: Any) -> Any:
     return ToolRuntime(
         state={}, context=context, config=config, stream_writer=lambda _: None, tool_call_id="c", store=None
     )
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+def test_a_fork_may_start_tasks_and_leaves_the_news_to_the_agent_it_comes_from(
+    server: AgentServer, colour: Colour
+) -> None:
+    copy: Any = {"name": "copy", "description": "Goes on.", "system_prompt": "Go on.", "mode": "fork"}
+    finish = doing(lambda: server.finishes(server.only_task(), "Gold."), "The fork is done.")
+    delegate = call("task", description="Dig.", subagent_type="copy")
+    with ScriptedModel(delegate, START, finish, "Gold was found.") as model:
+        state = colour.invoke(agent_over(model, spec(server), subagents=[copy]), {"messages": "Dig!"})
+
+    assert "Gold." in model.asked[3].last
+    assert len(notices(state)) == 1
+    assert only_record(state)["status"] == "success"

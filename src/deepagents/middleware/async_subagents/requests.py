@@ -88,9 +88,10 @@ def _trace_headers(agent: RemoteAgent) -> dict[str, str]:
 def _nested(baggage: str) -> list[str]:
     """Say in a trace's baggage that what comes belongs under the run that sends it."""
     items = [item for item in baggage.split(",") if item]
-    known = [
-        json.loads(unquote(item.removeprefix(_METADATA))) for item in items if item.startswith(_METADATA)
-    ]
-    metadata = {**(known[0] if known else {}), _NESTED: True}
+    metadata: dict[str, Any] = {}
+    for item in items:
+        if item.startswith(_METADATA):
+            metadata |= json.loads(unquote(item.removeprefix(_METADATA)))
+    metadata[_NESTED] = True
     others = [item for item in items if not item.startswith(_METADATA)]
     return [*others, _METADATA + quote(json.dumps(metadata))]
