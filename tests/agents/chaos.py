@@ -395,7 +395,8 @@ class Handles:
 
 
 def _open_files() -> Generator[str]:
-    for each in Path("/proc/self/fd").iterdir():
+    handles = Path("/proc/self/fd")
+    for each in handles.iterdir() if handles.is_dir() else ():
         try:
             yield re.sub(r"\d+", "N", str(each.readlink()))
         except FileNotFoundError:
