@@ -109,6 +109,7 @@ def test_a_request_carries_the_task_and_nothing_that_is_empty(server: AgentServe
     assert run.body["input"] == {"messages": [{"role": "user", "content": "Dig."}]}
     assert run.body.keys().isdisjoint({"webhook", "config", "context", "multitask_strategy"})
     assert run.headers["x-auth-scheme"] == "langsmith"
+    assert {each.headers["Connection"] for each in server.seen} == {"close"}
 
 
 def test_a_request_says_who_signs_in_who_asks_and_whom_to_call(server: AgentServer, colour: Colour) -> None:
