@@ -42,20 +42,25 @@ def load_plugins() -> None:
             return
         progress.begun = True
         try:
-            for point in (*_in_order(PROVIDER_GROUP), *_in_order(HARNESS_GROUP)):
+            for point in _in_order(PROVIDER_GROUP, HARNESS_GROUP):
                 _run(point)
         except BaseException:
             progress.begun = False
             raise
 
 
-def _in_order(group: str) -> list[EntryPoint]:
+def _in_order(*groups: str) -> list[EntryPoint]:
     try:
-        return sorted(entry_points(group=group), key=lambda point: (_distribution(point), point.name))
+        installed = entry_points()
+        return [each for group in groups for each in sorted(installed.select(group=group), key=_rank)]
     except Exception as error:
-        _logger.exception("Failed to enumerate entry points of %s", group)
-        warn_caller(f"Failed to enumerate the entry points of {group!r}, so none is used: {error!r}")
+        _logger.exception("Failed to enumerate entry points of %s", ", ".join(groups))
+        warn_caller(f"Failed to enumerate the entry points of {groups!r}, so none is used: {error!r}")
         return []
+
+
+def _rank(point: EntryPoint) -> tuple[str, str]:
+    return _distribution(point), point.name
 
 
 def _run(point: EntryPoint) -> None:
