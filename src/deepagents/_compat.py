@@ -55,10 +55,6 @@ HONOURED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "_lc_version": "deepagents._editable:lc_version",
         },
         "deepagents.backends.protocol": {
-            "FILE_NOT_FOUND": f"{_OLDER}:FILE_NOT_FOUND",
-            "INVALID_PATH": f"{_OLDER}:INVALID_PATH",
-            "IS_DIRECTORY": f"{_OLDER}:IS_DIRECTORY",
-            "PERMISSION_DENIED": f"{_OLDER}:PERMISSION_DENIED",
             "FileFormat": f"{_OLDER}:FileFormat",
             "_apply_grep_max_count": "deepagents.backends.protocol:capped",
             "_method_accepts_max_count": f"{_OLDER}:accepts_max_count",

@@ -25,8 +25,9 @@ OFFERED = {
     "deepagents.graph": "DeepAgentState create_deep_agent get_default_model",
     "deepagents.backends.protocol": """
         BACKEND_TYPES BackendFactory BackendProtocol DeleteResult EditResult ExecuteArtifact
-        ExecuteOffloadResult ExecuteResponse FileData FileDownloadResponse FileInfo FileOperationError
-        FileUploadResponse GlobResult GrepMatch GrepResult LsResult ReadResult SandboxBackendProtocol
+        ExecuteOffloadResult ExecuteResponse FILE_NOT_FOUND FileData FileDownloadResponse FileInfo
+        FileOperationError FileUploadResponse GlobResult GrepMatch GrepResult INVALID_PATH IS_DIRECTORY
+        LsResult PERMISSION_DENIED ReadResult SandboxBackendProtocol
         WriteResult execute_accepts_timeout
     """,
     "deepagents.backends.composite": "CompositeBackend",

@@ -51,12 +51,6 @@ def test_an_import_warns_once_at_its_line(tmp_path: Any) -> None:
     assert f"{program}:1" in ended.stderr
 
 
-def test_the_standard_errors() -> None:
-    names = ("FILE_NOT_FOUND", "PERMISSION_DENIED", "IS_DIRECTORY", "INVALID_PATH")
-
-    assert [honoured("backends.protocol", name) for name in names] == [name.lower() for name in names]
-
-
 def test_what_was_asked_about_a_backend(tmp_path: Any) -> None:
     supports_delete = honoured("backends.protocol", "_supports_delete")
     accepts_max_count = honoured("backends.protocol", "_method_accepts_max_count")

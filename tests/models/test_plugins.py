@@ -94,7 +94,10 @@ def test_entry_points_that_cannot_be_read_are_passed_over(tmp_path: Path) -> Non
     said, warned = run(f"{ASK}\nopen({str(torn)!r}, 'wb').write(b'\\xff')\nasked()", tmp_path)
 
     assert said == "{} None"
-    assert "Failed to enumerate the entry points of ('deepagents.provider_profiles', 'deepagents.harness" in warned
+    assert (
+        "Failed to enumerate the entry points of ('deepagents.provider_profiles', 'deepagents.harness"
+        in warned
+    )
 
 
 def test_threads_wait_until_all_plugins_have_run(tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ from deepagents.backends.filedata import file_data_to_string
 from deepagents.backends.filesystem.faults import code_of
 from deepagents.backends.matches import OutputMode, format_grep_matches, regex_literal_hint
 from deepagents.backends.protocol import BackendProtocol, accepts
-from deepagents.backends.results import FileData, FileOperationError
+from deepagents.backends.results import (
+    FILE_NOT_FOUND,
+    INVALID_PATH,
+    IS_DIRECTORY,
+    PERMISSION_DENIED,
+    FileData,
+    FileOperationError,
+)
 from deepagents.backends.utils import (
     check_empty_content,
     format_content_with_line_numbers,
@@ -21,10 +28,6 @@ from deepagents.backends.utils import (
 )
 
 FileFormat: TypeAlias = Literal["v1", "v2"]
-FILE_NOT_FOUND: Final = "file_not_found"
-PERMISSION_DENIED: Final = "permission_denied"
-IS_DIRECTORY: Final = "is_directory"
-INVALID_PATH: Final = "invalid_path"
 LINE_NUMBER_WIDTH: Final = 6
 
 _STANDARD: Final = frozenset({FILE_NOT_FOUND, PERMISSION_DENIED, IS_DIRECTORY, INVALID_PATH})

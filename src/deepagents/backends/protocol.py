@@ -22,6 +22,10 @@ from deepagents._flow import await_aside
 from deepagents.backends._older_names import OlderNames, awaited, by_older_name, lacks, overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.results import (
+    FILE_NOT_FOUND,
+    INVALID_PATH,
+    IS_DIRECTORY,
+    PERMISSION_DENIED,
     ContextLine,
     DeleteResult,
     EditResult,
@@ -55,6 +59,7 @@ __all__ = [
     "ExecuteArtifact",
     "ExecuteOffloadResult",
     "ExecuteResponse",
+    "FILE_NOT_FOUND",
     "FileData",
     "FileDownloadResponse",
     "FileInfo",
@@ -63,7 +68,10 @@ __all__ = [
     "GlobResult",
     "GrepMatch",
     "GrepResult",
+    "INVALID_PATH",
+    "IS_DIRECTORY",
     "LsResult",
+    "PERMISSION_DENIED",
     "ReadResult",
     "SandboxBackendProtocol",
     "WriteResult",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NotRequired, cast
+from typing import Any, Final, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_legacy
 from deepagents.errors import ErrorCode
 
+FILE_NOT_FOUND: Final = "file_not_found"
+PERMISSION_DENIED: Final = "permission_denied"
+IS_DIRECTORY: Final = "is_directory"
+INVALID_PATH: Final = "invalid_path"
 FileOperationError = Literal["file_not_found", "permission_denied", "is_directory", "invalid_path"]
 
 

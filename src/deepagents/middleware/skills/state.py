@@ -84,7 +84,9 @@ class SkillsState(AgentState[Any]):
     _skills_changed: NotRequired[Annotated[bool, PrivateStateAttr, latest]]
     _skills_opened: NotRequired[Annotated[list[str], KeptChannel(joined_texts), PrivateStateAttr]]
     _skill_tools_disclosed: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
-    _skill_tools_run: NotRequired[Annotated[str, UntrackedValue(str, guard=False), PrivateStateAttr, NOT_SHARED]]
+    _skill_tools_run: NotRequired[
+        Annotated[str, UntrackedValue(str, guard=False), PrivateStateAttr, NOT_SHARED]
+    ]
 
 
 def listed(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:
