@@ -86,6 +86,11 @@ def test_a_miss_always_has_a_reason(content: str, old: str) -> None:
         assert replace_exact(content, old, "").count == 1
 
 
+def test_blanks_after_the_last_line_are_pointed_out() -> None:
+    assert "old_string has ' '" in refused("aa", "aa\n ", "no_match")
+    assert "It differs in whitespace" in refused("aa", "aa\r ", "no_match")
+
+
 def test_a_missing_last_newline_is_pointed_out() -> None:
     text = refused("a\nb", "b\n", "no_match")
     assert "String not found in file" in text

@@ -8,7 +8,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
-from itertools import islice
+from itertools import islice, zip_longest
 from types import MappingProxyType
 from typing import Final
 
@@ -84,8 +84,8 @@ def _looks_differ(there: Sequence[str], wanted: Sequence[str], number: int) -> s
     text, key = "\n".join(there), "\n".join(wanted).strip("\n")
     if key in text:
         return f"{_place(there, number)}\nIt differs in the blank lines before or after."
-    kinds = [kind for kind in _EVENED if _evened(key, kind) not in _evened(text, kind)]
-    pairs = [pair for pair in zip(there, key.split("\n"), strict=False) if pair[0] != pair[1]]
+    kinds = [kind for kind in _EVENED if _evened(key, kind).strip("\n") not in _evened(text, kind)]
+    pairs = [pair for pair in zip_longest(there, key.split("\n"), fillvalue="") if pair[0] != pair[1]]
     in_file, in_old = next((pair for pair in pairs if pair[1] not in pair[0]), pairs[-1])
     return (
         f"{_place(there, number)}\nIt differs in {' and '.join(kinds) or 'look-alike characters'}: "
