@@ -123,6 +123,72 @@ with ThreadPoolExecutor(8) as pool:
     assert run(program, tmp_path)[0].splitlines() == ["ran", "Acme."]
 
 
+def test_a_module_that_registers_while_it_is_imported_waits_for_no_plugin(tmp_path: Path) -> None:
+    """One thread imports the module, another runs the plugins and comes to the same module."""
+    gate = "from threading import Event\nimporting, running = Event(), Event()\nready = running.set\n"
+    source = (
+        "import deepagents, gate\n"
+        "gate.importing.set()\n"
+        "assert gate.running.wait(60)\n"
+        "deepagents.register_harness_profile('acme', deepagents.HarnessProfile(base_system_prompt='Top.'))\n"
+        "def go():\n"
+        "    deepagents.register_harness_profile('acme', deepagents.HarnessProfile('Below.', 'Last.'))\n"
+    )
+    points = "[deepagents.harness_profiles]\na = gate:ready\nb = top_level:go\n"
+    install(tmp_path, "gate", source=gate)
+    install(tmp_path, "top-level", source=source, points=points)
+    program = f"""{ASK}
+import importlib, os, threading, gate
+importing = threading.Thread(target=importlib.import_module, args=["top_level"], daemon=True)
+importing.start()
+assert gate.importing.wait(60)
+asking = threading.Thread(target=get_harness_profile, args=["acme:tnt"], daemon=True)
+asking.start()
+for thread in (importing, asking): thread.join(10)
+if importing.is_alive() or asking.is_alive():
+    print("neither goes on", flush=True)
+    os._exit(0)
+found = get_harness_profile("acme:tnt")
+print(found.base_system_prompt, found.system_prompt_suffix)
+"""
+
+    assert run(program, tmp_path) == ("Top. Last.", "")
+
+
+def test_a_plugin_that_waits_for_a_thread_that_asks_is_gone_past_with_a_warning(tmp_path: Path) -> None:
+    source = (
+        "import threading\n"
+        "from deepagents.models.plugins import load_plugins\n"
+        "from deepagents.profiles.harness.registry import get_harness_profile\n"
+        "def asks():\n"
+        "    load_plugins(patience=0.1)\n"
+        "    print(get_harness_profile('acme:tnt'))\n"
+        "def go():\n"
+        "    thread = threading.Thread(target=asks)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+    )
+    points = "[deepagents.harness_profiles]\na = joining:go\nb = acme_profiles:agents\n"
+    install(tmp_path, "acme-profiles", source=BRINGS_BOTH)
+    install(tmp_path, "joining", source=source, points=points)
+
+    said, warned = run(f"{ASK}\nasked()", tmp_path)
+
+    assert said.splitlines() == ["None", "agents of acme", "{} Acme."]
+    assert warned.count("UserWarning") == 1
+    assert "'a' of distribution 'joining' (deepagents.harness_profiles) has not come back" in warned
+
+
+def test_what_a_program_registers_first_lies_over_what_plugins_bring(tmp_path: Path) -> None:
+    install(tmp_path, "acme-profiles", source=BRINGS_BOTH, points=POINTS)
+    program = f"""{ASK}
+register_harness_profile("acme", HarnessProfile(base_system_prompt="Mine."))
+asked()
+"""
+
+    assert run(program, tmp_path)[0].splitlines()[-1] == "{'speed': 'high'} Mine."
+
+
 def test_importing_looks_for_no_plugin_and_no_provider(tmp_path: Path) -> None:
     install(tmp_path, "acme-profiles", source=BRINGS_BOTH, points=POINTS)
     program = """

@@ -131,6 +131,16 @@ def test_a_provider_is_found_by_any_of_its_names(name: str) -> None:
     assert apply_provider_profile(f"{name}:deployed") == {"api_version": "v1"}
 
 
+def test_a_provider_that_is_spelled_otherwise_has_what_is_built_in_too() -> None:
+    register_provider_profile("OpenRouter:larch", ProviderProfile(init_kwargs={"a": 1}))
+    register_provider_profile("open-router", ProviderProfile(init_kwargs={"b": 2}))
+    register_provider_profile("OPEN_ROUTER", ProviderProfile(init_kwargs={"c": 3}))
+
+    assert apply_provider_profile("openrouter:larch")["a"] == 1
+    assert "app_title" in apply_provider_profile("openrouter:larch")
+    assert apply_provider_profile("open_router:any") == {"b": 2, "c": 3}
+
+
 @pytest.mark.parametrize("spec", ["", ":", "openai:", ":gpt-5", "nobody:none"])
 def test_what_names_no_model_has_no_profile(spec: str) -> None:
     assert get_provider_profile(spec) is None
@@ -153,9 +163,11 @@ def test_only_profiles_are_registered() -> None:
         ("oak: tree", "whitespace"),
         (":tree", "empty provider"),
         ("oak:", "empty provider"),
+        (None, "non-empty"),
+        (5, "non-empty"),
     ],
 )
-def test_a_key_that_names_nothing_is_refused(key: str, why: str) -> None:
+def test_a_key_that_names_nothing_is_refused(key: Any, why: str) -> None:
     with pytest.raises(ProfileError, match=why) as refused:
         register_provider_profile(key, ProviderProfile())
     assert repr(key) in str(refused.value)

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import pytest
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import FakeListChatModel
 
 from deepagents import HarnessProfile, register_harness_profile
@@ -70,6 +71,48 @@ def test_a_provider_has_several_names(key: str, provider: str) -> None:
     assert suffix_for("", "none", f"{key.replace('_', '-')}:pike") == "Pike."
 
 
+def test_spellings_of_one_provider_add_up() -> None:
+    register_harness_profile("azure_openai:eel", HarnessProfile(system_prompt_suffix="Eel."))
+    register_harness_profile("Azure:eel", HarnessProfile(base_system_prompt="Base."))
+
+    for name in ("azure_openai:eel", "azure:eel", "Azure-OpenAI:eel"):
+        assert get_harness_profile(name) == HarnessProfile("Base.", "Eel.")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ray-4-5-20251001", "ray-4-5-2025-10-01", "ray-4-5@20251001", "ray-4-5-latest", "ray-4-5"],
+)
+def test_a_release_of_a_model_has_the_profile_of_the_model(name: str) -> None:
+    register_harness_profile("sea:ray-4-5", HarnessProfile(base_system_prompt="Ray."))
+    register_harness_profile("sea", HarnessProfile(system_prompt_suffix="Sea."))
+
+    assert get_harness_profile(f"sea:{name}") == HarnessProfile("Ray.", "Sea.")
+    assert profile_for(ScriptedModel(provider="sea", model_name=name)) == HarnessProfile("Ray.", "Sea.")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("skate-4", "skate-20251301", "skate-19991001", "skate-2025-1001", "skate-202510011", "skate-mini"),
+        *("skate-20251001-v1:0", "us.skate-20251001", "skate:latest", "skate-latest-20251001"),
+    ],
+)
+def test_what_only_looks_like_a_release_is_another_model(name: str) -> None:
+    registered(reef__skate="Skate.")
+
+    assert get_harness_profile("reef:skate") is not None
+    assert get_harness_profile(f"reef:{name}") is None
+
+
+def test_a_profile_for_one_release_stands_alone() -> None:
+    register_harness_profile("cove:sole", HarnessProfile(system_prompt_suffix="Sole."))
+    register_harness_profile("cove:sole-20251001", HarnessProfile(base_system_prompt="Release."))
+
+    assert get_harness_profile("cove:sole-20251001") == HarnessProfile("Release.")
+    assert get_harness_profile("cove:sole-20251002") == HarnessProfile(system_prompt_suffix="Sole.")
+
+
 def test_what_matches_nothing_is_an_empty_profile_and_a_line_for_debugging(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -86,7 +129,7 @@ def test_what_names_no_model_has_no_profile(spec: str) -> None:
 
 
 def test_a_profile_is_a_value() -> None:
-    extra: Any = [object()]
+    extra: Any = [AgentMiddleware()]
     first, second = (
         HarnessProfile(tool_description_overrides={"ls": "Look."}, extra_middleware=extra) for _ in range(2)
     )

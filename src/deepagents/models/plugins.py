@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from threading import RLock
+from threading import Condition, Lock, get_ident
 from typing import Final, cast
 
 from deepagents._deprecation import warn_caller
@@ -15,38 +15,78 @@ from deepagents._deprecation import warn_caller
 PROVIDER_GROUP: Final = "deepagents.provider_profiles"
 HARNESS_GROUP: Final = "deepagents.harness_profiles"
 
+_PATIENCE: Final = 10.0
+"""Seconds that a thread waits for plugins that another one runs."""
+
 _logger = logging.getLogger(__name__)
-_turn: Final = RLock()
+_opening: Final = Lock()
 
 
 @dataclass
 class _Progress:
-    begun: bool = False
+    turn: Condition = field(default_factory=Condition)
+    runner: int | None = None
+    under_way: EntryPoint | None = None
+    waited_enough: bool = False
+    done: bool = False
+
+
+def load_plugins(patience: float = _PATIENCE) -> None:
+    """Run the entry points of both groups, once in a process.
+
+    Other threads wait until all have run, but not for ever: a plugin may wait for one of them. Within a group
+    the order is that of the names of distributions, then of entry points, so a later name wins where two
+    register the same key. A plugin that fails is skipped with a warning.
+    """
+    progress = _progress()
+    if progress.done or progress.waited_enough or is_plugin_running_here():
+        return
+    if not _took_the_turn(progress, patience):
+        return
+    try:
+        for point in _in_order(PROVIDER_GROUP, HARNESS_GROUP):
+            progress.under_way = point
+            _run(point)
+        progress.done = True
+    finally:
+        with progress.turn:
+            progress.runner = progress.under_way = None
+            progress.waited_enough = False
+            progress.turn.notify_all()
+
+
+def is_plugin_running_here() -> bool:
+    """Tell whether a plugin is what asks: this thread runs them."""
+    return _progress().runner == get_ident()
+
+
+def have_plugins_run() -> bool:
+    """Tell whether all plugins of this process have run."""
+    return _progress().done
+
+
+def _progress() -> _Progress:
+    with _opening:
+        return _the_progress()
 
 
 @cache
-def _progress() -> _Progress:
+def _the_progress() -> _Progress:
     return _Progress()
 
 
-def load_plugins() -> None:
-    """Run the entry points of both groups, once in a process.
-
-    Other threads wait until all have run; a plugin that registers profiles passes. Within a group the order
-    is that of the names of distributions, then of entry points, so a later name wins where two register the
-    same key. A plugin that fails is skipped with a warning.
-    """
-    with _turn:
-        progress = _progress()
-        if progress.begun:
-            return
-        progress.begun = True
-        try:
-            for point in _in_order(PROVIDER_GROUP, HARNESS_GROUP):
-                _run(point)
-        except BaseException:
-            progress.begun = False
-            raise
+def _took_the_turn(progress: _Progress, patience: float) -> bool:
+    with progress.turn:
+        if progress.turn.wait_for(lambda: progress.runner is None, patience):
+            progress.runner = None if progress.done else get_ident()
+            return not progress.done
+        late, progress.waited_enough = progress.under_way, True
+    if late is not None:
+        warn_caller(
+            f"{_named(late)} has not come back for {patience:g} s, and this thread goes on without the "
+            "profiles of plugins. A plugin must not wait for a thread that makes agents or asks for profiles."
+        )
+    return False
 
 
 def _in_order(*groups: str) -> list[EntryPoint]:
@@ -82,10 +122,11 @@ def _run(point: EntryPoint) -> None:
 
 
 def _skipped(point: EntryPoint, why: str) -> None:
-    warn_caller(
-        f"Profile plugin {point.name!r} of distribution {_distribution(point)!r} ({point.group}) is skipped: "
-        f"{why}. Mend or uninstall it."
-    )
+    warn_caller(f"{_named(point)} is skipped: {why}. Mend or uninstall it.")
+
+
+def _named(point: EntryPoint) -> str:
+    return f"Profile plugin {point.name!r} of distribution {_distribution(point)!r} ({point.group})"
 
 
 def _distribution(point: EntryPoint) -> str:

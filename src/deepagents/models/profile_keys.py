@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from deepagents.errors import ProfileError
 
 P = TypeVar("P")
 
 _ALIASES: Final = {"azure_openai": "azure", "mistralai": "mistral"}
+_RELEASE: Final = re.compile(
+    r"(?<=.)(-latest|[-@]20\d\d(-?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01]))$", re.ASCII
+)
+"""What providers add to the name of a model to mean one release of it, or the latest."""
 
 
 def validate_profile_key(key: str) -> None:
@@ -18,9 +23,9 @@ def validate_profile_key(key: str) -> None:
     Raises:
         ProfileError: for a key that is empty, has an empty half, or whitespace around a half.
     """
-    provider, colon, model = key.partition(":")
-    if not key:
+    if not isinstance(cast(object, key), str) or not key:
         raise ProfileError(f"a profile key must be non-empty: 'provider' or 'provider:model', got {key!r}")
+    provider, colon, model = key.partition(":")
     if key != key.strip():
         raise ProfileError(f"a profile key must have no outer whitespace, got {key!r}")
     if not provider or (colon and not model):
@@ -46,21 +51,35 @@ def lookup(registered: Mapping[str, P], spec: str, merge: Callable[[P, P], P]) -
     provider, colon, model = spec.partition(":")
     if not provider or (colon and not model):
         return None
-    exact = registered_as(registered, spec)
-    general = registered_as(registered, provider) if colon else None
+    exact = nearest(registered, spec)
+    general = nearest(registered, provider) if colon else None
     if exact is None or general is None:
         return general if exact is None else exact
     return merge(general, exact)
 
 
-def registered_as(registered: Mapping[str, P], key: str) -> P | None:
-    """Return what is registered under a key, however its provider is spelled."""
+def nearest(registered: Mapping[str, P], key: str) -> P | None:
+    """Return what is registered under a key, or else under that of the model without the date of its release."""
+    for name in (key, _undated(key)):
+        if (known := spelled(registered, name)) in registered:
+            return registered[known]
+    return None
+
+
+def spelled(registered: Mapping[str, P], key: str) -> str:
+    """Return a key as it is registered, where its provider is spelled in another way; or as it is."""
     if key in registered:
-        return registered[key]
-    wanted = _normal(key)
-    return next((profile for known, profile in registered.items() if _normal(known) == wanted), None)
+        return key
+    wanted = normal_key(key)
+    return next((known for known in registered if normal_key(known) == wanted), key)
 
 
-def _normal(key: str) -> str:
+def normal_key(key: str) -> str:
+    """Return one spelling for all keys that mean the same."""
     provider, colon, model = key.partition(":")
     return f"{normal_provider(provider)}{colon}{model}"
+
+
+def _undated(key: str) -> str:
+    provider, colon, model = key.partition(":")
+    return f"{provider}{colon}{_RELEASE.sub('', model)}"
