@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
@@ -198,5 +198,7 @@ def test_numbers_that_cannot_be_are_refused(times: Any) -> None:
 
 
 def test_one_name_is_no_list_of_models() -> None:
-    with pytest.raises(ConfigError, match="got 'openai:gpt-5'; write"):
-        create_deep_agent(ScriptedModel(), fallback_models="openai:gpt-5")
+    for wrong in ("openai:gpt-5", ScriptedModel(), None, 5, [None]):
+        with pytest.raises(ConfigError, match="must be .*model.* got") as refused:
+            create_deep_agent(ScriptedModel(), fallback_models=cast(Any, wrong))
+        assert repr(wrong[0] if isinstance(wrong, list) else wrong) in str(refused.value)

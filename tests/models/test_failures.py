@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.exceptions import ContextOverflowError, ModelRateLimitError
+from pydantic import TypeAdapter, ValidationError
 
 from deepagents.errors import ScriptError
 from deepagents.models.failures import may_pass, status_of
@@ -19,6 +20,13 @@ def answered(**said: Any) -> Exception:
     return error
 
 
+def misfit() -> ValidationError:
+    """Make what pydantic says of a value that does not fit its type."""
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(int).validate_python("x")
+    return caught.value
+
+
 @pytest.mark.parametrize(
     ("error", "passes"),
     [
@@ -28,6 +36,8 @@ def answered(**said: Any) -> Exception:
         (ContextOverflowError("too long"), False),
         (ScriptError("the script has run out"), False),
         (KeyError("a mistake"), False),
+        (misfit(), False),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "torn"), True),
         (answered(status_code=429), True),
         (answered(status_code=529), True),
         (answered(status_code=404), False),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from deepagents import ProviderProfile, register_provider_profile
 from deepagents.errors import UnknownModel
 from deepagents.models import resolve_model
 from tests.conftest import Colour
@@ -73,6 +74,15 @@ def test_a_named_model_or_the_first_answers(name: str, model: str, server: str, 
     chat = resolve_model(f"local-server:{name}")
 
     assert colour.invoke(chat, "hello").text == f"{model} heard hello"
+
+
+@pytest.mark.usefixtures("server")
+def test_a_provider_profile_says_what_its_models_are_made_with() -> None:
+    register_provider_profile("local-server:large", ProviderProfile({"timeout": 9, "max_retries": 0}))
+
+    made: list[Any] = [resolve_model(f"local-server:{name}") for name in ("large", "small")]
+
+    assert [(model.request_timeout, model.max_retries) for model in made] == [(9, 0), (None, None)]
 
 
 def test_a_model_that_the_server_lacks_is_refused_with_what_it_has(server: str) -> None:

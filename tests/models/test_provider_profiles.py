@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -153,6 +153,22 @@ def test_only_profiles_are_registered() -> None:
         register_provider_profile("gum", wrong)
     with pytest.raises(TypeError, match="HarnessProfile or HarnessProfileConfig is registered for 'gum'"):
         register_harness_profile("gum", wrong)
+
+
+@pytest.mark.parametrize("name", ["init_kwargs", "pre_init", "init_kwargs_factory"])
+def test_what_a_profile_cannot_hold_is_refused_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} must be a (mapping|function or None), got 5"):
+        ProviderProfile(**{name: cast(Any, 5)})
+
+
+def test_a_factory_that_makes_no_arguments_is_named() -> None:
+    def forgets() -> Any:
+        return None
+
+    for _ in range(2):
+        register_provider_profile("ivy", ProviderProfile(init_kwargs_factory=forgets))
+        with pytest.raises(ProfileError, match=r"init_kwargs_factory .*forgets.* must return .* got None"):
+            resolve_model("ivy:green")
 
 
 @pytest.mark.parametrize(

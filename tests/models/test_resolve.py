@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain.chat_models import init_chat_model
 
+from deepagents import ProviderProfile, register_provider_profile
 from deepagents.errors import ConfigError, UnknownModel
 from deepagents.models import default_model, resolve_model
 from deepagents.testing import ScriptedModel
@@ -39,13 +41,58 @@ def test_settings_still_work_with_one_warning(monkeypatch: pytest.MonkeyPatch) -
     assert name_of(model) == "gpt-5"
 
 
-@pytest.mark.parametrize("name", ["", "nobody:none", "no-such-model"])
+@pytest.mark.parametrize("name", ["", ":", ":gpt-5", "openai:", "nobody:none", "no-such-model"])
 def test_an_unknown_name_says_so_and_what_to_choose(name: str) -> None:
     with pytest.raises(UnknownModel, match="PROVIDER:MODEL") as refused:
         resolve_model(name)
 
     assert repr(name) in str(refused.value)
     assert isinstance(refused.value, ConfigError | ValueError)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"model": None},
+        {"model": ""},
+        {"model_provider": "openai"},
+        {"model": "no-such-model"},
+        {"model": "none", "model_provider": "nobody"},
+        {"model": "openai:"},
+    ],
+)
+def test_settings_that_name_no_model_say_so_too(settings: dict[str, Any]) -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="dict of settings"),
+        pytest.raises(UnknownModel, match="PROVIDER:MODEL") as refused,
+    ):
+        resolve_model({**settings, "api_key": "sesame"} if settings else settings)
+
+    assert all(repr(value) in str(refused.value) for value in settings.values())
+    assert "sesame" not in str(refused.value)
+
+
+def test_models_of_this_machine_have_a_provider_profile_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    register_provider_profile("local", ProviderProfile(pre_init=seen.append))
+    register_provider_profile(
+        "local:owl", ProviderProfile({"seed": 7}, init_kwargs_factory=lambda: {"max_tokens": 9})
+    )
+
+    made: list[Any] = [resolve_model(name) for name in ("local", "local:", "local:owl")]
+
+    assert seen == ["local", "local", "local:owl"]
+    assert [model.seed for model in made] == [None, None, 7]
+    assert (made[-1].model, made[-1].max_tokens) == ("owl", 9)
+
+
+def test_settings_name_a_model_of_this_machine_too() -> None:
+    with pytest.warns(DeprecationWarning, match="dict of settings"):
+        model = resolve_model({"model": "other", "model_provider": "local", "max_tokens": 9})
+
+    assert (type(model).__name__, name_of(model)) == ("ChatLocal", "other")
+    assert getattr(model, "max_tokens", None) == 9
 
 
 def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +135,14 @@ def test_with_nothing_to_take_each_way_out_is_named() -> None:
         assert way in str(refused.value)
 
 
-@pytest.mark.parametrize("wrong", [5, ScriptedModel("Hi.").bind(stop=["."])])
+@pytest.mark.parametrize(
+    "wrong",
+    [5, ScriptedModel("Hi.").bind(stop=["."]), init_chat_model()],
+)
 def test_what_is_no_model_is_refused_by_value(wrong: Any) -> None:
-    with pytest.raises(UnknownModel, match=r"must be a chat model or 'provider:name', got (5|.*Scripted)"):
+    with pytest.raises(
+        UnknownModel, match=r"must be a chat model or 'provider:name', got .*configurable"
+    ) as no:
         resolve_model(wrong)
+
+    assert repr(wrong) in str(no.value)

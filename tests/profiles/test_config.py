@@ -77,6 +77,17 @@ def test_only_what_is_set_is_written() -> None:
     ).to_dict() == {"base_system_prompt": "", "excluded_tools": ["a", "b"], "general_purpose_subagent": {}}
 
 
+@pytest.mark.parametrize("key", HarnessProfileConfig.__annotations__)
+def test_a_key_with_nothing_after_it_is_as_if_it_were_not_there(key: str) -> None:
+    assert HarnessProfileConfig.from_dict(yaml.safe_load(f"{key}:")) == HarnessProfileConfig()
+
+
+def test_a_general_purpose_subagent_in_code_is_no_mapping() -> None:
+    wrong: Any = {"enabled": False}
+    with pytest.raises(TypeError, match="general_purpose_subagent must be GeneralPurposeSubagentProfile"):
+        HarnessProfileConfig(general_purpose_subagent=wrong)
+
+
 @pytest.mark.parametrize("kind", [list, tuple, set, frozenset])
 def test_exclusions_are_read_from_any_collection(kind: Any) -> None:
     assert HarnessProfileConfig.from_dict({"excluded_tools": kind(["ls"])}).excluded_tools == {"ls"}

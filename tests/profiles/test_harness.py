@@ -36,6 +36,36 @@ def test_a_profile_rewrites_the_prompt_around_the_callers_words() -> None:
     assert "Base." not in first_request("bee").system
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *(
+            ("extra_middleware", wrong)
+            for wrong in (5, None, "Some", [5], [AgentMiddleware], AgentMiddleware)
+        ),
+        *(("general_purpose_subagent", wrong) for wrong in ({"enabled": False}, False)),
+    ],
+)
+def test_what_a_profile_cannot_hold_is_refused_by_name(name: str, wrong: Any) -> None:
+    with pytest.raises(TypeError, match=f"{name} must .*got ") as refused:
+        HarnessProfile(**{name: wrong})
+    assert repr(wrong[0] if isinstance(wrong, list) else wrong) in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [5, None, [5], AgentMiddleware()])
+def test_a_factory_that_makes_no_middleware_is_named(wrong: Any) -> None:
+    def offers() -> Any:
+        return wrong
+
+    for key, extra in (
+        (f"bat-{type(wrong)}", offers),
+        (f"bat-{type(wrong)}:big", [AgentMiddleware[Any, Any]()]),
+    ):
+        register_harness_profile(key, HarnessProfile(extra_middleware=extra))
+        with pytest.raises(ProfileError, match=r"made by .*offers.* must return a list .* got "):
+            first_request(f"bat-{type(wrong)}", "big")
+
+
 def test_an_empty_base_prompt_leaves_nothing_between() -> None:
     register_harness_profile("asp", HarnessProfile(base_system_prompt="", system_prompt_suffix="Last."))
 

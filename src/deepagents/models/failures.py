@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
 
 from langchain_core.exceptions import ModelError
 from langchain_core.language_models import BaseChatModel
+from pydantic import ValidationError
 
 from deepagents.errors import ConfigError, HarnessError
 
 _PASSING: Final = frozenset({408, 409, 425, 429})
 _FAULTS: Final = (
     *(HarnessError, AssertionError, AttributeError, ImportError, LookupError, NameError),
-    *(NotImplementedError, TypeError),
+    *(NotImplementedError, TypeError, ValidationError),
 )
 """Mistakes in a program, which are there the next time as well."""
 
@@ -37,9 +38,10 @@ class Recovery:
         """
         if isinstance(retries, bool) or not isinstance(cast(object, retries), int) or retries < 0:
             raise ConfigError(f"model_retries must be a whole number of 0 or more, got {retries!r}")
-        if isinstance(fallbacks, str | BaseChatModel):
+        if isinstance(fallbacks, str | BaseChatModel) or not isinstance(cast(object, fallbacks), Iterable):
             raise ConfigError(
-                f"fallback_models must be a list of models or names, got {fallbacks!r}; write [...] around it"
+                f"fallback_models must be a list of models or names, got {fallbacks!r}; write [...] around a "
+                "single one, and [] for none"
             )
         return cls(retries, tuple(resolve(each) for each in fallbacks))
 

@@ -6,7 +6,7 @@ import json
 import os
 from http.client import HTTPException
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 from urllib.request import Request, urlopen
 
 from langchain_core.language_models import BaseChatModel
@@ -23,8 +23,12 @@ ADDRESS_VARIABLE: Final = "DEEPAGENTS_LOCAL_SERVER"
 _SECONDS: Final = 2.0
 
 
-def chat_local_server(name: str) -> BaseChatModel:
+def chat_local_server(name: str, **arguments: Any) -> BaseChatModel:
     """Make a chat model on the first local server that has this model; no name takes its first.
+
+    Args:
+        name: of a model on the server.
+        arguments: for the chat model, over what a local server is spoken to with.
 
     Raises:
         UnknownModel: when no server answers, none has the model, or langchain-openai is missing.
@@ -37,7 +41,7 @@ def chat_local_server(name: str) -> BaseChatModel:
         )
     for address, models in servers.items():
         if name in models or (not name and models):
-            return _chat(address, name or models[0])
+            return _chat(address, name or models[0], arguments)
     offered = "; ".join(f"{address} has {', '.join(models) or 'none'}" for address, models in servers.items())
     raise UnknownModel(f"No local server has a model {name!r}: {offered}.")
 
@@ -56,9 +60,11 @@ def _models_at(address: str) -> list[str] | None:
         return None
 
 
-def _chat(address: str, model: str) -> BaseChatModel:
+def _chat(address: str, model: str, arguments: dict[str, Any]) -> BaseChatModel:
     if find_spec("langchain_openai") is None:
         raise UnknownModel("A local server needs langchain-openai: pip install 'deepagents[openai]'.")
     from langchain_openai import ChatOpenAI
 
-    return ChatOpenAI(model=model, base_url=address, api_key=lambda: "none", use_responses_api=False)
+    usual: dict[str, Any] = {"base_url": address, "api_key": lambda: "none", "use_responses_api": False}
+    settings: dict[str, Any] = {**usual, **arguments, "model": model}
+    return ChatOpenAI(**settings)

@@ -59,7 +59,7 @@ def lookup(registered: Mapping[str, P], spec: str, merge: Callable[[P, P], P]) -
 
 
 def nearest(registered: Mapping[str, P], key: str) -> P | None:
-    """Return what is registered under a key, or else under that of the model without the date of its release."""
+    """Return what is registered under a key, or else for the model that it is a release of."""
     for name in (key, _undated(key)):
         if (known := spelled(registered, name)) in registered:
             return registered[known]

@@ -10,6 +10,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
+from deepagents.errors import ProfileError
 from deepagents.models.openrouter import check_openrouter_version, openrouter_kwargs
 from deepagents.models.registry import ProfileRegistry
 
@@ -27,6 +28,9 @@ class ProviderProfile:
         init_kwargs: arguments for the chat model.
         pre_init: called with `provider:model` before a model is made; what it raises stops the making.
         init_kwargs_factory: makes further arguments for each model; they win over `init_kwargs`.
+
+    Raises:
+        TypeError: for values of a wrong type.
     """
 
     init_kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
@@ -34,6 +38,11 @@ class ProviderProfile:
     init_kwargs_factory: Callable[[], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
+        _check(
+            "init_kwargs", self.init_kwargs, isinstance(cast(object, self.init_kwargs), Mapping), "a mapping"
+        )
+        for name, hook in (("pre_init", self.pre_init), ("init_kwargs_factory", self.init_kwargs_factory)):
+            _check(name, hook, hook is None or callable(hook), "a function or None")
         object.__setattr__(self, "init_kwargs", MappingProxyType(dict(self.init_kwargs)))
 
 
@@ -57,7 +66,11 @@ def get_provider_profile(spec: str) -> ProviderProfile | None:
 def apply_provider_profile(
     spec: str, kwargs: Mapping[str, Any] | None = None, *, run_pre_init: bool = True
 ) -> dict[str, Any]:
-    """Return the arguments to make a model with: those of its profile, then the caller's over them."""
+    """Return the arguments to make a model with: those of its profile, then the caller's over them.
+
+    Raises:
+        ProfileError: when the profile's factory makes something else than arguments.
+    """
     given = dict(kwargs or {})
     profile = get_provider_profile(spec)
     if profile is None:
@@ -65,7 +78,7 @@ def apply_provider_profile(
         return given
     if run_pre_init and profile.pre_init:
         profile.pre_init(spec)
-    made = profile.init_kwargs_factory() if profile.init_kwargs_factory else dict[str, Any]()
+    made = _arguments_of(profile.init_kwargs_factory)
     return {**profile.init_kwargs, **made, **given}
 
 
@@ -118,11 +131,27 @@ def _both_made(base: ProviderProfile, override: ProviderProfile) -> Callable[[],
         return second
 
     def both() -> Mapping[str, Any]:
-        made = _told("Base init_kwargs_factory", first)
-        over = _told("Override init_kwargs_factory", second) if second else dict[str, Any]()
+        made = _told("Base init_kwargs_factory", lambda: _arguments_of(first))
+        over = _told("Override init_kwargs_factory", lambda: _arguments_of(second))
         return {**made, **override.init_kwargs, **over}
 
     return both
+
+
+def _arguments_of(factory: Callable[[], Mapping[str, Any]] | None) -> Mapping[str, Any]:
+    if factory is None:
+        return {}
+    made = factory()
+    if not isinstance(cast(object, made), Mapping):
+        raise ProfileError(
+            f"init_kwargs_factory {factory!r} must return a mapping of arguments, got {made!r}"
+        )
+    return made
+
+
+def _check(name: str, given: object, fits: bool, wanted: str) -> None:
+    if not fits:
+        raise TypeError(f"{name} must be {wanted}, got {given!r}")
 
 
 def _told(what: str, hook: Callable[[], R]) -> R:

@@ -47,17 +47,16 @@ def resolve_model(model: str | BaseChatModel | dict[str, Any], make: Make = init
         UnknownModel: when no model can be made from what was given.
     """
     if isinstance(model, str):
-        return _from_name(model, make)
+        return _made({"model": model}, make)
     if isinstance(model, BaseChatModel):
         return model
     if not isinstance(cast(object, model), dict):
         raise UnknownModel(
-            f"model must be a chat model or 'provider:name', got {model!r}; a model with options bound to it "
-            "is none, so pass the options to the model itself"
+            f"model must be a chat model or 'provider:name', got {model!r}; a model with options bound to "
+            "it, or with configurable fields, is none, so make one with the options that it is to have"
         )
     warn_legacy("A model as a dict of settings is deprecated: pass init_chat_model(**settings).")
-    name, provider = model.get("model") or "", model.get("model_provider")
-    return _as_its_profile_says(f"{provider}:{name}" if provider else name, make, model)
+    return _made(model, make)
 
 
 def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> BaseChatModel:
@@ -72,53 +71,75 @@ def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> Ba
     for provider, (key, package, name) in _KEYS.items():
         if os.environ.get(key) and find_spec(package):
             return resolve(f"{provider}:{name}")
-    local = _local_if_there()
-    if local is None:
+    if not _is_local_there():
         raise UnknownModel(f"There is no model to use: {_CHOICES}")
-    return local
+    return resolve("local")
 
 
-def _from_name(name: str, make: Make) -> BaseChatModel:
-    provider, _, rest = name.partition(":")
+def _made(settings: Mapping[str, Any], make: Make) -> BaseChatModel:
+    """Make a model of settings, with its provider's profile; a name without a provider is made to tell it."""
+    spec = _spec_of(settings)
+    provider, colon, name = spec.partition(":")
     own = _OWN.get(provider)
     if own is not None:
-        return own(rest)
-    if not name:
-        raise UnknownModel(f"No model could be made from {name!r}: {_CHOICES}")
-
-    def made(**arguments: Any) -> Any:
-        try:
-            return make(arguments.pop("model"), **arguments)
-        except Exception as error:
-            raise UnknownModel(f"No model could be made from {name!r} ({error}): {_CHOICES}") from error
-
-    return _as_its_profile_says(name, made, {"model": name})
-
-
-def _as_its_profile_says(spec: str, make: Make, settings: Mapping[str, Any]) -> BaseChatModel:
-    """Make a model with its provider's profile; a name without a provider is asked for it, once made."""
-    if ":" in spec and get_provider_profile(spec):
-        return make(**apply_provider_profile(spec, settings))
-    model = make(**settings)
-    provider = model_provider(model)
-    full = f"{provider}:{model_identifier(model) or spec}"
-    if provider is None or get_provider_profile(full) is None:
+        return _trying(
+            _ours(own, name), settings, apply_provider_profile(spec if name else provider, settings)
+        )
+    if not provider or (colon and not name):
+        raise UnknownModel(f"No model could be made from {_said(settings)!r}: {_CHOICES}")
+    if colon and get_provider_profile(spec):
+        return _trying(make, settings, apply_provider_profile(spec, settings))
+    model = _trying(make, settings, settings)
+    told = model_provider(model)
+    full = f"{told}:{model_identifier(model) or spec}"
+    if told is None or get_provider_profile(full) is None:
         return model
-    return make(**apply_provider_profile(full, settings))
+    return _trying(make, settings, apply_provider_profile(full, settings))
 
 
-def _local(name: str) -> BaseChatModel:
+def _spec_of(settings: Mapping[str, Any]) -> str:
+    name, provider = settings.get("model"), settings.get("model_provider")
+    return f"{provider}:{name or ''}" if provider else str(name or "")
+
+
+def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any]) -> BaseChatModel:
+    rest = {key: value for key, value in arguments.items() if key != "model"}
+    try:
+        return make(settings.get("model"), **rest)
+    except UnknownModel:
+        raise
+    except Exception as error:
+        raise UnknownModel(
+            f"No model could be made from {_said(settings)!r} ({error}): {_CHOICES}"
+        ) from error
+
+
+def _said(settings: Mapping[str, Any]) -> object:
+    """Return what a caller gave: a name, or settings, of which only what names the model is shown."""
+    if settings.keys() <= {"model"}:
+        return settings.get("model", {})
+    return {key: settings[key] for key in ("model", "model_provider") if key in settings}
+
+
+def _ours(own: Callable[..., BaseChatModel], name: str) -> Make:
+    def make(_: object, *, model_provider: object = None, **arguments: Any) -> BaseChatModel:
+        return own(name, **arguments)
+
+    return make
+
+
+def _local(name: str, **arguments: Any) -> BaseChatModel:
     from deepagents.models.local import ChatLocal
 
-    return ChatLocal(model=name) if name else ChatLocal()
+    return ChatLocal(**{"model": name} if name else {}, **arguments)
 
 
-def _local_if_there() -> BaseChatModel | None:
+def _is_local_there() -> bool:
     if find_spec("xllamacpp") is None:
-        return None
+        return False
     from deepagents.models.local import find_weights
 
-    return _local("") if find_weights() else None
+    return bool(find_weights())
 
 
-_OWN: Mapping[str, Callable[[str], BaseChatModel]] = {"local": _local, "local-server": chat_local_server}
+_OWN: Mapping[str, Callable[..., BaseChatModel]] = {"local": _local, "local-server": chat_local_server}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, cast
 
+from langchain.agents.middleware import AgentMiddleware
+
 from deepagents.errors import ProfileError
+from deepagents.middleware._base import Middleware
 
 REQUIRED: Final = frozenset({"FilesystemMiddleware", "SubAgentMiddleware"})
 """Middleware that an agent cannot be without."""
@@ -56,8 +59,44 @@ def words(given: object) -> Mapping[str, str]:
     return MappingProxyType(cast("dict[str, str]", copied))
 
 
+def middleware(given: object) -> object:
+    """Return extra middleware as a tuple, or the function that makes it.
+
+    Raises:
+        TypeError: for anything else; a class of middleware is neither.
+    """
+    if callable(given) and not _is_middleware_class(given):
+        return given
+    if isinstance(given, str | type) or not isinstance(given, Iterable):
+        raise TypeError(f"extra_middleware must be a list, or a function that makes one, got {given!r}")
+    found = tuple(cast("Iterable[object]", given))
+    for each in found:
+        if not isinstance(each, AgentMiddleware):
+            raise TypeError(f"extra_middleware must hold instances of middleware, got {each!r}")
+    return found
+
+
+def made(extra: Sequence[Middleware] | Callable[[], Sequence[Middleware]]) -> Sequence[Middleware]:
+    """Return the middleware itself, made by its function if there is one.
+
+    Raises:
+        ProfileError: naming the function that made something else.
+    """
+    if not callable(extra):
+        return extra
+    returned: object = extra()
+    if not isinstance(returned, list | tuple) or not all(
+        isinstance(each, AgentMiddleware) for each in cast("Sequence[object]", returned)
+    ):
+        raise ProfileError(
+            f"extra_middleware is made by {extra!r}, which must return a list of instances of middleware, "
+            f"got {returned!r}"
+        )
+    return cast("Sequence[Middleware]", returned)
+
+
 def known_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Return a mapping of the file form as a dict.
+    """Return a mapping of the file form as a dict, without keys that have nothing after them.
 
     Raises:
         TypeError: for what is no mapping, or has a key that means nothing.
@@ -68,7 +107,7 @@ def known_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, ob
     known = sorted(allowed)
     if unknown := sorted(map(repr, found.keys() - set(known))):
         raise TypeError(f"Unknown keys in {kind}: {', '.join(unknown)}; there are {', '.join(known)}")
-    return found
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def typed(key: str, value: object, kind: type) -> None:
@@ -89,6 +128,10 @@ def _set_of(name: str, given: object, kinds: tuple[type, ...], wanted: str) -> f
         if not isinstance(entry, kinds):
             raise TypeError(f"{name} must hold {wanted}, got {entry!r}")
     return frozenset(entries)
+
+
+def _is_middleware_class(given: object) -> bool:
+    return isinstance(given, type) and issubclass(given, AgentMiddleware)
 
 
 def _check_name(entry: str) -> None:

@@ -38,6 +38,7 @@ class HarnessProfileConfig:
     def __post_init__(self) -> None:
         checks.typed("base_system_prompt", self.base_system_prompt, str)
         checks.typed("system_prompt_suffix", self.system_prompt_suffix, str)
+        checks.typed("general_purpose_subagent", self.general_purpose_subagent, GeneralPurposeSubagentProfile)
         checked = {
             "tool_description_overrides": checks.words(self.tool_description_overrides),
             "excluded_tools": checks.strings("excluded_tools", self.excluded_tools),

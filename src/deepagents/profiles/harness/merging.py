@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from deepagents.middleware._base import Middleware
+from deepagents.profiles.harness import checks
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
 
 T = TypeVar("T")
@@ -41,11 +42,7 @@ def _general(
 def _both(base: Extra, override: Extra) -> Extra:
     if not base or not override:
         return override or base
-    return lambda: _by_class(_made(base), _made(override))
-
-
-def _made(extra: Extra) -> Sequence[Middleware]:
-    return extra() if callable(extra) else extra
+    return lambda: _by_class(checks.made(base), checks.made(override))
 
 
 def _by_class(base: Sequence[Middleware], override: Sequence[Middleware]) -> list[Middleware]:

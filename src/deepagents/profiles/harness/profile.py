@@ -73,20 +73,23 @@ class HarnessProfile:
     def __post_init__(self) -> None:
         checks.typed("base_system_prompt", self.base_system_prompt, str)
         checks.typed("system_prompt_suffix", self.system_prompt_suffix, str)
-        extra = self.extra_middleware
+        checks.typed("general_purpose_subagent", self.general_purpose_subagent, GeneralPurposeSubagentProfile)
         checked = {
             "tool_description_overrides": checks.words(self.tool_description_overrides),
             "excluded_tools": checks.strings("excluded_tools", self.excluded_tools),
             "excluded_middleware": checks.exclusions(self.excluded_middleware, classes=True),
-            "extra_middleware": extra if callable(extra) else tuple(extra),
+            "extra_middleware": checks.middleware(self.extra_middleware),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def materialize_extra_middleware(self) -> list[Middleware]:
-        """Return the extra middleware for one more stack."""
-        extra = self.extra_middleware
-        return list(extra() if callable(extra) else extra)
+        """Return the extra middleware for one more stack.
+
+        Raises:
+            ProfileError: when the function that makes it returns something else.
+        """
+        return list(checks.made(self.extra_middleware))
 
     def excludes(self, middleware: Middleware) -> bool:
         """Tell whether this middleware is left out, by its name, its exact class or the one it stands for."""
