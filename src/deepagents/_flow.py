@@ -1,8 +1,7 @@
 """Write I/O once, run it blocking or awaiting.
 
 A flow is a generator that yields `Call`s and receives their results. It does no I/O itself, so the same
-body serves
-a blocking and an awaiting caller. A flow must not sleep, spawn or touch an event loop.
+body serves a blocking and an awaiting caller. A flow must not sleep, spawn or touch an event loop.
 """
 
 from __future__ import annotations

@@ -166,6 +166,15 @@ class ApprovalNeeded(_OfAgent):
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionAsked(_OfAgent):
+    """The run has stopped until somebody answers what a tool or a graph asked with `interrupt`."""
+
+    type: ClassVar[str] = "question_asked"
+    interrupt_id: str
+    question: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalGiven(_Event):
     """A person, or a standing order, has decided about one call."""
 
@@ -262,6 +271,7 @@ Event: TypeAlias = (
     | SubagentFinished
     | TaskChanged
     | ApprovalNeeded
+    | QuestionAsked
     | ApprovalGiven
     | ContextCompacted
     | LimitNear
@@ -286,7 +296,7 @@ def from_dict(plain: Mapping[str, Any]) -> Event:
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(f"an event of version {version!r}; this library reads up to {VERSION}")
     known = {each.type: each for each in get_args(Event)}
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise ValueError(f"no event of type {kind!r}; there are {', '.join(known)}")
     return _reader(known[kind]).validate_python(rest)
 

@@ -9,6 +9,7 @@ from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
     "deepagents/_beta.py": "agents/test_forks.py",
+    "deepagents/_checks.py": "agents/test_namesakes.py",
     "deepagents/_children.py": "agents/test_subagents.py",
     "deepagents/_compat.py": "compat/test_honoured.py",
     "deepagents/_api/deprecation.py": "compat/test_deprecation.py",
@@ -68,6 +69,7 @@ TESTED_BY: dict[str, str] = {
     "deepagents/graph.py": "agents/test_create_deep_agent.py",
     "deepagents/middleware/_cache_marks.py": "middleware/test_prompt_caching.py",
     "deepagents/middleware/_cache_places.py": "middleware/test_prompt_caching.py",
+    "deepagents/_announced.py": "observe/test_observe.py",
     "deepagents/middleware/_announcing.py": "observe/test_observe.py",
     "deepagents/middleware/_base.py": "middleware/test_filesystem.py",
     "deepagents/middleware/_dangling.py": "middleware/test_patch_tool_calls.py",

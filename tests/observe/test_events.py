@@ -22,6 +22,7 @@ from deepagents.events import (
     LimitReached,
     ModelFailed,
     PlanChanged,
+    QuestionAsked,
     Reasoning,
     RunFailed,
     RunStarted,
@@ -53,6 +54,7 @@ EXAMPLES: list[Event] = [
     SubagentStarted("researcher", "find it", "c2", "researcher 2"),
     SubagentFinished("researcher", "c2", "error", "Error: no", "researcher 2"),
     ApprovalNeeded((ApprovalRequest("i1", "write_file", {"file_path": "/a"}, tool_call_id="c3"),)),
+    QuestionAsked("i2", {"text": "which?"}),
     ApprovalGiven("i1", "write_file", "reject", "not now", "c3"),
     Usage(10, 2, cached_tokens=8, cache_write_tokens=1, reasoning_tokens=1),
     FinalAnswer("Done.", {"done": True}),
@@ -86,6 +88,7 @@ def test_a_reader_passes_over_what_newer_writers_add() -> None:
     [
         ({"type": "tokn", "text": "a"}, "'tokn'"),
         ({"text": "a"}, "None"),
+        ({"type": ["token"], "text": "a"}, "token"),
         ({"type": "token", "version": VERSION + 1, "text": "a"}, f"version {VERSION + 1}"),
         ({"type": "token"}, "text"),
         ({"type": "usage", "input_tokens": "many", "output_tokens": 1}, "input_tokens"),

@@ -1,4 +1,4 @@
-"""Interrupts become requests for a person's decision."""
+"""Interrupts become requests for a person's decision, or questions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from langgraph.types import Interrupt
 
-from deepagents.events import ApprovalNeeded, ApprovalRequest
+from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
 from deepagents.observe.roster import MAIN, Author
 
 
@@ -15,6 +15,13 @@ def interrupts_to_event(interrupts: Iterable[Interrupt], author: Author = MAIN) 
     """Gather the tool calls that interrupts ask about; `None` when they ask about none."""
     requests = tuple(request for each in interrupts for request in _requests(each))
     return ApprovalNeeded(requests, **author) if requests else None
+
+
+def questions(interrupts: Iterable[Interrupt], author: Author = MAIN) -> Iterator[QuestionAsked]:
+    """Return the interrupts that ask for something else than approval."""
+    for each in interrupts:
+        if not any(_requests(each)):
+            yield QuestionAsked(each.id, each.value, **author)
 
 
 def _requests(interrupt: Interrupt) -> Iterator[ApprovalRequest]:

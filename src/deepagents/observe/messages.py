@@ -36,10 +36,16 @@ def used(message: BaseMessage, author: Author) -> Iterator[Event]:
         usage["input_tokens"],
         usage["output_tokens"],
         given.get("cache_read") or 0,
-        given.get("cache_creation") or 0,
+        _cache_written(given),
         made.get("reasoning") or 0,
         **author,
     )
+
+
+def _cache_written(given: Mapping[str, Any]) -> int:
+    """Add up what was written to a cache: where a provider tells by how long it lasts, it tells no sum."""
+    lasting = (given.get(f"ephemeral_{time}_input_tokens") or 0 for time in ("5m", "1h"))
+    return given.get("cache_creation") or sum(lasting)
 
 
 def formed(answer: Any) -> Any:

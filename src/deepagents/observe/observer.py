@@ -8,14 +8,11 @@ from typing import Any, Final, TypeAlias, cast
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Interrupt
 
+from deepagents._announced import Announced
 from deepagents.events import (
-    ContextCompacted,
     Custom,
     Event,
     FinalAnswer,
-    LimitNear,
-    LimitReached,
-    ModelFailed,
     PlanChanged,
     SubagentFinished,
     SubagentStarted,
@@ -25,18 +22,17 @@ from deepagents.events import (
     ToolFinished,
     from_dict,
 )
-from deepagents.observe.approvals import interrupts_to_event
+from deepagents.observe.approvals import interrupts_to_event, questions
 from deepagents.observe.messages import formed, in_words, said, used
 from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_on_own_account
 
 Chunk: TypeAlias = tuple[Namespace, str, Any]
+_CallKey: TypeAlias = tuple[str | None, str]
+"""Whose call it is, and its id: providers repeat ids."""
 
 _MODEL_NODE: Final = "model"
 _TOOL_NODE: Final = "tools"
 _INTERRUPT: Final = "__interrupt__"
-_ANNOUNCED: Final = frozenset(
-    kind.type for kind in (ContextCompacted, LimitNear, LimitReached, ModelFailed, TaskChanged)
-)
 
 
 class Observer:
@@ -50,8 +46,8 @@ class Observer:
     def __init__(self) -> None:
         self.is_new = True
         self._roster = Roster()
-        self._calls: dict[str, ToolCalled | SubagentStarted] = {}
-        self._finished_calls: set[str] = set()
+        self._calls: dict[_CallKey, ToolCalled | SubagentStarted] = {}
+        self._finished_calls: set[_CallKey] = set()
         self._asked: set[str] = set()
         self._tasks: dict[str, str] = {}
         self._answer: FinalAnswer | None = None
@@ -60,13 +56,14 @@ class Observer:
     def recall(self, messages: Iterable[BaseMessage], *, resuming: bool) -> None:
         """Learn from a thread's messages who was called; of open calls too, where a run is resumed."""
         self.is_new = False
-        known: dict[str, ToolCalled | SubagentStarted] = {}
+        known: dict[_CallKey, ToolCalled | SubagentStarted] = {}
         for message in messages:
             if isinstance(message, AIMessage):
-                known |= {event.call_id: event for event in self._called(message, MAIN)}
+                known |= {(None, event.call_id): event for event in self._called(message, MAIN)}
+                self._finished_calls.difference_update(known)
             elif isinstance(message, ToolMessage):
-                known.pop(message.tool_call_id, None)
-                self._finished_calls.add(message.tool_call_id)
+                known.pop((None, message.tool_call_id), None)
+                self._finished_calls.add((None, message.tool_call_id))
         if resuming:
             self._calls |= known
 
@@ -133,8 +130,8 @@ class Observer:
             yield from used(message, author)
             for event in self._called(message, author):
                 if form is None or event.call_id not in settled:
-                    self._calls[event.call_id] = event
-                    self._finished_calls.discard(event.call_id)
+                    self._calls[event.agent, event.call_id] = event
+                    self._finished_calls.discard((event.agent, event.call_id))
                     yield event
             if author == MAIN:
                 self._answer = None if message.tool_calls and form is None else _final(message, form)
@@ -144,17 +141,21 @@ class Observer:
             call_id = call["id"] or ""
             match call["name"], call["args"]:
                 case "task", {"subagent_type": str(name), "description": str(task)}:
-                    label = self._roster.delegated(name, call_id, author)["agent"] or name
+                    anew = (author["agent"], call_id) in self._finished_calls
+                    label = self._roster.delegated(name, call_id, author, anew=anew)["agent"] or name
                     yield SubagentStarted(name, task, call_id, label, **author)
                 case name, args:
                     yield ToolCalled(name, args, call_id, **author)
 
     def _finished(self, node: str, messages: Iterable[BaseMessage], author: Author) -> Iterator[Event]:
         for message in messages:
-            if not isinstance(message, ToolMessage) or message.tool_call_id in self._finished_calls:
+            if not isinstance(message, ToolMessage):
                 continue
-            self._finished_calls.add(message.tool_call_id)
-            known = self._calls.pop(message.tool_call_id, None)
+            key = (author["agent"], message.tool_call_id)
+            if key in self._finished_calls:
+                continue
+            self._finished_calls.add(key)
+            known = self._calls.pop(key, None)
             if known is not None or node == _TOOL_NODE:
                 yield _result(message, known, author)
 
@@ -173,13 +174,7 @@ class Observer:
 
     def _written(self, namespace: Namespace, data: Any) -> Iterator[Event]:
         author = self._roster.who(namespace)
-        if isinstance(data, dict) and cast("dict[Any, Any]", data).get("type") in _ANNOUNCED:
-            try:
-                yield from_dict({**data, **author})
-            except ValueError:
-                yield Custom(data, **author)
-            return
-        yield Custom(data, **author)
+        yield from_dict({**data, **author}) if isinstance(data, Announced) else Custom(data, **author)
 
     def _asked_for(self, namespace: Namespace, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
         self._waits = True
@@ -187,9 +182,11 @@ class Observer:
             return
         new = [each for each in interrupts if each.id not in self._asked]
         self._asked.update(each.id for each in new)
-        event = interrupts_to_event(new, self._roster.who(namespace))
+        author = self._roster.who(namespace)
+        event = interrupts_to_event(new, author)
         if event is not None:
             yield event
+        yield from questions(new, author)
 
 
 def _final(message: AIMessage, form: Any) -> FinalAnswer:

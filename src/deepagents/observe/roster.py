@@ -32,17 +32,17 @@ class Roster:
     """
 
     def __init__(self) -> None:
-        self._called: dict[str, Author] = {}
+        self._called: dict[tuple[str | None, str], Author] = {}
         self._calls: dict[str, tuple[str, str]] = {}
         self._seen: dict[Namespace, Author] = {}
         self._taken: set[str] = set()
         self._main: str | None = None
 
-    def delegated(self, name: str, call_id: str, by: Author) -> Author:
-        """Note that an agent calls a subagent."""
-        known = self._called.get(call_id)
-        if known is None:
-            known = self._called[call_id] = self._new(name, call_id, by)
+    def delegated(self, name: str, call_id: str, by: Author, *, anew: bool = False) -> Author:
+        """Note that an agent calls a subagent; `anew` where a call of this id has ended."""
+        known = self._called.get((by["agent"], call_id))
+        if known is None or anew:
+            known = self._called[by["agent"], call_id] = self._new(name, call_id, by)
         return known
 
     def started(self, task: Mapping[str, Any]) -> None:
@@ -63,9 +63,10 @@ class Roster:
         if not whole:
             return MAIN
         tool, call_id = self._calls.get(whole[-1], ("", ""))
-        if call_id in self._called:
-            return self._called[call_id]
         above = self.who(whole[:-1])
+        called = self._called.get((above["agent"], call_id))
+        if called is not None:
+            return called
         node = whole[-1].partition(":")[0]
         own = None if name == (self._main if above == MAIN else above["agent_name"]) else name
         if node != _TOOLS and own is None:
