@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
-from deepagents._deprecation import warn_legacy
+from deepagents._deprecation import is_import_looking, warn_legacy
 
 _OLDER: Final = "deepagents.backends._honoured"
 _FILE_DATA: Final = "deepagents.backends.filedata"
@@ -172,8 +172,9 @@ def legacy(module: str) -> Callable[[str], Any]:
         if name not in rows:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, today = rows[name].partition(":")
-        public = "" if "._" in home else f": today it is {today} of {home}"
-        warn_legacy(f"{name} is deprecated{public}.")
+        if not is_import_looking():
+            public = "" if "._" in home else f": today it is {today} of {home}"
+            warn_legacy(f"{name} is deprecated{public}.")
         return getattr(import_module(home), today)
 
     return load

@@ -32,6 +32,13 @@ def warn_caller(message: str, category: type[Warning] = UserWarning, *, beyond: 
     warnings.warn(message, category, stacklevel=depth + 1)
 
 
+def is_import_looking() -> bool:
+    """Tell whether the import system is who asks: it looks whether a package has a name, then takes it."""
+    frame = inspect.currentframe()
+    asker = frame and frame.f_back and frame.f_back.f_back
+    return asker is not None and asker.f_globals.get("__name__") == _IMPORTING
+
+
 @contextmanager
 def already_warned() -> Generator[None]:
     """Keep silent about older forms that are used again only because of one that was warned about."""

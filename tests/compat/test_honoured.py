@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -41,14 +42,17 @@ def test_a_name_that_never_was_is_an_attribute_error(module: str) -> None:
 
 
 def test_an_import_warns_once_at_its_line(tmp_path: Any) -> None:
+    """From a module and from a package, which the import system itself asks for the name as well."""
+    asked = {module: next(iter(names)) for module, names in HONOURED.items()}
     program = tmp_path / "theirs.py"
-    program.write_text("from deepagents.middleware.filesystem import (\n    TOO_LARGE_TOOL_MSG,\n)\n")
+    program.write_text("".join(f"from {module} import (\n    {name},\n)\n" for module, name in asked.items()))
     ended = subprocess.run(
-        [sys.executable, "-W", "default", str(program)], capture_output=True, text=True, check=True
+        [sys.executable, "-W", "always", str(program)], capture_output=True, text=True, check=True
     )
 
-    assert ended.stderr.count("DeprecationWarning") == 1
-    assert f"{program}:1" in ended.stderr
+    told = re.findall(rf"^{re.escape(str(program))}:(\d+): DeprecationWarning: (\w+)", ended.stderr, re.M)
+    assert told == [(str(3 * n + 1), name) for n, name in enumerate(asked.values())]
+    assert ended.stderr.count("DeprecationWarning") == len(told)
 
 
 def test_what_was_asked_about_a_backend(tmp_path: Any) -> None:

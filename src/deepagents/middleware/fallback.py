@@ -15,7 +15,11 @@ __all__ = ["ModelFallbackMiddleware"]
 
 
 class _Passed(GraphBubbleUp):
-    """Carries an error past LangChain's middleware, which lets these through."""
+    """Carries an error out of LangChain's loop over models, which asks the next one after any other error.
+
+    LangChain's middleware takes no rule about which errors to ask others for, but what LangGraph steers a run
+    by goes through it untouched. This is raised below it and caught above it, so nobody else ever sees one.
+    """
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -57,5 +61,9 @@ class ModelFallbackMiddleware(FlowMiddleware):
 
 
 def passing(middleware: Middleware, passes: Callable[[BaseException], bool]) -> Middleware:
-    """Return LangChain's own middleware with what passes it; any other as it is."""
+    """Return LangChain's own middleware with what passes it; any other as it is.
+
+    A subclass decides for itself which errors it asks others for, and may have hooks, tools and state of its
+    own, which would not be seen inside another middleware.
+    """
     return ModelFallbackMiddleware(middleware, passes) if type(middleware) is Asking else middleware

@@ -45,13 +45,13 @@ def profile_for(model: BaseChatModel, spec: str | None = None) -> HarnessProfile
     colon says less than the model.
     """
     provider, identifier = model_provider(model), model_identifier(model)
-    told = [f"{provider}:{identifier}", identifier] if provider else [identifier]
-    names = [name for name in (spec, *told) if name and ":" in name]
+    given = spec if spec and ":" in spec else None
+    own = identifier if identifier and ":" in identifier else None
+    full = f"{provider}:{identifier}" if provider and identifier else None
     registry = harness_registry()
-    exact = [name for name in names if registry.holds(name)]
-    general = [*exact, *([spec] if spec in names else []), *([provider] if provider else names)]
-    for name in general:
-        if (found := registry.find(name)) is not None:
+    whole = [name for name in (given, full, own) if name and registry.holds(name)]
+    for name in (*whole, given, provider or own):
+        if name and (found := registry.find(name)) is not None:
             return found
     _log.debug("No harness profile matched %r (%s)", spec or identifier, type(model).__name__)
     return HarnessProfile()
