@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
@@ -19,6 +19,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
+from langgraph.channels.last_value import LastValue
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
@@ -26,6 +27,8 @@ from langgraph.config import get_config
 from deepagents._growing import SNAPSHOT_AFTER as SNAPSHOT_AFTER
 from deepagents._growing import GrowingChannel as GrowingChannel
 from deepagents._growing import MessagesChannel as MessagesChannel
+
+Channels: TypeAlias = Mapping[str, BaseChannel[Any, Any, Any]]
 
 _READ = "__pregel_read"
 _SEND = "__pregel_send"
@@ -144,12 +147,19 @@ def moves_what_is_removed(key: str) -> bool:
     return in_graph() and isinstance(_bound_read().args[1].get(key), MessagesChannel)
 
 
-def channel_reducers() -> Mapping[str, Callable[..., Any]]:
-    """Return the reducer of each channel of the running graph that has one; none outside a run."""
-    return reducers_of(_bound_read().args[1]) if in_graph() else {}
+def running_channels() -> Channels:
+    """Return the channels of the running graph itself; none outside a run."""
+    return _bound_read().args[1] if in_graph() else {}
 
 
-def reducers_of(channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> Mapping[str, Callable[..., Any]]:
+def written_to(channel: BaseChannel[Any, Any, Any], held: Any, update: Any) -> Any:
+    """Return what a channel like this one that holds a value would hold after a write."""
+    trial = channel.from_checkpoint(held)
+    trial.update([update])
+    return trial.get()
+
+
+def reducers_of(channels: Channels) -> Mapping[str, Callable[..., Any]]:
     """Return the reducer of each of these channels that has one."""
     found: dict[str, Callable[..., Any]] = {}
     for key, channel in channels.items():
@@ -161,6 +171,29 @@ def reducers_of(channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> Mapping[s
             case _:
                 continue
     return found
+
+
+class LatestValue(LastValue[Any]):
+    """Stores the last value that a step writes, in the order of its calls, where LangGraph ends the run."""
+
+    def __init__(self, typ: Any, key: str = "") -> None:
+        super().__init__(typ, key)
+        self._announced: dict[str, Any] = {}
+
+    @classmethod
+    def instead_of(cls, channel: BaseChannel[Any, Any, Any]) -> BaseChannel[Any, Any, Any]:
+        """Return one of this kind for a channel that takes one value a step, any other as it is."""
+        return cls(channel.typ, channel.key) if type(channel) is LastValue else channel
+
+    def announce(self, call_id: str, value: Any) -> Sequence[Any]:
+        """Note what a call of the step under way is about to write; return what others said they write."""
+        self._announced[call_id] = value
+        return [other for by, other in list(self._announced.items()) if by != call_id]
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the last of what a step wrote; tell whether it wrote any."""
+        self._announced = {}
+        return super().update(values[-1:])
 
 
 class RunMemory(UntrackedValue[dict[str, str]]):

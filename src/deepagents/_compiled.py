@@ -8,6 +8,8 @@ from typing import Any, Self
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 
+from deepagents._channels import LatestValue
+
 
 class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph that keeps private state out of the streams of modes `values` and `updates`.
@@ -17,8 +19,13 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     @classmethod
     def of(cls, graph: CompiledStateGraph[Any, Any, Any, Any]) -> Self:
-        """Return the same graph as one of this kind, as LangGraph copies a graph."""
-        return cls(**{key: value for key, value in vars(graph).items() if key != "__orig_class__"})
+        """Return the same graph as one of this kind, as LangGraph copies a graph.
+
+        Where parallel calls write a key without a reducer, the last of them wins, and no run ends.
+        """
+        parts = {key: value for key, value in vars(graph).items() if key != "__orig_class__"}
+        parts["channels"] = {key: LatestValue.instead_of(each) for key, each in parts["channels"].items()}
+        return cls(**parts)
 
     def stream(
         self,

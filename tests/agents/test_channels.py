@@ -16,10 +16,11 @@ from deepagents import create_deep_agent
 from deepagents._channels import (
     MOST_REMEMBERED,
     answer_given,
-    channel_reducers,
     in_graph,
     read_channel,
+    reducers_of,
     run_memory,
+    running_channels,
     write_channel,
 )
 from deepagents._growing import MessagesChannel, messages_channel
@@ -85,7 +86,11 @@ def test_reducers_and_missing_channels_are_told() -> None:
     @tool
     def probe() -> str:
         """Look around."""
-        found.update(reducers=channel_reducers(), missing=read_channel("no_such_channel"), inside=in_graph())
+        found.update(
+            reducers=reducers_of(running_channels()),
+            missing=read_channel("no_such_channel"),
+            inside=in_graph(),
+        )
         return "ok"
 
     with ScriptedModel(call("probe"), "Done.") as model:

@@ -259,6 +259,7 @@ def test_a_compiled_fork_is_given_what_its_caller_sees(colour: Colour) -> None:
     assert_prefix_kept([asked, before])
     assert history_faults(messages) == []
     assert messages[-1].text.endswith("Look into the tides.")
+    assert "refuse" not in messages[-1].text
     assert result["messages"][-2].text == "Compiled."
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
+from langchain.tools import ToolRuntime
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
@@ -43,13 +44,44 @@ def test_siblings_that_finished_keep_their_results(colour: Colour) -> None:
     assert result["messages"][-2].text == "2.0"
 
 
-def test_wrong_arguments_are_read_by_the_model() -> None:
-    with ScriptedModel(call("read_file", path="/a.txt"), "Sorry.") as model:
-        result = create_deep_agent(model).invoke({"messages": "Go"})
+def test_wrong_arguments_are_named_to_the_model_and_not_repeated(colour: Colour) -> None:
+    @tool
+    def greet(name: str, runtime: ToolRuntime[Any, Any]) -> str:
+        """Greet."""
+        return name
+
+    long = "word " * 1000
+    wrong = calls(
+        ("read_file", {"path": long}),
+        ("task", {"description": long, "subagent_type": "general-purpose", "context": long}),
+        ("greet", {"name": [long]}),
+    )
+    with ScriptedModel(wrong, "Sorry.") as model:
+        result = colour.invoke(create_deep_agent(model, tools=[greet]), {"messages": "Go"})
+
+    said = [each.text for each in result["messages"][-4:-1]]
+    codes = [each.additional_kwargs["error_code"] for each in result["messages"][-4:-1]]
+    assert codes == ["invalid_argument"] * 3
+    assert said[0] == "Error: read_file cannot be called so: file_path: Field required [invalid_argument]"
+    assert "context: task takes description and subagent_type only" in said[1]
+    assert (
+        said[2] == "Error: greet cannot be called so: name: Input should be a valid string [invalid_argument]"
+    )
+    assert all("word word" not in each for each in said)
+
+
+def test_a_tool_keeps_its_own_words_about_wrong_arguments() -> None:
+    @tool
+    def greet(name: str) -> str:
+        """Greet."""
+        return name
+
+    greet.handle_validation_error = "Names are text."
+    with ScriptedModel(call("greet", name=5), "Sorry.") as model:
+        result = create_deep_agent(model, tools=[greet]).invoke({"messages": "Go"})
 
     refused = result["messages"][-2]
-    assert (refused.status, refused.additional_kwargs["error_code"]) == ("error", "tool_failed")
-    assert "file_path" in refused.text
+    assert (refused.text, refused.additional_kwargs["error_code"]) == ("Names are text.", "tool_failed")
 
 
 def test_an_unknown_tool_is_read_by_the_model() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
+from pydantic import BaseModel, ValidationError
+from typing_extensions import TypeIs
 
 from deepagents._flow import Flow
 from deepagents._text import described, truncate
@@ -77,8 +79,32 @@ def _coded(result: ToolResult, request: ToolCallRequest) -> ToolResult:
         or "error_code" in result.additional_kwargs
     ):
         return result
+    if wrong := _wrong_arguments(request):
+        call = request.tool_call
+        return failure_message(call["name"], call["id"] or "", "invalid_argument", wrong)
     code: ErrorCode = "not_supported" if request.tool is None else "tool_failed"
     return result.model_copy(update={"additional_kwargs": {**result.additional_kwargs, "error_code": code}})
+
+
+def _wrong_arguments(request: ToolCallRequest) -> str:
+    """Say which arguments do not fit, without repeating them; nothing where a tool has words of its own."""
+    tool = request.tool
+    takes = tool.args_schema if tool else None
+    if tool is None or tool.handle_validation_error or not _is_model(takes):
+        return ""
+    try:
+        takes.model_validate(request.tool_call["args"])
+    except ValidationError as error:
+        shown = tool.tool_call_schema
+        unseen = takes.model_fields.keys() - shown.model_fields.keys() if _is_model(shown) else set[str]()
+        found = [each for each in error.errors() if not unseen.intersection(each["loc"][:1])]
+        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+        return truncate(f"{tool.name} cannot be called so: {said}", _MOST_CHARACTERS) if found else ""
+    return ""
+
+
+def _is_model(schema: object) -> TypeIs[type[BaseModel]]:
+    return isinstance(schema, type) and issubclass(schema, BaseModel)
 
 
 def _explained(error: Exception, request: ToolCallRequest) -> ToolResult:

@@ -1,14 +1,14 @@
 """Delegation to subagents."""
 
 from deepagents._compat import legacy as honoured
-from deepagents.middleware.subagents.legacy import (
-    DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
-    DEFAULT_SUBAGENT_PROMPT,
-    GENERAL_PURPOSE_SUBAGENT,
-)
+from deepagents.middleware.subagents.legacy import DEFAULT_SUBAGENT_PROMPT, GENERAL_PURPOSE_SUBAGENT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT as TASK_SYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SubAgentMiddleware, create_sub_agent
-from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent
+from deepagents.middleware.subagents.spec import (
+    DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
+    CompiledSubAgent,
+    SubAgent,
+)
 from deepagents.middleware.subagents.task import (
     SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY,
     TASK_TOOL_DESCRIPTION,

@@ -16,12 +16,13 @@ from deepagents.middleware._base import FlowMiddleware
 FORKED: Final = "_deepagents_forked_context"
 """The state key that says that an agent is a fork; at first it holds the private state to go on with."""
 
-PREAMBLE: Final = (
+_SAID: Final = (
     "You are now a fork of the agent above, already at work on one of its calls of task. Use all that the "
-    "conversation says and shows. What it says about delegating is done: do not delegate, task would refuse "
-    "you. Do the task below and nothing else. Only your last message is returned, so put the whole answer "
-    "in it."
+    "conversation says and shows. What it says about delegating is done: do not {again}. Do the task below "
+    "and nothing else. Only your last message is returned, so put the whole answer in it."
 )
+PREAMBLE: Final = _SAID.format(again="delegate, task would refuse you")
+PREAMBLE_OF_COMPILED: Final = _SAID.format(again="start that again")
 UNANSWERED: Final = "Started. The result goes to the agent that made the call, not to its forks."
 REFUSAL: Final = "a fork cannot delegate: do the work yourself with the other tools, and return the answer"
 
@@ -48,7 +49,12 @@ class ForkedContextMiddleware(FlowMiddleware):
 
 
 def forked_history(
-    history: Sequence[AnyMessage], call_id: str, task: str, addendum: str | None = None
+    history: Sequence[AnyMessage],
+    call_id: str,
+    task: str,
+    addendum: str | None = None,
+    *,
+    compiled: bool = False,
 ) -> list[AnyMessage]:
     """Return the conversation as a fork continues it: the turn that called it stays, each call answered.
 
@@ -57,7 +63,8 @@ def forked_history(
     at = _last_turn(history)
     answers = _missing_answers(history[at:], call_id)
     behind = max((i for i in range(at, len(history)) if isinstance(history[i], ToolMessage)), default=at) + 1
-    begun = "\n\n".join([PREAMBLE, *([addendum] if addendum else []), f"Task:\n{task}"])
+    preamble = PREAMBLE_OF_COMPILED if compiled else PREAMBLE
+    begun = "\n\n".join([preamble, *([addendum] if addendum else []), f"Task:\n{task}"])
     own = HumanMessage(begun, id=f"fork-{call_id}")
     return [*history[:behind], *answers, *history[behind:], own]
 

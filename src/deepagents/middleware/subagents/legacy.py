@@ -8,12 +8,13 @@ from typing import Any, Final, cast
 from deepagents import _models
 from deepagents._deprecation import warn_legacy
 from deepagents.errors import ConfigError
-from deepagents.middleware.subagents.spec import SubAgent, asks_itself
-
-GENERAL_PURPOSE: Final = "general-purpose"
-DEFAULT_GENERAL_PURPOSE_DESCRIPTION: Final = (
-    "General agent with the same tools as you, for research, searching and any work of many steps."
+from deepagents.middleware.subagents.spec import (
+    DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
+    GENERAL_PURPOSE,
+    SubAgent,
+    asks_itself,
 )
+
 DEFAULT_SUBAGENT_PROMPT: Final = (
     "Do the task you are given with the tools you have. Only your last message is returned, so put "
     "the whole answer in it."

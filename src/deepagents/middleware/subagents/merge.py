@@ -1,80 +1,171 @@
 """What a subagent changed, said so that the parent can merge it with what its siblings changed.
 
-A subagent returns its whole state. Handing that on would undo the work of siblings that ran beside it,
-bring deleted
-files back and count inherited values twice, so only the difference to what it was given goes back.
+A subagent returns its whole state. Handing that on would undo the work of siblings that ran beside it, bring
+deleted files back and count inherited values twice, so only the difference to what it was given goes back.
 """
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy, deepcopy
+from typing import Any, TypeAlias, cast
 
+from deepagents._channels import Channels, reducers_of, written_to
 from deepagents.backends.filedata import file_data_to_string, file_version, reduce_files
 
-Reducer = Callable[..., Any]
+Items: TypeAlias = Mapping[Any, Any]
+Like: TypeAlias = Callable[[Any, Any], bool]
+
+_GONE = object()
+_ROUNDING = 1e-9
+_MOST_PAIRS = 250_000
+_MOST_SHIFTS = 1_000
 
 
 def changes(
-    given: Mapping[str, Any],
-    returned: Mapping[str, Any],
-    reducers: Mapping[str, Reducer],
-    workers: Mapping[str, Reducer],
+    given: Mapping[str, Any], returned: Mapping[str, Any], channels: Channels, workers: Channels
 ) -> dict[str, Any]:
-    """Return the update that turns `given` into `returned`, in terms of each channel's reducer.
+    """Return the update that turns `given` into `returned`, in terms of the parent's channels.
 
-    `workers` are the subagent's own reducers. Only one that keeps files as the parent does returns all of
+    `workers` are the subagent's own channels. Only one that keeps files as the parent does returns all of
     them, so only there a file that is missing was deleted.
     """
+    reducers, own = reducers_of(channels), reducers_of(workers)
     update: dict[str, Any] = {}
     for key, value in returned.items():
         if key not in given:
             update[key] = value
         elif reducers.get(key) is reduce_files:
-            update[key] = _changed_files(given[key], value, whole=workers.get(key) is reduce_files)
-        elif not _same(given[key], value):
-            update[key] = _difference(given[key], value, reducers.get(key))
+            update[key] = _changed_files(given[key], value, whole=own.get(key) is reduce_files)
+        elif not same(given[key], value):
+            update[key] = _difference(given[key], value, channels, key)
     return update
 
 
-def _difference(before: Any, after: Any, reducer: Reducer | None) -> Any:
-    if reducer is None:
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two values are equal; what cannot be compared is not."""
+    return one is other or _compared(one, other)
+
+
+def _compared(one: Any, other: Any) -> bool:
+    with suppress(Exception):
+        equal: Any = one == other
+        return bool(equal.all()) if hasattr(equal, "all") else bool(equal)
+    return False
+
+
+def _difference(before: Any, after: Any, channels: Channels, key: str) -> Any:
+    """Return the first update that makes the channel hold `after`, or all of it where none is found to."""
+    if key not in channels:
         return after
-    match before, after:
-        case dict(), dict():
-            return _changed_items(cast("dict[Any, Any]", before), cast("dict[Any, Any]", after))
-        case list(), list():
-            return _appended(cast("list[Any]", before), cast("list[Any]", after))
-        case (int() | float(), int() | float()) if reducer is operator.add:
-            return after - before
-        case _:
-            return after
+    adds = reducers_of({key: channels[key]}).get(key) is operator.add
+    for like in (same, _close):
+        for update in _candidates(before, after):
+            held, trial, wanted = (before, update, after) if adds else _apart(before, update, after)
+            with suppress(Exception):
+                if like(written_to(channels[key], held, trial), wanted):
+                    return update
+    return after
+
+
+def _apart(*values: Any) -> tuple[Any, ...]:
+    """Return copies that a reducer may change; what several of them share, the copies share."""
+    with suppress(Exception):
+        return deepcopy(values)
+    return tuple(map(copy, values))
+
+
+def _close(one: Any, other: Any) -> bool:
+    """Tell whether two values are equal but for the rounding of floats."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_ROUNDING)
+    if isinstance(one, dict) and isinstance(other, dict):
+        first, second = cast(Items, one), cast(Items, other)
+        return first.keys() == second.keys() and all(_close(first[key], second[key]) for key in first)
+    return same(one, other)
+
+
+def _candidates(before: Any, after: Any) -> Iterator[Any]:
+    """Yield what may have been written, the least first, so that most of it merges with what others wrote."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        held, kept = cast(Items, before), cast(Items, after)
+        yield _items(held, kept, _inside)
+        yield _items(held, kept, _whole)
+        yield _items(held, kept, _least)
+    elif isinstance(before, list | tuple | str | bytes) and isinstance(after, type(cast(Any, before))):
+        yield from _added(cast("Sequence[Any]", before), after)
+    yield from _subtracted(before, after)
+    yield after
+
+
+def _subtracted(before: Any, after: Any) -> Iterator[Any]:
+    if not isinstance(before, bool):
+        with suppress(Exception):
+            yield after - before
+
+
+def _items(before: Items, after: Items, change: Callable[[Any, Any], Any]) -> dict[Any, Any]:
+    """Return the entries that differ; `None` stands for one that is gone, as is the custom."""
+    gone = dict.fromkeys(before.keys() - after.keys())
+    changed = {key: each for key, each in after.items() if not same(before.get(key, _GONE), each)}
+    return {
+        **gone,
+        **{key: change(before[key], new) if key in before else new for key, new in changed.items()},
+    }
+
+
+def _inside(before: Any, after: Any) -> Any:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return _items(cast(Items, before), cast(Items, after), _inside)
+    return after
+
+
+def _whole(before: Any, after: Any) -> Any:
+    return after
+
+
+def _least(before: Any, after: Any) -> Any:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return _items(cast(Items, before), cast(Items, after), _least)
+    return next(_candidates(before, after))
+
+
+def _added(before: Sequence[Any], after: Any) -> Iterator[Any]:
+    """Yield what stands behind the last part of `before` that is left, before all of it, and elsewhere."""
+    count = len(before)
+    if count and after:
+        if kept := _kept(before, after):
+            yield after[kept:]
+        if same(after[-count:], before):
+            yield after[:-count]
+    if isinstance(before, list | tuple) and count * len(after) <= _MOST_PAIRS:
+        known = list(before)
+        yield type(before)(each for each in after if not _taken(known, each))
+
+
+def _kept(before: Sequence[Any], after: Any) -> int:
+    """Return how long the last part of `before` is with which `after` begins."""
+    count = len(before)
+    places = (at for at in range(min(count, _MOST_SHIFTS)) if same(before[at], after[0]))
+    return next((count - at for at in places if same(before[at:], after[: count - at])), 0)
+
+
+def _taken(known: list[Any], each: Any) -> bool:
+    """Take a value out of those known; tell whether it was there."""
+    at = next((at for at, other in enumerate(known) if same(other, each)), None)
+    if at is not None:
+        known.pop(at)
+    return at is not None
 
 
 def _changed_files(before: dict[str, Any], returned: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
     after = reduce_files(None, [returned])
     gone = before.keys() - after.keys() if whole else before.keys() & (returned.keys() - after.keys())
     update: dict[str, Any] = {path: {"delete": file_version(before[path])} for path in gone}
-    for path, data in _changed_items(before, after).items():
-        base = file_data_to_string(before[path]) if path in before else None
-        update[path] = {**data, "base": base}
+    for path, data in after.items():
+        if path not in before or not same(before[path], data):
+            update[path] = {**data, "base": file_data_to_string(before[path]) if path in before else None}
     return update
-
-
-def _changed_items(before: dict[Any, Any], after: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: value for key, value in after.items() if key not in before or not _same(before[key], value)}
-
-
-def _appended(before: list[Any], after: list[Any]) -> list[Any]:
-    inherited = len(after) >= len(before) and _same(after[: len(before)], before)
-    return after[len(before) :] if inherited else after
-
-
-def _same(before: Any, after: Any) -> bool:
-    if before is after:
-        return True
-    try:
-        return bool(before == after)
-    except (TypeError, ValueError):
-        return False

@@ -35,9 +35,8 @@ from deepagents.permissions import Rules
 from deepagents.tools._tool import Runtime, make_tool
 
 SUBAGENT_PROMPT: Final = (
-    "Hand large or separable work to a subagent with task, several at once where they do not depend on "
-    "each other; it keeps "
-    "your own context small. Do small things yourself."
+    "Hand large or separable work to a subagent with task, several at once where they do not depend on each "
+    "other; it keeps your own context small. Do small things yourself."
 )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from deepagents.errors import ConfigError
 
@@ -38,13 +40,25 @@ def _report(name: str, result: Mapping[str, Any], known: set[str]) -> str:
             f"CompiledSubAgent must return a state containing a 'messages' key; {name!r} returned "
             f"{sorted(result)!r}"
         )
-    for message in reversed(convert_to_messages(result["messages"])):
+    said = result["messages"]
+    if isinstance(said, str) and said.strip():
+        return said.rstrip()
+    for message in reversed(convert_to_messages(said)):
         if isinstance(message, AIMessage) and message.id not in known and message.text.strip():
             return message.text.rstrip()
     return f"The subagent {name!r} finished without writing an answer."
 
 
 def _as_json(value: Any) -> str:
+    """Write a value as JSON, with what JSON has no form for as text, or as Python shows it."""
+    with suppress(Exception):
+        return _plain_json(value)
+    with suppress(Exception):
+        return to_json(value, serialize_unknown=True).decode()
+    return repr(value)
+
+
+def _plain_json(value: Any) -> str:
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

@@ -17,6 +17,11 @@ from deepagents.permissions import FilesystemPermission
 
 ToolLike: TypeAlias = BaseTool | Callable[..., Any] | dict[str, Any]
 
+GENERAL_PURPOSE: Final = "general-purpose"
+DEFAULT_GENERAL_PURPOSE_DESCRIPTION: Final = (
+    "General agent with the same tools as you, for research, searching and any work of many steps."
+)
+
 
 class SubAgent(TypedDict):
     """An agent that the main agent may delegate to; what is not given is taken from the main agent."""

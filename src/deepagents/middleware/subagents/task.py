@@ -12,8 +12,8 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from deepagents._channels import channel_reducers, reducers_of
-from deepagents._flow import Call, Flow
+from deepagents._channels import LatestValue, running_channels
+from deepagents._flow import Call, Flow, await_aside, in_thread
 from deepagents._handed import (
     Handed,
     HandedDownChannel,
@@ -25,7 +25,7 @@ from deepagents._handed import (
 from deepagents._state import SHARED, Sharing
 from deepagents.errors import ToolFailure
 from deepagents.middleware.subagents.fork import FORKED, REFUSAL, forked_history
-from deepagents.middleware.subagents.merge import changes
+from deepagents.middleware.subagents.merge import changes, same
 from deepagents.middleware.subagents.report import report
 from deepagents.middleware.subagents.worker import Made, Worker
 from deepagents.tools._tool import Reply, Runtime, ToolSpec
@@ -118,7 +118,7 @@ class Delegation:
         return {
             **handed,
             **inherited,
-            "messages": forked_history(history, call_id, task, worker.addendum),
+            "messages": forked_history(history, call_id, task, worker.addendum, compiled=worker.compiled),
         }
 
     def response_format(self) -> Any:
@@ -128,13 +128,29 @@ class Delegation:
 
 def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]:
     worker = desk.worker(subagent_type)
-    runnable = worker.runnable(desk.response_format())
+    wanted = desk.response_format()
+    runnable = worker.made(wanted) or (yield from in_thread(lambda: worker.runnable(wanted)))
     state = desk.given_to(worker, description)
     result = yield from _run(runnable, worker.name, state, desk.runtime)
     said = report(worker.name, result, known=state["messages"])
     returned = {key: value for key, value in result.items() if desk.sharing(key).back}
-    own = reducers_of(getattr(runnable, "channels", {}))
-    return Reply(said, update=changes(desk.handed(), returned, channel_reducers(), own))
+    update = changes(desk.handed(), returned, running_channels(), getattr(runnable, "channels", {}))
+    return Reply(said + _shared_with(update, str(desk.runtime.tool_call_id)), update=update)
+
+
+def _shared_with(update: Mapping[str, Any], call_id: str) -> str:
+    """Say which keys that hold one value another call of this step writes too."""
+    channels = running_channels()
+    keys: list[str] = []
+    for key, value in update.items():
+        channel = channels.get(key)
+        if isinstance(channel, LatestValue):
+            others = channel.announce(call_id, value)
+            keys += [key] if not all(same(value, other) for other in others) else []
+    named = ", ".join(map(repr, keys))
+    return (
+        f"\n\n[Another call of this turn also set {named}: the value of the last call stays.]" if keys else ""
+    )
 
 
 def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> Flow[dict[str, Any]]:
@@ -149,6 +165,8 @@ def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> 
             return runnable.invoke(given, config)
 
     async def wait() -> dict[str, Any]:
+        if not hasattr(runnable, "ainvoke"):
+            return await await_aside(block)
         with handing_down(handed):
             return await runnable.ainvoke(given, config)
 

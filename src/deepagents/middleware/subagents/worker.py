@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.runnables import Runnable
 
+from deepagents._text import described
 from deepagents.errors import ToolFailure
 
 Mode: TypeAlias = Literal["isolated", "fork"]
@@ -49,14 +51,33 @@ class Worker:
                 "or choose another subagent",
             )
         with self._lock:
-            for wanted, made in self._made:
-                if wanted is response_format or _equal(wanted, response_format):
-                    return made
-            made = self.make(response_format)
+            if made := self.made(response_format):
+                return made
+            kept = (
+                deepcopy(cast(Any, response_format)) if isinstance(response_format, dict) else response_format
+            )
+            made = self._built(kept)
             others = [each for each in self._made if each[0] is not None][1 - _MOST_FORMATS :]
             own = [each for each in self._made if each[0] is None]
-            self._made = [*own, *others, (response_format, made)]
+            self._made = [*own, *others, (kept, made)]
             return made
+
+    def made(self, response_format: Any = None) -> Made | None:
+        """Return the runnable for a response format where it was made already."""
+        made = self._made
+        return next((each for wanted, each in made if _equal(wanted, response_format)), None)
+
+    def _built(self, response_format: Any) -> Made:
+        try:
+            return self.make(response_format)
+        except ToolFailure:
+            raise
+        except Exception as error:
+            raise ToolFailure(
+                "not_supported",
+                f"the subagent {self.name!r} cannot be built: {described(error)}; each call of it will fail, "
+                "so do the work another way",
+            ) from error
 
     @property
     def listed(self) -> str:
@@ -78,4 +99,4 @@ def ready_worker(spec: Mapping[str, Any]) -> Worker:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and bool(one == other)
+    return one is other or (type(one) is type(other) and bool(one == other))
