@@ -2,40 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from langchain_core.runnables import Runnable
 
+from deepagents._checks import prepared
 from deepagents._deprecation import already_warned, warn_caller
-from deepagents._makers import (
-    APPROVAL,
-    all_sources,
-    filesystem,
-    refuse_contradictions,
-    skills,
-    todos,
-    under_rules,
-)
+from deepagents._makers import APPROVAL, all_sources, filesystem, skills, todos, under_rules
 from deepagents._plan import AgentPlan, InterruptOn
 from deepagents._slots import Building
+from deepagents.errors import ToolFailure
 from deepagents.middleware._base import Middleware, names_of_tools
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.subagents import SubAgentMiddleware
-from deepagents.middleware.subagents.worker import Worker
+from deepagents.middleware.subagents.fork import REFUSAL
+from deepagents.middleware.subagents.worker import Mode, Worker
 from deepagents.middleware.summarization import SummarizationMiddleware
 
 
 def subagents(building: Building) -> Middleware | None:
-    plan = building.plan
-    if not plan.subagents:
+    if not building.plan.subagents:
         return None
-    made = SubAgentMiddleware(
-        subagents=[_worker(child, building, lambda: made) for child in plan.subagents],
-        task_description=plan.profile.tool_description_overrides.get("task"),
+    return _delegating(building, [_worker(child, building) for child in _with_task(building)])
+
+
+def _with_task(parent: Building) -> Sequence[AgentPlan | Worker]:
+    """Give forks a task tool that reads as that of the agent that calls them, and refuses."""
+    children = parent.plan.subagents
+    if all(_mode(child) != "fork" for child in children):
+        return children
+    task = _delegating(
+        parent, [Worker(_name(child), child.description, _refuse, _mode(child)) for child in children]
     )
-    return made
+    return [_offering(task, child) for child in children]
+
+
+def _offering(task: Middleware, child: AgentPlan | Worker) -> AgentPlan | Worker:
+    if (
+        isinstance(child, Worker)
+        or child.role != "forked"
+        or task.name in [each.name for each in child.middleware]
+    ):
+        return child
+    return replace(child, middleware=(*child.middleware, task))
+
+
+def _delegating(parent: Building, workers: Sequence[Worker]) -> SubAgentMiddleware:
+    profile = parent.plan.profile
+    words = profile.tool_description_overrides.get("task")
+    return SubAgentMiddleware(subagents=workers, task_description=words)
+
+
+def _refuse(_: Any) -> Runnable[Any, Any]:
+    raise ToolFailure("not_supported", REFUSAL)
+
+
+def _name(child: AgentPlan | Worker) -> str:
+    return child.name or ""
+
+
+def _mode(child: AgentPlan | Worker) -> Mode:
+    if isinstance(child, Worker):
+        return child.mode
+    return "fork" if child.role == "forked" else "isolated"
 
 
 def acquainted(each: Middleware, stack: Sequence[Middleware], schema: type) -> Middleware:
@@ -48,12 +79,10 @@ def acquainted(each: Middleware, stack: Sequence[Middleware], schema: type) -> M
     return each.among([schema, *(other.state_schema for other in stack)], shown)
 
 
-def _worker(child: AgentPlan | Worker, parent: Building, delegating: Callable[[], Middleware]) -> Worker:
+def _worker(child: AgentPlan | Worker, parent: Building) -> Worker:
     if isinstance(child, Worker):
         return child
-    extras = child.profile.materialize_extra_middleware()
-    building = Building(child, parent.compile_child, extras, parent.slots)
-    refuse_contradictions(building)
+    building = prepared(child, parent.compile_child, parent.slots, parent)
     if child.permissions or building.replacement("FilesystemMiddleware"):
         under_rules(building, _files(building))
     if known := building.replacement("SkillsMiddleware") or skills(building):
@@ -61,23 +90,15 @@ def _worker(child: AgentPlan | Worker, parent: Building, delegating: Callable[[]
     _warn_of_freed_tools(building, parent.plan.interrupt_on or {})
 
     def make(response_format: Any) -> Runnable[Any, Any]:
-        plan = child if response_format is None else replace(child, response_format=response_format)
-        return parent.compile_child(_delegating_as(delegating(), plan) if child.role == "forked" else plan)
+        wanted = building if response_format is None else building.answering_in(response_format)
+        return parent.compile_child(wanted)
 
-    mode = "fork" if child.role == "forked" else "isolated"
-    return Worker(child.name or "", child.description, make, mode, addendum=child.addendum)
+    return Worker(_name(child), child.description, make, _mode(child), addendum=child.addendum)
 
 
 def _files(building: Building) -> Middleware:
     with already_warned():
         return building.replacement("FilesystemMiddleware") or filesystem(building)
-
-
-def _delegating_as(parents: Middleware, fork: AgentPlan) -> AgentPlan:
-    """Give a fork the task tool of the agent that calls it, so that it is offered the same tools."""
-    if any(each.name == parents.name for each in fork.middleware):
-        return fork
-    return replace(fork, middleware=(*fork.middleware, parents))
 
 
 def _warn_of_freed_tools(building: Building, inherited: InterruptOn) -> None:

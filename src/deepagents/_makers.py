@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
 
 from deepagents._deprecation import already_warned
-from deepagents._exclusions import APPROVAL, check_exclusions
+from deepagents._exclusions import APPROVAL
 from deepagents._slots import Building, Slot
 from deepagents.errors import LimitExceeded, StackError
-from deepagents.middleware._approval_entries import checked
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware, on_agent_server
@@ -22,7 +19,7 @@ from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
-from deepagents.middleware.skills.middleware import knowing, refuse_second
+from deepagents.middleware.skills.middleware import knowing
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.worker import Worker
 from deepagents.middleware.summarization import create_summarization_middleware
@@ -188,50 +185,3 @@ def unsupported_content(building: Building) -> Middleware:
 
 def tool_origin(building: Building) -> Middleware:
     return ToolOriginMiddleware()
-
-
-def refuse_contradictions(building: Building) -> None:
-    """Refuse what was brought where it would silently drop something that was asked for.
-
-    Raises:
-        ProfileError: for exclusions that cannot be meant.
-        ConfigError: for a model without a price where money is limited.
-        StackError: naming both.
-    """
-    plan, who = building.plan, building.who
-    checked(plan.interrupt_on)
-    names: list[Any] = [each.name for each in plan.middleware]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise StackError(f"middleware of {who} holds two named {twice!r}; each needs a name of its own")
-    _refuse_limits(building)
-    own_workers = [
-        child for child in plan.subagents if isinstance(child, Worker) or child.role != "general-purpose"
-    ]
-    if "SubAgentMiddleware" in names and own_workers:
-        raise StackError(
-            "middleware= replaces SubAgentMiddleware, which would drop subagents=; give the subagents to "
-            "one of them"
-        )
-    if "AsyncSubAgentMiddleware" in names and plan.async_subagents and plan.role == "main":
-        raise StackError(
-            "middleware= replaces AsyncSubAgentMiddleware, which would drop the subagents= with a graph_id; "
-            "give them to it"
-        )
-    if APPROVAL in names and plan.interrupt_on:
-        raise StackError(
-            f"{who} has interrupt_on and a HumanInTheLoopMiddleware of its own, which would drop the rules; "
-            f"give all of them to one: for interrupt_mode, that is {APPROVAL}(interrupt_on={{...}}, "
-            "interrupt_mode='per_call') in middleware=, and leave interrupt_on= out"
-        )
-    refuse_second(plan.skills, building.brought, who)
-    check_exclusions(building, lambda: bool(plan.interrupt_on) or rules_of(building).has("interrupt"))
-
-
-def _refuse_limits(building: Building) -> None:
-    if building.replacement("LimitsMiddleware") is None:
-        limits(building)
-    elif building.plan.role == "main" and building.plan.limits:
-        raise StackError(
-            "the agent has limits= and a LimitsMiddleware of its own; give them to one of the two"
-        )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import filterfalse
 from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
-from langchain_core.runnables import Runnable
 
 from deepagents import _models
 from deepagents._state import DeepAgentState, continuing
@@ -20,9 +19,13 @@ from deepagents.middleware._base import Middleware
 from deepagents.middleware.async_subagents.spec import is_remote, refuse_shared_names
 from deepagents.middleware.interrupts import InterruptOn
 from deepagents.middleware.limits.middleware import limits_in
-from deepagents.middleware.subagents import DEFAULT_GENERAL_PURPOSE_DESCRIPTION
-from deepagents.middleware.subagents.legacy import GENERAL_PURPOSE
-from deepagents.middleware.subagents.spec import ToolLike, asks_itself, checked
+from deepagents.middleware.subagents.spec import (
+    DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
+    GENERAL_PURPOSE,
+    ToolLike,
+    asks_itself,
+    checked,
+)
 from deepagents.middleware.subagents.worker import Worker, ready_worker
 from deepagents.models.failures import Recovery
 from deepagents.permissions import FilesystemPermission
@@ -212,6 +215,3 @@ def _plan_declared(spec: Mapping[str, Any], main: AgentPlan, wishes: Wishes) -> 
 def spec_of(model: object) -> str | None:
     """Return the name that a model was asked for by, if it was."""
     return model if isinstance(model, str) else None
-
-
-CompileChild: TypeAlias = Callable[[AgentPlan], Runnable[Any, Any]]

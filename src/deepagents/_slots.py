@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
 
-from deepagents._plan import AgentPlan, CompileChild
+from langchain_core.runnables import Runnable
+
+from deepagents._plan import AgentPlan
 from deepagents.middleware._base import Middleware
 
 
@@ -32,6 +34,14 @@ class Building:
     def replacement(self, name: str) -> Middleware | None:
         """Return the brought middleware that takes the place of a slot's."""
         return next((each for each in self.brought if each.name == name), None)
+
+    def answering_in(self, response_format: Any) -> Self:
+        """Return what makes the same agent once more, to answer in another format."""
+        plan = replace(self.plan, response_format=response_format)
+        return replace(self, plan=plan, extras=plan.profile.materialize_extra_middleware())
+
+
+CompileChild: TypeAlias = Callable[[Building], Runnable[Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from deepagents import _children, _makers
-from deepagents._plan import AgentPlan, CompileChild
-from deepagents._slots import Building, Place, Slot
+from deepagents._checks import prepared
+from deepagents._plan import AgentPlan
+from deepagents._slots import Building, CompileChild, Place, Slot
 from deepagents.errors import StackError
-from deepagents.middleware._base import Middleware, names_of_tools
-from deepagents.middleware.interrupts import Approval
+from deepagents.middleware._base import Middleware
+from deepagents.middleware._same_tools import tools_of
+from deepagents.middleware.interrupts import Approval, ApprovalBelow
 from deepagents.middleware.memory.middleware import remembering
 from deepagents.middleware.prompt_caching import STAND_INS
 from deepagents.middleware.summarization.middleware import told_of
@@ -99,23 +101,30 @@ STACK: Final[tuple[Slot | Place, ...]] = (
 )
 
 
-def assemble(plan: AgentPlan, compile_child: CompileChild) -> list[Middleware]:
+def begin(plan: AgentPlan, compile_child: CompileChild) -> Building:
+    """Check the main agent's plan against the table; its subagents are checked while it is assembled.
+
+    Raises:
+        ConfigError: for what cannot be, or would silently drop what was asked for.
+    """
+    return prepared(plan, compile_child, SLOT_NAMES)
+
+
+def assemble(building: Building) -> list[Middleware]:
     """Walk the table once: make each slot or take the caller's of that name, and drop exclusions.
 
     Raises:
-        ProfileError: for exclusions that match nothing, or a safeguard.
-        StackError: for two middleware of one name, or a replacement that would silently drop what was asked
-        for.
+        ConfigError: for a subagent that cannot be.
+        StackError: for two middleware of one name.
     """
-    building = Building(plan, compile_child, plan.profile.materialize_extra_middleware(), SLOT_NAMES)
-    _makers.refuse_contradictions(building)
+    plan = building.plan
     stack = [each for row in STACK for each in _fill(row, building) if not plan.profile.excludes(each)]
     names = [each.name for each in stack]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise StackError(f"two middleware are named {twice!r}; give one of each pair another name")
-    tools = names_of_tools(plan.tools, *(getattr(each, "tools", ()) for each in stack))
-    told = [each.among(tools) if isinstance(each, Approval) else each for each in stack]
+    tools = tools_of(stack, plan.tools)
+    told = [each.among(tools) if isinstance(each, Approval | ApprovalBelow) else each for each in stack]
     return [_children.acquainted(each, told, plan.state_schema) for each in told]
 
 

@@ -22,9 +22,10 @@ from deepagents._compiled import AgentGraph
 from deepagents._deprecation import already_warned, warn_legacy
 from deepagents._editable import lc_version
 from deepagents._models import default_model, resolve_model
-from deepagents._plan import AgentPlan, InterruptOn, Wishes, plan_main, spec_of
+from deepagents._plan import InterruptOn, Wishes, plan_main, spec_of
 from deepagents._prompt import assemble_prompt
-from deepagents._stack import assemble
+from deepagents._slots import Building
+from deepagents._stack import assemble, begin
 from deepagents._state import DeepAgentState
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
@@ -114,10 +115,10 @@ def create_deep_agent(
         Wishes(
             model=_resolved(model),
             spec=spec_of(model),
-            tools=tools,
+            tools=tuple(tools or ()),
             system_prompt=system_prompt,
-            middleware=middleware,
-            subagents=subagents or (),
+            middleware=tuple(middleware),
+            subagents=tuple(subagents or ()),
             backend=StateBackend() if backend is None else backend,
             interrupt_on=interrupt_on,
             permissions=permissions or (),
@@ -131,7 +132,12 @@ def create_deep_agent(
         )
     )
     return _compile(
-        plan, context_schema=context_schema, checkpointer=checkpointer, store=store, debug=debug, cache=cache
+        begin(plan, _compile_child),
+        context_schema=context_schema,
+        checkpointer=checkpointer,
+        store=store,
+        debug=debug,
+        cache=cache,
     )
 
 
@@ -141,12 +147,13 @@ def get_default_model() -> BaseChatModel:
     return default_model()
 
 
-def _compile(plan: AgentPlan, **passed_on: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+def _compile(building: Building, **passed_on: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+    plan = building.plan
     graph: Any = create_agent(
         plan.model,
         tools=list(plan.tools) or None,
         system_prompt=assemble_prompt(plan) or None,
-        middleware=assemble(plan, _compile_child),
+        middleware=assemble(building),
         response_format=plan.response_format,
         state_schema=cast(Any, plan.state_schema),
         name=plan.name,
@@ -158,9 +165,9 @@ def _compile(plan: AgentPlan, **passed_on: Any) -> CompiledStateGraph[Any, Any, 
     return AgentGraph.of(graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata}))
 
 
-def _compile_child(plan: AgentPlan) -> Runnable[Any, Any]:
+def _compile_child(building: Building) -> Runnable[Any, Any]:
     with already_warned():
-        return _compile(plan)
+        return _compile(building)
 
 
 def _resolved(model: str | BaseChatModel | None) -> BaseChatModel:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.structured_output import ToolStrategy
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from deepagents import CompiledSubAgent, FilesystemPermission, SubAgentMiddleware, create_deep_agent
 from deepagents.errors import ConfigError
@@ -56,6 +60,45 @@ def ran(spec: Any, colour: Colour, **given: Any) -> dict[str, Any]:
 def weather() -> str:
     """Tell the weather."""
     return "rain"
+
+
+def winds() -> str:
+    """Tell the winds."""
+    return "west"
+
+
+@dataclass
+class Reading:
+    """One reading."""
+
+    metres: int
+
+
+class Row(TypedDict):
+    """One row."""
+
+    metres: int
+
+
+class Unreadable(AgentMiddleware[Any, Any, Any]):
+    """Its state names a type that is not there."""
+
+    state_schema: Any = type("Unread", (), {"__annotations__": {"tide": "Missing"}})
+
+
+class Prefixing(AgentMiddleware[Any, Any, Any]):
+    """Marks what a model says."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return _prefixed(handler(request))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return _prefixed(await handler(request))
+
+
+def _prefixed(response: Any) -> Any:
+    (said,) = response.result
+    return said if said.tool_calls else AIMessage(f"> {said.text}")
 
 
 @pytest.mark.parametrize("tools", [None, []])
@@ -232,9 +275,17 @@ def test_the_tool_can_be_made_alone() -> None:
     [
         ({"tools": "weather"}, "tools must be a list, got 'weather'"),
         ({"tools": {"a": 1}}, "tools must be a list"),
+        ({"tools": [5]}, "tools must hold LangChain tools, functions or dicts, got 5"),
+        ({"tools": ["weather"]}, "tools must hold .* got 'weather'"),
+        ({"tools": [lambda place: place]}, "the function '<lambda>' in tools needs a docstring"),
+        ({"response_format": 42}, "response_format must be a pydantic model.* got 42"),
+        ({"response_format": int}, "response_format must be .* got <class 'int'>"),
+        ({"middleware": [Unreadable()]}, "the state_schema of middleware 'Unreadable' cannot be read"),
         ({"middleware": ["todos"]}, "middleware must hold middleware objects, got 'todos'"),
         ({"system_prompt": 3}, "system_prompt must be text, got 3"),
         ({"interrupt_on": ["delete"]}, "interrupt_on must be a mapping from names of tools"),
+        ({"interrupt_on": {"ls": 5}}, "'child': interrupt_on of 'ls' must be True, False or"),
+        ({"interrupt_on": {"ls": {"allowed_decisions": ["no"]}}}, "'child': allowed_decisions of 'ls'"),
         ({"runnable": "graph"}, "runnable must be a Runnable.*got 'graph'"),
         ({"description": 7}, "needs a description"),
         ({"name": ""}, "needs a name"),
@@ -245,6 +296,51 @@ def test_a_value_that_cannot_be_is_named(spec: dict[str, Any], complaint: str) -
     whole: Any = {"name": "child", "description": "d", **spec}
     with pytest.raises(ConfigError, match=complaint):
         create_deep_agent(ScriptedModel(), subagents=[whole])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"tools": [weather, Tide, tool(winds), {"type": "web_search", "name": "web_search"}]},
+        *(
+            {"response_format": each}
+            for each in (Tide, Reading, Tide | Wind, ToolStrategy(Tide), {"title": "T"})
+        ),
+        {"response_format": Row},
+        {"middleware": [AgentMiddleware()], "response_format": None},
+    ],
+)
+def test_what_can_be_is_taken(spec: dict[str, Any]) -> None:
+    create_deep_agent(ScriptedModel(), subagents=[child(**spec)])
+
+
+def test_what_can_be_gone_through_once_is_kept(colour: Colour) -> None:
+    spec = child("Rain.", tools=iter([weather]), middleware=iter([Prefixing()]))
+    once: Any = {"middleware": iter([Prefixing()]), "subagents": iter([spec]), "tools": iter([weather])}
+    with ScriptedModel(delegate(), "Done.") as model:
+        agent = create_deep_agent(model, **once)
+        result = colour.invoke(agent, GO)
+
+    assert [message.text for message in result["messages"][-2:]] == ["> Rain.", "> Done."]
+    assert "weather" in model.asked[0].tool_names
+    assert "weather" in spec["model"].asked[0].tool_names
+
+
+def test_a_subagent_that_cannot_be_built_after_all_says_so(colour: Colour) -> None:
+    class Twice(AgentMiddleware[Any, Any, Any]):
+        """Brings a tool that no model can be told of."""
+
+        tools: Any = (lambda place: place,)
+
+    with ScriptedModel(delegate(), "Done.") as model:
+        agent = create_deep_agent(model, subagents=[child("x", middleware=[Twice()])])
+        result = colour.invoke(agent, GO)
+
+    said = result["messages"][-2]
+    assert "the subagent 'child' cannot be built: " in said.text
+    assert "docstring" in said.text
+    assert "Check the arguments" not in said.text
+    assert said.additional_kwargs["error_code"] == "not_supported"
 
 
 def test_what_a_compiled_subagent_cannot_heed_is_said() -> None:

@@ -16,6 +16,9 @@ from deepagents.errors import StackError
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import Colour
 
+OWN_READ_FILE = "'read_file' of tools= stands in the place of the same of FilesystemMiddleware"
+pytestmark = pytest.mark.filterwarnings(f"ignore:.*{OWN_READ_FILE}:UserWarning")
+
 QUESTION = {"messages": [{"role": "user", "content": "Tidy up"}]}
 ALL = ["approve", "edit", "reject"]
 
@@ -75,7 +78,8 @@ def test_a_call_waits_and_its_request_tells_what_may_be_decided(colour: Colour) 
 
 def test_a_tool_of_the_callers_stands_in_for_a_built_in_one_and_need_not_wait(colour: Colour) -> None:
     with ScriptedModel(call("read_file", path="notes"), "Read.") as model:
-        agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
+        with pytest.warns(match=OWN_READ_FILE):
+            agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
         result = colour.invoke(agent, QUESTION, thread())
 
     assert answers(result) == ["contents of notes"]

@@ -1,10 +1,10 @@
 """What a subagent is, as callers write it, and the checks that each spec passes once."""
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, cast
 
-from langchain.agents.middleware import AgentMiddleware, InterruptOnConfig
+from langchain.agents.middleware import InterruptOnConfig
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -13,6 +13,7 @@ from deepagents._beta import warn_beta
 from deepagents._deprecation import warn_caller, warn_legacy
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.subagents.faults import LISTS, faults
 from deepagents.permissions import FilesystemPermission
 
 ToolLike: TypeAlias = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -50,12 +51,6 @@ class CompiledSubAgent(TypedDict):
 
 _KNOWN: Final = {*SubAgent.__annotations__, *CompiledSubAgent.__annotations__, "prompt"}
 _OF_COMPILED: Final = {*CompiledSubAgent.__annotations__, "prompt"}
-_MODES: Final = (None, "isolated", "fork")
-_KINDS: Final[Sequence[tuple[str, type[Any], str]]] = (
-    ("system_prompt", str, "text"),
-    ("interrupt_on", Mapping, "a mapping from names of tools"),
-)
-_LISTS: Final = ("tools", "middleware", "skills", "permissions")
 
 
 def checked(specs: Sequence[Any]) -> list[dict[str, Any]]:
@@ -87,35 +82,10 @@ def _checked(given: Any) -> dict[str, Any]:
         if not isinstance(spec.get(key), str) or not spec[key]:
             raise ConfigError(f"subagent {spec.get('name', given)!r} needs a {key}")
     _report_unknown(spec)
-    spec = _modern(spec)
-    for said in _faults(spec):
+    spec = _lasting(_modern(spec))
+    for said in faults(spec):
         raise ConfigError(f"subagent {spec['name']!r}: {said}")
     return spec
-
-
-def _faults(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Say what cannot be."""
-    if spec.get("mode") not in _MODES:
-        yield f"mode is 'isolated' or 'fork', got {spec['mode']!r}"
-    if spec.get("mode") == "fork" and spec.get("skills"):
-        yield "a fork has the skills of the agent that calls it, so it may not have skills of its own"
-    runnable = spec.get("runnable")
-    if "runnable" in spec and not (hasattr(runnable, "invoke") and hasattr(runnable, "with_config")):
-        yield f"runnable must be a Runnable, such as a compiled graph, got {runnable!r}"
-    yield from _faults_of_kind(spec)
-
-
-def _faults_of_kind(spec: Mapping[str, Any]) -> Iterator[str]:
-    for key in _LISTS:
-        value = spec.get(key)
-        if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
-            yield f"{key} must be a list, got {value!r}"
-    for key, kind, said in _KINDS:
-        if not isinstance(spec.get(key), kind | None):
-            yield f"{key} must be {said}, got {spec[key]!r}"
-    for each in spec.get("middleware") or ():
-        if not isinstance(each, AgentMiddleware):
-            yield f"middleware must hold middleware objects, got {each!r}"
 
 
 def check_complete(spec: Mapping[str, Any]) -> None:
@@ -163,3 +133,9 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
         warn_legacy(f"subagent {spec['name']!r}: the key 'prompt' is deprecated, write 'system_prompt'.")
         spec.setdefault("system_prompt", spec.pop("prompt"))
     return spec
+
+
+def _lasting(spec: dict[str, Any]) -> dict[str, Any]:
+    """Keep what can be gone through only once: it is looked at here, and again by who compiles."""
+    once = [key for key in LISTS if isinstance(spec.get(key), Iterator)]
+    return {**spec, **{key: list(spec[key]) for key in once}}
