@@ -157,7 +157,7 @@ def test_nothing_is_remembered_unless_a_person_says_so() -> None:
 )
 def test_a_pattern_matches_one_plain_word_and_nothing_that_a_shell_reads(command: str, asks: bool) -> None:
     like = {"type": "approve", "remember": {"command": "git-status*"}}
-    assert asks_again(call("shell", command="git-status -v"), like, call("shell", command=command)) is asks
+    assert asks_again(call("shell", command="git-status-v"), like, call("shell", command=command)) is asks
 
 
 def test_a_command_is_remembered_whole_or_not_at_all(colour: Colour) -> None:
@@ -214,6 +214,10 @@ def test_an_argument_that_a_pattern_leaves_out_stays_as_it_was() -> None:
         ({"type": "approve", "remember": "always"}, "'always'"),
         ({"type": "approve", "remember": {"from": "*"}}, "'from'"),
         ({"type": "approve", "remember": {"to": 5}}, "5"),
+        ({"type": "approve", "remember": {"to": "m*"}}, "'m*' does not match 'to' of this call, 'Ada'"),
+        ({"type": "approve", "remember": {"to": ""}}, "does not match"),
+        ({"type": "approve", "remember": {"to": "["}}, "does not match"),
+        ({"type": "approve", "remember": {"to": "\ud800"}}, "does not match"),
     ],
     ids=repr,
 )
@@ -225,6 +229,34 @@ def test_what_cannot_be_remembered_is_a_wrong_answer(colour: Colour, decision: A
 
     assert said in again["error"]
     assert results(done) == ["sent to Ada"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "first", "then", "asks"),
+    [
+        ("a*@example.com", "ada@example.com", "alan@example.com", False),
+        ("a*@example.com", "ada@example.com", "a@evil.com@example.com", True),
+        ("https://good.com:*", "https://good.com:80/", "https://good.com:443/", False),
+        ("https://good.com:*", "https://good.com:80/", "https://good.com:pw@evil.com/", True),
+        ("*", "status", "--output=x", True),
+        ("?*", "status", "-v", True),
+        ("-*", "-v", "-q", False),
+        ("git*", "git", "git=1", True),
+    ],
+)
+def test_only_a_pattern_that_names_them_matches_what_turns_a_word_into_another(
+    pattern: str, first: str, then: str, asks: bool
+) -> None:
+    like = {"type": "approve", "remember": {"to": pattern}}
+    assert asks_again(call("send", to=first), like, call("send", to=then)) is asks
+
+
+def test_a_pattern_for_a_path_matches_the_call_it_is_given_with() -> None:
+    agent = agent_with(WRITE)
+    agent.invoke({"messages": "Go"}, THREAD)
+    wrong = {"type": "approve", "remember": {"file_path": "/other/**"}}
+
+    assert "does not match" in agent.invoke(decide(wrong), THREAD)["__interrupt__"][0].value["error"]
 
 
 def test_a_pattern_that_is_no_path_is_a_wrong_answer_too() -> None:
@@ -355,3 +387,151 @@ def test_nobody_can_bring_decisions_in() -> None:
     given: Any = {"messages": "Go", "remembered_decisions": {"k": record}}
 
     assert "__interrupt__" in agent_with(call("send", to="Ada")).invoke(given, THREAD)
+
+
+def sender(server: str) -> Any:
+    @tool
+    def send(to: str, copies: int = 1) -> str:
+        """Send a letter."""
+        return f"sent to {to} by {server}"
+
+    return send
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["down", "up"])
+def test_a_decision_holds_for_the_very_tool_and_no_other_of_its_name(colour: Colour, before: bool) -> None:
+    spec = helper(call("send", to="Ada"), "below", tools=[sender("there")])
+    turns = [call("send", to="Ada"), TASK] if before else [TASK, call("send", to="Ada")]
+    agent = agent_with(*turns, "Done.", tools=[sender("here")], subagents=[spec])
+    colour.invoke(agent, {"messages": "Go"}, THREAD)
+    asked = colour.invoke(agent, decide(ALWAYS), THREAD)
+    done = colour.invoke(agent, decide({"type": "approve"}), THREAD)
+
+    assert "__interrupt__" in asked
+    assert set(results(done)) == {"sent to Ada by here", "below"}
+
+
+def test_a_decision_about_a_subagents_own_tool_holds_for_that_subagent(colour: Colour) -> None:
+    ada = [call("send", to="Ada"), "sent"]
+    specs = [
+        helper(*ada, call("send", to="Ada"), "again", tools=[sender("there")]),
+        {**helper(call("send", to="Ada"), tools=[sender("elsewhere")]), "name": "other"},
+    ]
+    tasks = [call("task", description="Send", subagent_type=name) for name in ("helper", "helper", "other")]
+    agent = agent_with(*tasks, "Done.", tools=[sender("here")], subagents=specs)
+    colour.invoke(agent, {"messages": "Go"}, THREAD)
+    asked = colour.invoke(agent, decide(ALWAYS), THREAD)
+
+    assert results(asked) == ["sent", "again"]
+    assert "__interrupt__" in asked
+    assert [each.subagents for each in RememberedDecisions(agent, THREAD).all()] == [("helper",)]
+
+
+def test_a_task_that_a_person_gives_to_another_subagent_takes_no_decisions_along() -> None:
+    specs = [
+        helper(call("send", to="Ada"), "sent", tools=[sender("there")]),
+        {**helper(call("send", to="Ada"), tools=[sender("elsewhere")]), "name": "other"},
+    ]
+    agent = agent_with(
+        TASK,
+        call("task", description="Send", subagent_type="helper"),
+        subagents=specs,
+        interrupt_on={"send": REMEMBERING, "task": {"allowed_decisions": ["approve", "edit"]}},
+    )
+    agent.invoke({"messages": "Go"}, THREAD)
+    agent.invoke(decide({"type": "approve"}), THREAD)
+    agent.invoke(decide(ALWAYS), THREAD)
+    other = {"name": "task", "args": {"description": "Send", "subagent_type": "other"}}
+    asked = agent.invoke(decide({"type": "edit", "edited_action": other}), THREAD)
+
+    assert asked["__interrupt__"][0].value["action_requests"][0]["name"] == "send"
+
+
+def test_an_agent_that_a_tool_calls_knows_no_decisions_of_its_caller() -> None:
+    other = agent_with(call("send", to="Ada"), "sent", checkpointer=True)
+
+    @tool
+    def ask_other() -> str:
+        """Ask."""
+        return other.invoke({"messages": "Go"})["messages"][-1].text
+
+    agent = agent_with(call("send", to="Ada"), call("ask_other"), "Done.", tools=[send, ask_other])
+    agent.invoke({"messages": "Go"}, THREAD)
+
+    assert "__interrupt__" in agent.invoke(decide(ALWAYS), THREAD)
+
+
+def test_nor_does_one_that_a_tool_of_a_subagent_calls_that_asks_nobody() -> None:
+    other = agent_with(call("send", to="Ada"), "sent", checkpointer=None)
+
+    @tool
+    def ask_other() -> str:
+        """Ask."""
+        return other.invoke({"messages": "Go"})["messages"][-1].text
+
+    spec = helper(call("ask_other"), "asked", tools=[ask_other], interrupt_on={})
+    rules = {"send": REMEMBERING}
+    agent = agent_with(call("send", to="Ada"), TASK, "Done.", subagents=[spec], interrupt_on=rules)
+    agent.invoke({"messages": "Go"}, THREAD)
+
+    assert "__interrupt__" in agent.invoke(decide(ALWAYS), THREAD)
+
+
+@pytest.mark.parametrize(("own_files", "asks"), [(True, True), (False, False)])
+@pytest.mark.parametrize("keeps", [None, True])
+def test_a_decision_about_a_file_holds_for_the_same_backend(
+    colour: Colour, tmp_path: Path, own_files: bool, asks: bool, keeps: Any
+) -> None:
+    def write() -> Any:
+        return call("write_file", file_path="/notes/a", content="1")
+
+    backend: Any = FilesystemBackend(tmp_path)
+    inner = create_deep_agent(
+        ScriptedModel(write(), "written"),
+        backend=FilesystemBackend(tmp_path / "own") if own_files else backend,
+        interrupt_on={"write_file": REMEMBERING},
+        checkpointer=keeps,
+    )
+    compiled: Any = {"name": "helper", "description": "helps", "runnable": inner}
+    agent = agent_with(write(), TASK, "Done.", backend=backend, subagents=[compiled])
+    colour.invoke(agent, {"messages": "Go"}, THREAD)
+
+    assert ("__interrupt__" in colour.invoke(agent, decide(ALWAYS), THREAD)) is asks
+
+
+def test_after_a_restart_a_decision_holds_for_a_tool_that_shows_the_same() -> None:
+    @tool("send")
+    def send_and_delete(to: str, copies: int = 1) -> str:
+        """Send a letter, and delete the draft."""
+        return f"sent to {to}"
+
+    saver = InMemorySaver()
+    first = agent_with(call("send", to="Ada"), "Done.", tools=[sender("here")], checkpointer=saver)
+    first.invoke({"messages": "Go"}, THREAD)
+    first.invoke(decide(ALWAYS), THREAD)
+
+    for given, asks in ((sender("here"), False), (send_and_delete, True)):
+        agent = agent_with(call("send", to="Ada"), "Done.", tools=[given], checkpointer=saver)
+        assert ("__interrupt__" in agent.invoke({"messages": "Go"}, THREAD)) is asks
+
+
+def test_a_decision_is_forgotten_without_waking_a_finished_thread(colour: Colour) -> None:
+    @tool(return_direct=True)
+    def post(to: str) -> str:
+        """Post a letter."""
+        return f"posted to {to}"
+
+    model = ScriptedModel(call("post", to="Ada"), "Again.", "Too much.")
+    agent = create_deep_agent(
+        model, tools=[post], interrupt_on={"post": REMEMBERING}, checkpointer=InMemorySaver()
+    )
+    colour.invoke(agent, {"messages": "Go"}, THREAD)
+    colour.invoke(agent, decide(ALWAYS), THREAD)
+    decisions = RememberedDecisions(agent, THREAD)
+    (found,) = colour.call(decisions, "all")
+    colour.call(decisions, "forget", found.key)
+
+    assert colour.call(decisions, "all") == []
+    assert agent.get_state(THREAD).next == ()
+    assert colour.invoke(agent, {"messages": "Go on"}, THREAD)["messages"][-1].text == "Again."
+    assert len(model.asked) == 2

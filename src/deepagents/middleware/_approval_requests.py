@@ -11,10 +11,8 @@ from langgraph.types import Interrupt
 
 from deepagents._channels import in_graph, is_saved
 from deepagents._deprecation import warn_caller
+from deepagents.middleware._approval_state import EDITED
 from deepagents.tools._tool import failure_message
-
-EDITED: Final = "hitl_edited_tool_calls"
-"""State key of LangChain's approval: what a person put in the place of a call, by the call's id."""
 
 _NOBODY_CAN_ANSWER: Final = (
     "No answer to this can reach the agent, because no checkpointer keeps the thread; give one to "

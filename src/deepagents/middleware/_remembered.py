@@ -1,7 +1,8 @@
-"""Decisions that a person had remembered: what they match, and how they reach subagents and come back.
+"""Decisions that a person had remembered: how they are made, and what they match.
 
-A decision holds for one tool. Of each argument it keeps the value itself or a pattern that the person gave,
-and it matches calls with exactly those arguments. Nothing is widened but by such a pattern.
+A decision holds for the very tool it was given for. Of each argument it keeps the value itself or a pattern
+that the person gave, and it matches calls with exactly those arguments. Nothing is widened but by such a
+pattern.
 """
 
 from __future__ import annotations
@@ -9,30 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Final, NotRequired, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
-from langchain.agents import AgentState
-from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import ToolMessage
-from langgraph.config import get_config
-from langgraph.types import Command
 
 from deepagents._globs import anchor
-from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state import NOT_SHARED, merge_latest
 from deepagents.errors import ConfigError
-from deepagents.middleware._base import ToolResult
+from deepagents.middleware._approval_state import REMEMBERED
+from deepagents.middleware._same_tools import Tools, mark_of
 from deepagents.middleware._waiting import link_of, named_path, operation, path_argument, waits
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
 
-REMEMBERED: Final = "remembered_decisions"
-"""State key: by its key, each decision that a person had remembered in the thread."""
 ANYTHING: Final = "**"
 """The pattern that any value matches."""
 
@@ -43,30 +34,17 @@ Records: TypeAlias = Mapping[str, Record]
 _CAN_BE: Final = ("approve", "reject")
 _ONLY_WHOLE: Final = frozenset({("execute", "command")})
 _PLAIN: Final = re.compile(r"[\w.,:/@+=-]*", re.ASCII)
+_NAMED: Final = re.compile("([@=])")
 _UP: Final = re.compile(r"(^|[/\\])\.\.([/\\]|$)")
 _REJECTED: Final = (
     "A person rejected this call and all that are like it, so it was not run{reason}. Do not make it again."
 )
 
 
-class ApprovalState(AgentState[Any]):
-    """What approval keeps: what a person put in the place of calls, and decisions to remember."""
-
-    hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    remembered_decisions: NotRequired[
-        Annotated[
-            dict[str, Any],
-            GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER),
-            PrivateStateAttr,
-            NOT_SHARED,
-        ]
-    ]
-
-
-def learned(answer: object, asked: Sequence[Call]) -> dict[str, dict[str, Record]]:
+def learned(answer: object, asked: Sequence[Call], tools: Tools) -> dict[str, dict[str, Record]]:
     """Return what an answer adds to the state: the decisions that are to be remembered, by their keys."""
-    found = {_key(record): record for each, call in _wishes(answer, asked) if (record := _record(each, call))}
-    return {REMEMBERED: found} if found else {}
+    records = [_record(each, call, tools) for each, call in _wishes(answer, asked)]
+    return {REMEMBERED: {key_of(each): each for each in records}} if records else {}
 
 
 def wrong_wish(answer: object, asked: Sequence[Call], remembering: Mapping[str, bool]) -> str | None:
@@ -107,9 +85,10 @@ def _wrong_pattern(call: Call, name: str, pattern: object) -> str | None:
         return f"the pattern for {name!r} must be text, got {pattern!r}"
     if (tool, name) in _ONLY_WHOLE:
         return f"{name!r} of {tool!r} can be remembered only as it is; leave it out of 'remember'"
-    if name == path_argument(tool) and pattern != ANYTHING:
-        return _wrong_path(pattern)
-    return None
+    wrong = _wrong_path(pattern) if name == path_argument(tool) and pattern != ANYTHING else None
+    if wrong is None and not _fits(call, name, {"like": pattern}, arguments[name]):
+        return f"the pattern {pattern!r} does not match {name!r} of this call, {arguments[name]!r}"
+    return wrong
 
 
 def _wrong_path(pattern: str) -> str | None:
@@ -120,7 +99,7 @@ def _wrong_path(pattern: str) -> str | None:
     return None
 
 
-def _record(decision: Mapping[str, Any], call: Call) -> Record:
+def _record(decision: Mapping[str, Any], call: Call, tools: Tools) -> Record:
     wish = decision["remember"]
     patterns = cast("Mapping[str, Any]", wish if isinstance(wish, Mapping) else {})
     kept = {
@@ -130,12 +109,19 @@ def _record(decision: Mapping[str, Any], call: Call) -> Record:
         for name, value in call["args"].items()
     }
     reason = {"message": decision["message"]} if decision.get("message") else {}
-    return {"name": call["name"], "type": decision["type"], "args": kept, **reason}
+    tool = mark_of(tools, call["name"])
+    return {"name": call["name"], "tool": tool, "type": decision["type"], "args": kept, **reason}
 
 
-def _key(record: Record) -> str:
-    told = _canonical([record["name"], record["args"]])
+def key_of(record: Record) -> str:
+    """Return the key of a decision, the same one for a later decision about the same calls."""
+    told = _canonical([record["name"], record["tool"], record["args"], within_of(record)])
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def within_of(record: Record) -> Sequence[str]:
+    """Name the subagents whose own tool a decision is about, the outermost first."""
+    return record.get("within") or ()
 
 
 def _same(one: object, other: object) -> bool:
@@ -147,23 +133,31 @@ def _canonical(value: object) -> str:
 
 
 def decided(
-    records: Records, call: Call, allowed: Sequence[str], rules: Rules, state: Mapping[str, Any]
+    records: Records, call: Call, tools: Tools, allowed: Sequence[str], rules: Rules, state: Mapping[str, Any]
 ) -> Record | None:
     """Return the remembered decision about a call, if there is one; a rejection goes before an approval.
 
     An approval holds for a call that the rules make wait only where it was given for that place: its path as
     it was, or a pattern that begins where the rules make all wait.
     """
-    found = [each for each in records.values() if each["type"] in allowed and _matches(each, call)]
+    known = [each for each in records.values() if each["type"] in allowed and _is_about(each, call, tools)]
+    found = [each for each in known if _matches(each, call)]
     found = [each for each in found if each["type"] == "reject" or _lifts(each, call, rules, state)]
     return min(found, key=lambda each: each["type"] != "reject", default=None)
 
 
+def _is_about(record: Record, call: Call, tools: Tools) -> bool:
+    """Tell whether a decision is about the tool that a call of this agent runs."""
+    if record["name"] != call["name"] or within_of(record) or "tool" not in record:
+        return False
+    return record["tool"] == mark_of(tools, call["name"])
+
+
 def _matches(record: Record, call: Call) -> bool:
     kept, arguments = record["args"], call["args"]
-    if record["name"] != call["name"] or kept.keys() != arguments.keys():
-        return False
-    return all(_fits(call, name, how, arguments[name]) for name, how in kept.items())
+    return kept.keys() == arguments.keys() and all(
+        _fits(call, name, how, arguments[name]) for name, how in kept.items()
+    )
 
 
 def _fits(call: Call, name: str, how: Mapping[str, Any], value: object) -> bool:
@@ -176,7 +170,15 @@ def _fits(call: Call, name: str, how: Mapping[str, Any], value: object) -> bool:
         path = named_path(call)
         return path is not None and _below(pattern, path)
     plain = isinstance(value, str) and _PLAIN.fullmatch(value) and not _UP.search(value)
-    return bool(plain) and fnmatchcase(cast("str", value), pattern)
+    return bool(plain) and _like(pattern, cast("str", value))
+
+
+def _like(pattern: str, value: str) -> bool:
+    """Match a word; only what the pattern itself names is an `@`, a `=` or a `-` at the beginning."""
+    if value.startswith("-") and not pattern.startswith("-"):
+        return False
+    wished, given = _NAMED.split(pattern), _NAMED.split(value)
+    return len(wished) == len(given) and all(map(fnmatchcase, given, wished))
 
 
 def _below(pattern: str, path: str) -> bool:
@@ -199,64 +201,3 @@ def rejected(record: Record, call: Call) -> ToolMessage:
     """Answer a call that a remembered decision turns down."""
     reason = f", because: {record['message']}" if record.get("message") else ""
     return failure_message(call["name"], call["id"] or "", "not_run", _REJECTED.format(reason=reason))
-
-
-@dataclass(frozen=True, slots=True)
-class _Handed:
-    """What an agent hands to those that run within one of its calls, and what they learn."""
-
-    thread: str | None
-    known: Records
-    learned: dict[str, Record] = field(default_factory=dict[str, Record])
-
-
-_HANDED: ContextVar[_Handed | None] = ContextVar("deepagents_remembered", default=None)
-
-
-@contextmanager
-def handing_down(state: Mapping[str, Any]) -> Generator[dict[str, Record]]:
-    """Let agents of the same thread that run meanwhile know what is remembered; yield what they learn."""
-    handed = _Handed(_thread(), known(state))
-    token = _HANDED.set(handed)
-    try:
-        yield handed.learned
-    finally:
-        _HANDED.reset(token)
-
-
-def known(state: Mapping[str, Any]) -> Records:
-    """Return what is remembered in this agent, and in the one that it works for."""
-    own: Records = state.get(REMEMBERED) or {}
-    handed = _handed()
-    return {**handed.known, **own} if handed else own
-
-
-def tell(state: Mapping[str, Any]) -> None:
-    """Tell the agent that this one works for what was learned here."""
-    handed = _handed()
-    if handed is not None:
-        handed.learned.update(state.get(REMEMBERED) or {})
-
-
-def with_learned(result: ToolResult, found: Mapping[str, Record]) -> ToolResult:
-    """Return the result so that the agent keeps what was learned while the call ran."""
-    if not found:
-        return result
-    if isinstance(result, ToolMessage):
-        return Command(update={"messages": [result], REMEMBERED: dict(found)})
-    update: object = result.update
-    if not isinstance(update, dict):
-        return result
-    return replace(result, update={**cast("dict[str, Any]", update), REMEMBERED: dict(found)})
-
-
-def _handed() -> _Handed | None:
-    handed = _HANDED.get()
-    return handed if handed is not None and handed.thread == _thread() else None
-
-
-def _thread() -> str | None:
-    try:
-        return get_config().get("configurable", {}).get("thread_id")
-    except RuntimeError:
-        return None

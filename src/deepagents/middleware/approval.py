@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
 
 from deepagents._flow import Call, Flow, twins
 from deepagents.errors import ConfigError
 from deepagents.middleware._approval_entries import ApprovalConfig
-from deepagents.middleware._remembered import REMEMBERED, Record, Records
+from deepagents.middleware._approval_state import REMEMBERED
+from deepagents.middleware._remembered import Record, Records, within_of
 
 __all__ = ["ApprovalConfig", "RememberedDecision", "RememberedDecisions"]
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedDecision:
-    """A decision about calls of one tool: arguments that have to be the same, and patterns for others."""
+    """A decision about calls of one tool: arguments that have to be the same, and patterns for others.
+
+    `subagents` names those whose own tool it is, the outermost first, where it is none of the agent's.
+    """
 
     key: str
     name: str
@@ -26,6 +31,7 @@ class RememberedDecision:
     exact: Mapping[str, Any]
     patterns: Mapping[str, str]
     message: str | None = None
+    subagents: tuple[str, ...] = ()
 
 
 class RememberedDecisions:
@@ -52,6 +58,8 @@ class RememberedDecisions:
         if state.next:
             raise ConfigError("the thread waits or was cut; let its run come to an end, then forget")
         yield from self._both("update_state", {REMEMBERED: {key: None}})
+        if (yield from self._state()).next:
+            yield from self._both("update_state", None, END)
 
     def _state(self) -> Flow[Any]:
         return (yield from self._both("get_state"))
@@ -78,4 +86,5 @@ def _shown(key: str, record: Record) -> RememberedDecision:
         {name: how["is"] for name, how in kept.items() if "is" in how},
         {name: how["like"] for name, how in kept.items() if "like" in how},
         record.get("message"),
+        tuple(within_of(record)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
@@ -22,9 +23,9 @@ from deepagents.middleware._approval_entries import (
     sparing,
 )
 from deepagents.middleware._approval_requests import (
-    EDITED,
     MOST_ANSWERS,
     asking,
+    call_that_ran,
     given_up,
     nobody_can_answer,
     warn_at_the_start,
@@ -32,6 +33,7 @@ from deepagents.middleware._approval_requests import (
     wrong_edit,
     wrong_words,
 )
+from deepagents.middleware._approval_state import EDITED, ApprovalState
 from deepagents.middleware._base import (
     FlowMiddleware,
     Middleware,
@@ -41,18 +43,9 @@ from deepagents.middleware._base import (
     inner,
     keeping,
 )
-from deepagents.middleware._remembered import (
-    ApprovalState,
-    Record,
-    decided,
-    handing_down,
-    known,
-    learned,
-    rejected,
-    tell,
-    with_learned,
-    wrong_wish,
-)
+from deepagents.middleware._handed_decisions import handing_down, known, tell, with_learned
+from deepagents.middleware._remembered import Record, decided, learned, rejected, wrong_wish
+from deepagents.middleware._same_tools import Tools
 from deepagents.middleware._waiting import ASKED, FILE_CALLS, operation, waits
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
@@ -61,14 +54,15 @@ LangChains: TypeAlias = HumanInTheLoopMiddleware[Any, Any, Any]
 HELD: Final = "held_calls"
 """State key: the ids of the calls of the last turn while a person is to decide about one before any runs."""
 
+_NO_TOOLS: Final[Tools] = MappingProxyType({})
 _OF_NO_USE: Final = (ValueError, KeyError, TypeError, AttributeError, IndexError)
 
 
 class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
     """LangChain's approval, which also asks where rules say so, and asks again when an answer is of no use.
 
-    Each request names its call. `tools` are the names that a person may put in a call's place; without them
-    an edit that names no tool becomes an error result.
+    Each request names its call. `tools` are those of the agent, which a person may put in a call's place;
+    without them an edit that names no tool becomes an error result.
     """
 
     state_schema: type[Any] = ApprovalState
@@ -77,7 +71,7 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
         self,
         rules: Rules,
         interrupt_on: InterruptOn | None = None,
-        tools: Collection[str] | None = None,
+        tools: Tools = _NO_TOOLS,
         like: LangChains | None = None,
     ) -> None:
         super().__init__(interrupt_on=approvals(rules, checked(interrupt_on)))
@@ -96,7 +90,7 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
         """Return the approval that asks for these rules, and for whatever else this one asks."""
         return self if rules.given == self.rules.given else Approval(rules, self._given, self._tools, self)
 
-    def among(self, tools: Collection[str]) -> Approval:
+    def among(self, tools: Tools) -> Approval:
         """Return the approval for an agent that has these tools."""
         return Approval(self.rules, self._given, tools, self)
 
@@ -123,7 +117,7 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
             answer, asked = answer_given(at), self._asked_about(once, state)
             problem = self._wrong(answer, asked, update, state)
             if problem is None:
-                return self._decided({**update, **learned(answer, asked)}, found, state) or None
+                return self._decided({**update, **learned(answer, asked, self._tools)}, found, state) or None
         return self._decided(given_up(self._asked_about(once, state)), found, state)
 
     def _wrong(
@@ -138,11 +132,11 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
 
         Calls about which a decision is remembered are not asked about; `found` takes those decisions.
         """
-        records = known(state)
+        records = known(state, self._tools)
 
         def find(call: Mapping[str, Any]) -> Record | None:
             allowed = self.interrupt_on[call["name"]]["allowed_decisions"]
-            record = decided(records, call, allowed, self.rules, state)
+            record = decided(records, call, self._tools, allowed, self.rules, state)
             return None if record is None else found.setdefault(call["id"] or "", record)
 
         entries: Any = {
@@ -167,13 +161,13 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
         """Name the tools that a person may choose: those of the agent, and what the model called, such as a
         tool that a skill disclosed.
         """
-        return self._tools and {*self._tools, *(call["name"] for call in _last_calls(state))}
+        return {*self._tools, *(call["name"] for call in _last_calls(state))} if self._tools else None
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         """Note which calls are held until a person has decided; `after_model` releases them."""
         if self.interrupt_on:
             warn_at_the_start(request.messages)
-        tell(cast("Mapping[str, Any]", request.state))
+        tell(cast("Mapping[str, Any]", request.state), self._tools)
         response = yield from inner(handler, request)
         calls = [call for each in response.result if isinstance(each, AIMessage) for call in each.tool_calls]
         held = [call["id"] for call in calls] if any(c["name"] in self.interrupt_on for c in calls) else None
@@ -189,7 +183,7 @@ class Approval(FlowMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
             lambda: langchains.wrap_tool_call(request, handler),
             lambda: langchains.awrap_tool_call(request, handler),
         )
-        with handing_down(request.state) as found:
+        with handing_down(request.state, self._tools, call_that_ran(request)) as found:
             result = _refused(request) or (yield from call)
         return with_learned(result, found)
 
@@ -210,18 +204,26 @@ class ApprovalBelow(FlowMiddleware):
 
     state_schema: type[Any] = ApprovalState
 
+    def __init__(self, tools: Tools = _NO_TOOLS) -> None:
+        super().__init__()
+        self._tools = tools
+
     @property
     def name(self) -> str:
         """The name of the place in the stack that it takes."""
         return HumanInTheLoopMiddleware.__name__
 
+    def among(self, tools: Tools) -> ApprovalBelow:
+        """Return the one for an agent that has these tools."""
+        return ApprovalBelow(tools)
+
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         warn_at_the_start(request.messages)
-        tell(cast("Mapping[str, Any]", request.state))
+        tell(cast("Mapping[str, Any]", request.state), self._tools)
         return (yield from inner(handler, request))
 
     def _around_tool(self, request: Any, handler: Callable[[Any], ToolResult]) -> Flow[ToolResult]:
-        with handing_down(request.state) as found:
+        with handing_down(request.state, self._tools, call_that_ran(request)) as found:
             result = yield from inner(handler, request)
         return with_learned(result, found)
 
