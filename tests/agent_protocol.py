@@ -31,7 +31,10 @@ class Instead:
     status: int = 200
     body: str = ""
     hangs: bool = False
+    drips: bool = False
+    packed: bool = False
     hangs_up: bool = False
+    once: bool = False
 
 
 class _Http(ThreadingHTTPServer):
@@ -175,21 +178,39 @@ class AgentServer:
     def replaced(self, seen: Seen) -> Instead | None:
         """Return what is answered in the place of the truth, if anything."""
         asked = f"{seen.method} {seen.path}"
-        return next((instead for pattern, instead in self.instead if re.search(pattern, asked)), None)
+        found = next((each for each in self.instead if re.search(each[0], asked)), None)
+        if found and found[1].once:
+            self.instead.remove(found)
+        return found[1] if found else None
 
     def hold(self) -> None:
         """Wait until this server goes away."""
-        self._let_go.wait(60)
+        self.is_let_go(60)
+
+    def is_let_go(self, seconds: float) -> bool:
+        """Wait for a while; tell whether this server has gone away."""
+        return self._let_go.wait(seconds)
+
+
+def _send(to: BaseHTTPRequestHandler, status: int, content: bytes, *, packed: bool = False) -> None:
+    to.send_response(status)
+    if packed:
+        to.send_header("content-encoding", "gzip")
+    to.send_header("content-type", "application/json")
+    to.send_header("content-length", str(len(content)))
+    to.end_headers()
+    to.wfile.write(content)
+
+
+def _drip(to: BaseHTTPRequestHandler, server: AgentServer) -> None:
+    to.send_response(200)
+    to.send_header("content-length", "100000")
+    to.end_headers()
+    while not server.is_let_go(0.02):
+        to.wfile.write(b" ")
 
 
 def _handler(server: AgentServer) -> type[BaseHTTPRequestHandler]:
-    def send(to: BaseHTTPRequestHandler, status: int, content: bytes) -> None:
-        to.send_response(status)
-        to.send_header("content-type", "application/json")
-        to.send_header("content-length", str(len(content)))
-        to.end_headers()
-        to.wfile.write(content)
-
     def take(asking: BaseHTTPRequestHandler) -> None:
         length = int(asking.headers.get("content-length") or 0)
         body = json.loads(asking.rfile.read(length) or b"{}")
@@ -198,11 +219,13 @@ def _handler(server: AgentServer) -> type[BaseHTTPRequestHandler]:
         instead = server.replaced(seen)
         if instead is None:
             status, answer = server.answer(seen)
-            send(asking, status, json.dumps(answer).encode())
+            _send(asking, status, json.dumps(answer).encode())
         elif instead.hangs:
             server.hold()
+        elif instead.drips:
+            _drip(asking, server)
         elif not instead.hangs_up:
-            send(asking, instead.status, instead.body.encode())
+            _send(asking, instead.status, instead.body.encode(), packed=instead.packed)
 
     own = {"do_GET": take, "do_POST": take, "log_message": lambda *said: None}
     return type("Handler", (BaseHTTPRequestHandler,), own)

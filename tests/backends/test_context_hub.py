@@ -174,7 +174,15 @@ def test_parallel_changes_all_land(colour: Colour) -> None:
     assert hub.texts() == {str(n): str(n) for n in range(12)}
 
 
-@pytest.mark.parametrize("failure", [LangSmithConnectionError("secret host"), LangSmithAPIError("secret")])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        LangSmithConnectionError("secret host"),
+        LangSmithAPIError("secret"),
+        ConnectionError("https://user:secret@host"),
+        ValueError("secret"),
+    ],
+)
 def test_a_hub_that_fails_is_an_error_result(
     failure: Exception, backend: ContextHubBackend, hub: Hub, colour: Colour
 ) -> None:

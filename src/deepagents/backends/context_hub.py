@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from langgraph.errors import GraphBubbleUp
 from langsmith import Client
 from langsmith.schemas import FileEntry
-from langsmith.utils import LangSmithConflictError, LangSmithError, LangSmithNotFoundError
+from langsmith.utils import LangSmithConflictError, LangSmithNotFoundError
 
 from deepagents._flow import Flow, in_thread, lasting, run
 from deepagents.backends._flowing import TransferBackend
@@ -180,7 +181,9 @@ class _Hub:
             return (yield from lasting(in_thread(work)))
         except LangSmithConflictError as error:
             raise _Conflict("parallel_mutation", "Somebody else has changed the files; try again.") from error
-        except LangSmithError as error:
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
             _log.warning("the hub failed", exc_info=error)
             said = f"Hub unavailable: {type(error).__name__}. Try again; if that fails too, go on without it."
             raise BackendError("io_error", said) from error

@@ -1,4 +1,4 @@
-"""What a history looks like: its open turn, media shown behind their tool results, media named by digest."""
+"""What a history looks like: who spoke, its open turn, how it ended, media behind results and by digest."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 BLOB_KEY: Final = "deepagents_blob"
 """Where a block holds a digest in the place of the bytes."""
+LIMIT_REACHED: Final = "limit_reached"
+"""Where an answer of ours holds, in `additional_kwargs`, which limit was reached and what was spent."""
+_ADDED_BY_US: Final = ("lc_source", "deepagents_notification", "read_file_media_result")
+"""What marks a message that stands for a person's and is none: of a grader, a summary, news, or a film."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -30,6 +34,17 @@ def open_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         if isinstance(messages[at], AIMessage):
             return messages[at + 1 :]
     return messages
+
+
+def said_by_a_person(message: AnyMessage) -> bool:
+    """Tell whether a person wrote this, as opposed to what middleware adds in the role of one."""
+    marks = message.additional_kwargs
+    return isinstance(message, HumanMessage) and not any(marks.get(mark) for mark in _ADDED_BY_US)
+
+
+def stopped_at_a_limit(messages: Sequence[AnyMessage]) -> bool:
+    """Tell whether a history ends with the answer of an agent that was stopped."""
+    return bool(messages) and LIMIT_REACHED in messages[-1].additional_kwargs
 
 
 def shows_media(message: AnyMessage) -> bool:

@@ -14,7 +14,8 @@ from deepagents.tools._tool import Content
 
 MOST_CHARACTERS: Final = 80_000
 NO_OUTPUT: Final = "The task completed with no output."
-_MEDIA: Final = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
+_MEDIA: Final = ("image", "image_url", "audio", "input_audio", "video", "file")
+"""Compared, not hashed: what a server sends in the place of a type may be anything."""
 _CUT: Final = "\n... [cut; check_async_task returns the whole answer]"
 _NOTES: Final = {
     "pending": "It has not begun yet. Do not wait for it: its result will be announced.",

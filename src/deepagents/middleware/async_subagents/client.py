@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,15 +16,14 @@ from langgraph_sdk.errors import APIStatusError
 from deepagents._flow import Call, Flow, aside, await_aside
 from deepagents._text import truncate
 from deepagents.errors import ErrorCode, ToolFailure
+from deepagents.middleware.async_subagents.privacy import without_secrets
 from deepagents.middleware.async_subagents.spec import RemoteAgent
+from deepagents.middleware.async_subagents.transport import HEADERS, TooMuch, bounded, bounded_async, until
 
 MOST_SECONDS: Final = 20.0
-_LEFT_BEHIND_SECONDS: Final = 25.0
+_LONGEST_SILENCE: Final = 25.0
 _SHORTEST: Final = 0.05
 _MOST_OF_A_DETAIL: Final = 300
-_KEYS: Final = ("LANGGRAPH_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
-_CLOSING: Final = {"Connection": "close"}
-"""Questions are minutes apart: a connection that is kept is a dead one when it is needed, and leaks."""
 
 _ADVICE: Final = {
     401: "It does not let us in: say so, the headers of its spec or the API key have to be put right.",
@@ -89,19 +87,20 @@ class Clients:
         """
         if agent.url is None:
             raise RemoteFailure("not_supported", _NO_URL.format(name=agent.name))
-        return self._kept(self._blocking, get_sync_client, agent)
+        return self._kept(self._blocking, _blocking_client, agent)
 
     def awaiting(self, agent: RemoteAgent, loop: asyncio.AbstractEventLoop) -> Any:
         """Return the client that is awaited on a loop."""
         with self._lock:
             kept = self._awaiting.setdefault(loop, {})
-        return self._kept(kept, get_client, agent)
+        return self._kept(kept, _awaiting_client, agent)
 
-    def _kept(self, kept: dict[Any, Any], make: Callable[..., Any], agent: RemoteAgent) -> Any:
+    def _kept(
+        self, kept: dict[Any, Any], make: Callable[[str | None, dict[str, str]], Any], agent: RemoteAgent
+    ) -> Any:
         with self._lock:
             if agent.server not in kept:
-                headers = {**_CLOSING, **agent.headers}
-                kept[agent.server] = make(url=agent.url, headers=headers, timeout=_LEFT_BEHIND_SECONDS)
+                kept[agent.server] = make(agent.url, {**HEADERS, **agent.headers})
             return kept[agent.server]
 
 
@@ -133,10 +132,19 @@ class Remote:
         return await await_aside(lambda: self.clients.awaiting(self.agent, loop))
 
     def _block(self, question: Callable[[Any], Any], client: Any) -> Any:
-        return aside(lambda: question(client)).result(self.deadline.left)
+        left = self.deadline.left
+        return aside(lambda: until(left, lambda: question(client))).result(left)
 
     async def _wait(self, question: Callable[[Any], Any], client: Any) -> Any:
         return await asyncio.wait_for(question(client), self.deadline.left)
+
+
+def _blocking_client(url: str | None, headers: dict[str, str]) -> Any:
+    return bounded(get_sync_client(url=url, headers=headers, timeout=_LONGEST_SILENCE))
+
+
+def _awaiting_client(url: str | None, headers: dict[str, str]) -> Any:
+    return bounded_async(get_client(url=url, headers=headers, timeout=_LONGEST_SILENCE))
 
 
 def failure(agent: RemoteAgent, error: Exception, deadline: Deadline) -> RemoteFailure:
@@ -147,6 +155,8 @@ def failure(agent: RemoteAgent, error: Exception, deadline: Deadline) -> RemoteF
         return RemoteFailure(
             "remote_failed", f"the server answered {status}{detail}. {_ADVICE.get(status, _LATER)}", status
         )
+    if isinstance(error, TooMuch):
+        return RemoteFailure("remote_failed", f"the server's answer is too much: {error}. Do not try again.")
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         return RemoteFailure("timeout", f"no answer within {deadline.seconds:g} s. {_LATER}")
     if isinstance(error, ValueError):
@@ -170,13 +180,3 @@ def malformed(what: str) -> RemoteFailure:
 def _detail(agent: RemoteAgent, said: str) -> str:
     words = " ".join(without_secrets(agent, said).split())
     return f": {truncate(words, _MOST_OF_A_DETAIL)}" if words else ""
-
-
-def without_secrets(agent: RemoteAgent, said: str) -> str:
-    """Return what a server said, without any header's value that it may have repeated."""
-    hidden = [*agent.headers.values(), *(os.environ.get(key, "") for key in _KEYS)]
-    pieces = sorted({piece for value in hidden for piece in (value, *value.split())}, key=len, reverse=True)
-    for piece in pieces:
-        if len(piece) > 3 and piece != "langsmith":
-            said = said.replace(piece, "***")
-    return said

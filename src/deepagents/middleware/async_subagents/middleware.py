@@ -8,12 +8,17 @@ from itertools import takewhile
 from typing import Any, Final, Self
 
 from langchain.agents.middleware import hook_config
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from deepagents._flow import Flow
 from deepagents.middleware._base import FlowMiddleware, Request, Response, add_section, inner
+from deepagents.middleware._turns import stopped_at_a_limit
 from deepagents.middleware.async_subagents.client import MOST_SECONDS, Clients
-from deepagents.middleware.async_subagents.notifications import about_earlier_run, announcement, event_in
+from deepagents.middleware.async_subagents.notifications import (
+    about_earlier_run,
+    event_in,
+    questions_told,
+)
 from deepagents.middleware.async_subagents.office import Office
 from deepagents.middleware.async_subagents.pace import Pace
 from deepagents.middleware.async_subagents.polling import News, Poll, recorded
@@ -109,23 +114,37 @@ class AsyncSubAgentMiddleware(FlowMiddleware):
 
     @hook_config(can_jump_to=["model"])
     def _after_model(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any] | None]:
-        """Before the agent stops, ask once more: what ended meanwhile is still taken up."""
-        last = state["messages"][-1]
+        """Before the agent stops, ask once more: what ended meanwhile is still taken up.
+
+        Of a task that asks people again and again, only the first question keeps the agent from stopping.
+        """
         tasks = state.get(TASKS)
-        if not tasks or self._poll is None or not isinstance(last, AIMessage) or last.tool_calls:
+        if not tasks or self._poll is None or not _is_answered(state["messages"]):
             return None
-        update = _update({}, [], (yield from self._poll.news(tasks, at_the_end=True)))
+        told = questions_told(state["messages"])
+        news = [
+            each
+            for each in (yield from self._poll.news(tasks, at_the_end=True))
+            if each.task["status"] != "waiting" or each.task["task_id"] not in told
+        ]
+        update = _update({}, [], news)
         return {**update, "jump_to": "model"} if update and "messages" in update else update
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
         return (yield from inner(handler, add_section(request, self.system_prompt)))
 
 
+def _is_answered(messages: Sequence[AnyMessage]) -> bool:
+    """Tell whether the model has answered; behind what a limit answered nobody is left to go back to."""
+    last = messages[-1]
+    return isinstance(last, AIMessage) and not last.tool_calls and not stopped_at_a_limit(messages)
+
+
 def _update(
     changes: Mapping[str, AsyncTask], messages: Sequence[BaseMessage], news: Sequence[News]
 ) -> dict[str, Any] | None:
-    told = [announcement(each.after, each.standing) for each in news if each.is_told]
-    tasks = {**changes, **{each.after["task_id"]: each.after for each in news}}
+    told = [each.told for each in news if each.told]
+    tasks = {**changes, **{each.task["task_id"]: each.task for each in news}}
     update = {TASKS: tasks} if tasks else {}
     return {**update, **({"messages": [*messages, *told]} if messages or told else {})} or None
 

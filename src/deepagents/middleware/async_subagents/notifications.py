@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 
+from deepagents.middleware._turns import said_by_a_person
 from deepagents.middleware.async_subagents.answers import NO_OUTPUT, Block, Said, as_json, escaped, said_in
-from deepagents.middleware.async_subagents.state import EVENT, AsyncTask, TaskEvent
+from deepagents.middleware.async_subagents.state import (
+    EVENT,
+    FINISHED,
+    UNFINISHED,
+    AsyncTask,
+    TaskEvent,
+    is_plain_id,
+)
 from deepagents.middleware.async_subagents.status import Standing
 
 _HEADER: Final = "[System notification about an async task. The user did not write this.]"
@@ -80,13 +88,28 @@ def _message(content: str | list[str | dict[Any, Any]], event: TaskEvent) -> Hum
 
 
 def event_in(message: Any) -> TaskEvent | None:
-    """Return what a message notifies of, if it is a notification."""
+    """Return what a message notifies of, if it is a notification that holds what one does."""
     given: Any = getattr(message, "additional_kwargs", {}).get(EVENT)
     if not isinstance(given, Mapping):
         return None
     event = dict(cast("Mapping[str, Any]", given))
     told = [event.get(key) for key in ("task_id", "agent_name", "status")]
-    return cast(TaskEvent, event) if all(isinstance(each, str) for each in told) else None
+    texts = all(isinstance(each, str) for each in told)
+    run_is_named = is_plain_id(event.get("run_id") or "-")
+    known = texts and event["status"] in UNFINISHED | FINISHED
+    return cast(TaskEvent, event) if known and run_is_named else None
+
+
+def questions_told(messages: Sequence[AnyMessage]) -> frozenset[str]:
+    """Name the tasks whose questions have been announced since a person last spoke."""
+    told: set[str] = set()
+    for message in reversed(messages):
+        event = event_in(message)
+        if event and event["status"] == "waiting":
+            told.add(event["task_id"])
+        elif said_by_a_person(message):
+            break
+    return frozenset(told)
 
 
 def about_earlier_run(message: HumanMessage) -> HumanMessage:

@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.messages import HumanMessage
+from langgraph.errors import GraphBubbleUp
+
 from deepagents._flow import Call, Flow, as_call, at_once
-from deepagents.middleware.async_subagents.client import Clients, Deadline, Remote, RemoteFailure
+from deepagents.middleware.async_subagents.client import Clients, Deadline, Remote, RemoteFailure, malformed
+from deepagents.middleware.async_subagents.notifications import announcement
 from deepagents.middleware.async_subagents.pace import Pace
 from deepagents.middleware.async_subagents.spec import RemoteAgent
 from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, changed
@@ -24,16 +28,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A task as it was, as it is, and what its server says."""
+    """A task as it is now, and what the model is told: of an end, and of a question to a person."""
 
-    before: AsyncTask
-    after: AsyncTask
-    standing: Standing
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the model is told: of an end, and of a question to a person."""
-        return self.after["status"] not in ("pending", "running")
+    task: AsyncTask
+    told: HumanMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +61,11 @@ class Poll:
             began = time.monotonic()
             remote = Remote(agent, self.clients, Deadline(self.pace.wait(agent.server)))
             try:
-                standing = yield from observe(remote, task)
+                news = yield from _new(remote, task)
             except RemoteFailure as failure:
                 return self._failed(agent, task, failure)
             self.pace.answered(agent.server, time.monotonic() - began)
-            new = (standing.status, standing.run_id) != (task["status"], task["run_id"])
-            return _news(task, standing) if new else None
+            return news
 
         return as_call(flow)
 
@@ -81,8 +78,21 @@ class Poll:
         return None
 
 
-def _news(task: AsyncTask, standing: Standing) -> News:
-    return News(task, changed(task, standing.status, standing.run_id), standing)
+def _new(remote: Remote, task: AsyncTask) -> Flow[News | None]:
+    """Ask about a task; an answer so odd that it cannot be told is a failure of its server."""
+    try:
+        return _news(task, (yield from observe(remote, task)))
+    except (RemoteFailure, GraphBubbleUp):
+        raise
+    except Exception as odd:
+        raise malformed(type(odd).__name__) from odd
+
+
+def _news(task: AsyncTask, standing: Standing) -> News | None:
+    if (standing.status, standing.run_id) == (task["status"], task["run_id"]):
+        return None
+    now = changed(task, standing.status, standing.run_id)
+    return News(now, None if standing.status in ("pending", "running") else announcement(now, standing))
 
 
 def recorded(tasks: Mapping[str, AsyncTask], event: Mapping[str, Any]) -> AsyncTask | None:

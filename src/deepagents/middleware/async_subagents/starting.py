@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from deepagents._flow import Flow
-from deepagents.errors import ToolFailure
 from deepagents.middleware.async_subagents.client import Remote, RemoteFailure, malformed
 from deepagents.middleware.async_subagents.history import history_for
 from deepagents.middleware.async_subagents.office import Office, failed
 from deepagents.middleware.async_subagents.requests import run_options, thread_metadata
 from deepagents.middleware.async_subagents.spec import RemoteAgent
-from deepagents.middleware.async_subagents.state import TASKS, AsyncTask, now
+from deepagents.middleware.async_subagents.state import TASKS, AsyncTask, is_plain_id, mapping, now
 from deepagents.middleware.async_subagents.status import as_run
 from deepagents.tools._tool import Reply
 
@@ -26,41 +25,42 @@ def start(office: Office, description: str, subagent_type: str) -> Flow[Reply]:
     began = time.monotonic()
     task_id, metadata = str(uuid4()), thread_metadata(agent, office.runtime)
     messages = history_for(agent, description, office.runtime, office.shown)
+    thread_id = ""
     try:
         thread_id = yield from _thread(remote, task_id, metadata, office.tasks)
-    except ToolFailure as failure:
-        raise failed(f"Failed to launch async subagent {subagent_type!r}", failure) from None
-    options = run_options(agent, office.runtime)
-    try:
-        run = as_run(
-            (
-                yield from remote.ask(
-                    lambda client: client.runs.create(
-                        thread_id, assistant_id=agent.graph_id, input={"messages": messages}, **options
-                    )
-                )
-            )
-        )
+        run_id = yield from _run(remote, thread_id, messages, run_options(agent, office.runtime))
     except RemoteFailure as failure:
-        if failure.undecided:
+        if thread_id and failure.undecided:
             return _undecided(agent, thread_id, failure)
         raise failed(f"Failed to launch async subagent {subagent_type!r}", failure) from None
     office.pace.answered(agent.server, time.monotonic() - began)
     office.pace.begun(thread_id)
     said = f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting."
-    return Reply(said, update={TASKS: {thread_id: _record(agent, thread_id, run["run_id"], "running")}})
+    return Reply(said, update={TASKS: {thread_id: _record(agent, thread_id, run_id, "running")}})
 
 
 def _thread(
     remote: Remote, task_id: str, metadata: dict[str, str], known: Mapping[str, AsyncTask]
 ) -> Flow[str]:
-    thread: Any = yield from remote.ask(
+    answer: Any = yield from remote.ask(
         lambda client: client.threads.create(thread_id=task_id, metadata=metadata)
     )
-    made = cast("Mapping[str, Any]", thread).get("thread_id") if isinstance(thread, Mapping) else None
-    if not isinstance(made, str) or not made or made in known:
+    made: Any = mapping(answer).get("thread_id")
+    if not is_plain_id(made) or made in known:
         raise malformed("a new thread")
     return made
+
+
+def _run(
+    remote: Remote, thread_id: str, messages: list[dict[str, Any]], options: Mapping[str, Any]
+) -> Flow[str]:
+    graph_id = remote.agent.graph_id
+    answer: Any = yield from remote.ask(
+        lambda client: client.runs.create(
+            thread_id, assistant_id=graph_id, input={"messages": messages}, **options
+        )
+    )
+    return as_run(answer)["run_id"]
 
 
 def _record(agent: RemoteAgent, thread_id: str, run_id: str, status: str) -> AsyncTask:

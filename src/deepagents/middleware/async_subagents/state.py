@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, NotRequired, cast
@@ -17,6 +18,7 @@ EVENT: Final = "deepagents_notification"
 PARENT: Final = "deepagents_parent"
 UNFINISHED: Final = frozenset({"pending", "running", "waiting"})
 FINISHED: Final = frozenset({"success", "error", "timeout", "cancelled", "interrupted"})
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class AsyncTask(TypedDict):
@@ -66,6 +68,11 @@ def merged_pair(known: dict[str, Any] | None, update: dict[str, Any] | None) -> 
 def mapping(given: object) -> Mapping[str, Any]:
     """Take an answer of a server as a mapping, an empty one where it is none."""
     return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else dict[str, Any]()
+
+
+def is_plain_id(given: object) -> bool:
+    """Tell whether something can be an id, which stands in addresses and in what the model reads."""
+    return isinstance(given, str) and _PLAIN_ID.fullmatch(given) is not None
 
 
 def now() -> str:

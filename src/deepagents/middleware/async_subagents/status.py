@@ -9,8 +9,9 @@ from typing import Any, Final, cast
 
 from deepagents._flow import Flow
 from deepagents._text import truncate
-from deepagents.middleware.async_subagents.client import Remote, malformed, without_secrets
-from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, mapping
+from deepagents.middleware.async_subagents.client import Remote, malformed
+from deepagents.middleware.async_subagents.privacy import without_secrets
+from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, is_plain_id, mapping
 
 Answer = Mapping[str, Any]
 
@@ -69,8 +70,8 @@ def as_run(answer: Any) -> Answer:
         RemoteFailure: when it is not.
     """
     run = mapping(answer)
-    run_id, status = run.get("run_id"), run.get("status")
-    if not isinstance(run_id, str) or not run_id or status not in _RUN_STATUSES:
+    status: Any = run.get("status")
+    if not is_plain_id(run.get("run_id")) or not isinstance(status, str) or status not in _RUN_STATUSES:
         raise malformed("a run")
     return run
 
