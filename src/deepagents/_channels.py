@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
@@ -109,16 +109,24 @@ def is_saved() -> bool:
     return _configurable().get(_SAVER) not in (None, False)
 
 
-def step_under_way() -> tuple[BaseCheckpointSaver[Any], RunnableConfig] | None:
-    """Return the saver of the running graph, and where it keeps the step that this task is part of."""
+class Step(NamedTuple):
+    """Where the saver of the running graph keeps the step that a task is part of."""
+
+    saver: BaseCheckpointSaver[Any]
+    place: RunnableConfig
+    task: str
+
+
+def step_under_way() -> Step | None:
+    """Return the step that this task is part of, `None` when nobody saves it."""
     given: Mapping[str, Any] = _configurable() if in_graph() else {}
     saver: object = given.get(_SAVER)
-    own = str(given.get("checkpoint_ns", "")).rpartition("|")[0]
+    own, _, task = str(given.get("checkpoint_ns", "")).rpartition("|")
     steps: Mapping[str, str] = given.get("checkpoint_map") or {}
     if not isinstance(saver, BaseCheckpointSaver) or own not in steps:
         return None
     place = {"thread_id": given.get("thread_id"), "checkpoint_ns": own, "checkpoint_id": steps[own]}
-    return cast("BaseCheckpointSaver[Any]", saver), {"configurable": place}
+    return Step(cast("BaseCheckpointSaver[Any]", saver), {"configurable": place}, task.rpartition(":")[2])
 
 
 def answer_given(at: int) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, TypeGuard, cast
@@ -16,6 +16,7 @@ Kind: TypeAlias = Literal["tokens", "money", "seconds", "model_calls", "tool_cal
 COUNTED: Final[tuple[Kind, ...]] = ("tokens", "money", "seconds", "model_calls", "tool_calls")
 """The kinds that are added up over the whole tree; `repeats` is looked at within each agent."""
 _WHOLE: Final[tuple[Kind, ...]] = ("tokens", "model_calls", "tool_calls", "repeats")
+_MOST: Final = sys.float_info.max
 _PER: Final = 1_000_000
 _PARTS: Final = {"cached_input": "cache_read", "cache_write": "cache_write"}
 
@@ -122,4 +123,4 @@ def _is_limit(value: object, *, whole: bool) -> bool:
 
 
 def _is_amount(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST

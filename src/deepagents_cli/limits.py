@@ -11,8 +11,9 @@ from deepagents.limits import Limits, Price
 
 REPEATS: Final = 10
 """How often in a row the same call may be made when nothing was typed."""
-_SECONDS: Final = {"h": 3600, "m": 60, "s": 1}
-_TIME: Final = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+)s?)?")
+_SECONDS: Final = {"h": 3600, "m": 60, "s": 1, "bare": 1}
+_N: Final = "[0-9]{1,9}"
+_TIME: Final = re.compile(rf"(?:(?P<h>{_N})h)?(?:(?P<m>{_N})m)?(?:(?P<s>{_N})s)?|(?P<bare>{_N})")
 FLAGS: Final = {
     "tokens": "--max-tokens",
     "money": "--max-cost",
@@ -69,7 +70,7 @@ def count(text: str) -> int:
     Raises:
         ArgumentTypeError: for anything else.
     """
-    if not re.fullmatch(r"[0-9]+", text) or not int(text):
+    if not re.fullmatch(r"[0-9]{1,18}", text) or not int(text):
         raise ArgumentTypeError(f"{text!r} is no whole number greater than 0")
     return int(text)
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from deepagents import CompiledSubAgent, Limits, create_deep_agent
-from deepagents.testing import ScriptedModel, call
+from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.agents import crashes, killed
-from tests.agents.runaways import GO, THREAD, Looking, Runaway, spent
+from tests.agents.runaways import GO, THREAD, Looking, Runaway, mark, spent
 from tests.conftest import Colour
 from tests.savers import opened
 
@@ -80,7 +82,7 @@ def test_subagents_that_ask_side_by_side_share_one_limit(colour: Colour, one_by_
     )
 
     assert stops >= 3
-    assert len(model.asked) <= 10 + 2
+    assert len(model.asked) <= 10
     assert spent(result)["model_calls"] == len(model.asked)
     assert spent(result)["tool_calls"] == len(looking.times) + 3
 
@@ -102,7 +104,7 @@ def test_a_subagent_that_remembers_does_not_count_its_past_again(colour: Colour)
 
 def test_a_run_that_breaks_off_goes_on_counting(colour: Colour, tmp_path: Path) -> None:
     looking = Looking()
-    model = Runaway(delegates=False, hangs_up={4, 10})
+    model = Runaway(delegates=False, hangs_up={4, 9})
     with opened("sqlite", colour, str(tmp_path / "c.sqlite")) as saver:
         result, stops = led_to_its_end(
             colour,
@@ -112,10 +114,10 @@ def test_a_run_that_breaks_off_goes_on_counting(colour: Colour, tmp_path: Path) 
         )
 
     assert stops == 2
-    assert len(model.asked) == 10 + stops
-    assert len(looking.times) == 10
+    assert len(model.asked) == 10
+    assert len(looking.times) == 10 - stops
     assert spent(result)["model_calls"] == 10
-    assert spent(result)["tool_calls"] == 10
+    assert spent(result)["tool_calls"] == 10 - stops
 
 
 def test_a_run_whose_process_is_killed_goes_on_counting(tmp_path: Path) -> None:
@@ -144,3 +146,117 @@ def test_each_message_has_a_budget_of_its_own_and_a_thread_can_have_one(colour: 
             assert "Stopped" in result["messages"][-1].text
             counts.append(len(model.asked))
         assert counts == expected
+
+
+@pytest.mark.parametrize("per", ["message", "thread"])
+def test_a_model_that_always_fails_is_stopped_however_often_it_is_taken_up(colour: Colour, per: Any) -> None:
+    model = ScriptedModel(always=lambda _: ConnectionResetError("gone"))
+    agent = create_deep_agent(
+        model, limits=Limits(model_calls=3, per=per), model_retries=0, checkpointer=InMemorySaver()
+    )
+    result, stops = led_to_its_end(colour, lambda: agent)
+
+    assert stops == len(model.asked) == 3
+    assert spent(result)["model_calls"] == 3
+
+
+def test_the_time_of_a_subagent_that_asks_counts_for_the_whole(colour: Colour) -> None:
+    def slow(asked: Asked) -> AIMessage:
+        Event().wait(0.1)
+        return call("look", at=str(len(asked.messages)))
+
+    looking = Looking()
+    child: Any = {
+        "name": "child",
+        "description": "d",
+        "system_prompt": "",
+        "model": ScriptedModel(always=slow),
+    }
+    model = ScriptedModel(always=lambda _: call("task", description="Look", subagent_type="child"))
+    options: Any = {"checkpointer": InMemorySaver(), "interrupt_on": {"look": True}, "subagents": [child]}
+    result, stops = led_to_its_end(
+        colour, lambda: create_deep_agent(model, [looking.tool()], limits=Limits(seconds=0.35), **options)
+    )
+
+    assert stops <= 4
+    assert mark(result)["kind"] == "seconds"
+    assert 0.35 <= mark(result)["spent"] < 5
+
+
+def test_reading_what_is_saved_counts_nothing(colour: Colour) -> None:
+    agents: list[Any] = []
+
+    def look(at: str) -> str:
+        """Look at the thread."""
+        for agent in agents:
+            agent.get_state(THREAD)
+            list(agent.get_state_history(THREAD))
+        return f"seen {at}"
+
+    saver = InMemorySaver()
+    other = create_deep_agent(
+        Runaway(delegates=False), [look], limits=Limits(model_calls=6), checkpointer=saver
+    )
+    colour.invoke(other, GO, THREAD)
+    model = ScriptedModel(call("look", at="1"), call("look", at="2"), call("look", at="3"), "Done.")
+    mine = create_deep_agent(model, [look], limits=Limits(model_calls=7), checkpointer=InMemorySaver())
+    agents += [other, mine]
+    result = colour.invoke(mine, GO, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert mine.get_state(THREAD).values["_limits_spent"]["model_calls"] == 4
+
+
+def test_a_budget_for_the_thread_binds_an_agent_below_another(colour: Colour) -> None:
+    child = ScriptedModel(always=lambda _: "Done.")
+    inner = create_deep_agent(child, limits=Limits(model_calls=2, per="thread"), checkpointer=True)
+    spec = CompiledSubAgent(name="child", description="d", runnable=inner)
+    delegate = call("task", description="d", subagent_type="child")
+    model = ScriptedModel(*[delegate] * 4, "Fine.")
+    agent = create_deep_agent(
+        model, subagents=[spec], limits=Limits(model_calls=8), checkpointer=InMemorySaver()
+    )
+    result = colour.invoke(agent, GO, THREAD)
+
+    assert len(child.asked) == 2
+    assert result["messages"][-1].text == "Fine."
+    assert agent.get_state(THREAD).values["_limits_spent"]["model_calls"] == 5 + 2
+
+
+def test_what_waits_when_a_new_message_comes_counts_for_the_thread(colour: Colour) -> None:
+    def worked(asked: Asked) -> AIMessage:
+        steps = len(asked.messages)
+        return call("glob", pattern=f"*{steps}") if steps < 6 else call("look", at="1")
+
+    worker = ScriptedModel(always=worked)
+    child: Any = {"name": "child", "description": "d", "system_prompt": "", "model": worker}
+    model = ScriptedModel(always=lambda _: call("task", description="Look", subagent_type="child"))
+    options: Any = {"checkpointer": InMemorySaver(), "interrupt_on": {"look": True}, "subagents": [child]}
+    agent = create_deep_agent(
+        model, [Looking().tool()], limits=Limits(model_calls=10, per="thread"), **options
+    )
+    results = [colour.invoke(agent, GO, THREAD) for _ in range(4)]
+
+    assert len(worker.asked) + len(model.asked) == 10
+    assert spent(results[-1])["model_calls"] == 10
+
+
+def test_calls_of_a_resumed_step_are_counted_once_whoever_is_first(colour: Colour) -> None:
+    model = ScriptedModel(
+        calls(
+            *[("look", {"at": str(at)}) for at in range(3)], *[("ask", {"at": str(at)}) for at in range(9)]
+        ),
+        call("look", at="last"),
+    )
+
+    def ask(at: str) -> str:
+        """Ask."""
+        return str(interrupt(at))
+
+    agent = create_deep_agent(
+        model, [Looking().tool(), ask], limits=Limits(model_calls=2), checkpointer=InMemorySaver()
+    )
+    waiting = colour.invoke(agent, GO, THREAD)["__interrupt__"]
+    result = colour.invoke(agent, Command(resume={each.id: "yes" for each in waiting}), THREAD)
+
+    assert spent(result)["tool_calls"] == 3 + 9 + 1

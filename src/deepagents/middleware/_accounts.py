@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 from deepagents.limits import COUNTED, Kind, Limits, Price, price_in
 
@@ -15,6 +15,8 @@ Call: TypeAlias = Literal["model_calls", "tool_calls"]
 
 SECONDS: Final = "seconds"
 TOLD: Final = "told"
+REFUSED: Final = "refused"
+_ADDED: Final = tuple(kind for kind in COUNTED if kind != SECONDS)
 _STOPS: Final[Mapping[Call, tuple[Kind, ...]]] = {
     "model_calls": ("tokens", "money", "seconds", "model_calls"),
     "tool_calls": ("seconds", "tool_calls"),
@@ -37,6 +39,7 @@ class Account:
         above: the account that all of this counts for as well.
         limits: what binds this one.
         prices: of models, beside those that the limits name.
+        paid: what the accounts above hold already of a call that is made again.
     """
 
     def __init__(
@@ -44,12 +47,17 @@ class Account:
         above: Account | None = None,
         limits: Limits | None = None,
         prices: Mapping[str, Price] | None = None,
+        paid: Spent | None = None,
     ) -> None:
         self.above = above
         self.limits = limits
         self.prices = {**(prices or {}), **(limits.prices if limits else {})}
         self.lock: Any = above.lock if above else Lock()
-        self.counts: dict[str, float] = {}
+        self.counts = counts_in(paid or {})
+        self.refused = False
+        self.is_whole = False
+        self._again: dict[str, Spent] = {}
+        self.paid = dict(self.counts)
         self._unsaved: dict[str, float] = {}
         self._prepaid: list[Call] = []
         self._began = monotonic()
@@ -79,32 +87,58 @@ class Account:
         """Tell whether one of these kinds is limited here or above."""
         return any(each.limits and each.limits.most(kind) for each in self.line() for kind in kinds)
 
-    def at_least(self, saved: Spent) -> None:
-        """Take over what was saved, where that is more than what is known here."""
+    def begin(self, past: Spent) -> None:
+        """Start with what was spent before this run, which counts for none above."""
         with self.lock:
-            self._began = min(self._began, monotonic() - saved.get(SECONDS, 0.0))
-            for kind in COUNTED:
-                missing = saved.get(kind, 0) - self.counts.get(kind, 0)
-                if kind != SECONDS and missing > 0:
-                    self._add(kind, missing)
+            self.is_whole = True
+            self.counts = counts_in(past)
+            self._began = monotonic() - past.get(SECONDS, 0.0)
 
-    def void(self) -> None:
-        """Take back what this counted for the accounts above."""
-        with self.lock:
-            for kind, amount in tuple(self.counts.items()):
-                self._add(cast(Kind, kind), -amount)
+    def take_up(self, saved: Spent, past: Spent, failed: Spent, again: Mapping[str, Spent]) -> None:
+        """Go on with a run: once only, whoever asks.
 
-    def reserve(self, call: Call) -> Reached | None:
-        """Count a call that is about to be made; where it may not be made any more, say why.
-
-        A tool call that is refused counts as well: one more than there may be ends the run.
+        Args:
+            saved: what is saved with the agent, its past before this run included.
+            past: the part of it that counts for none above.
+            failed: what calls of this step spent that failed.
+            again: what calls of this step spent that are made again, by the task.
         """
         with self.lock:
-            reached = next(self._stopping(call), None)
-            if reached is None or reached.kind == call == "tool_calls":
-                self._add(call, 1)
+            if self.is_whole:
+                return
+            self.is_whole, self._again = True, dict(again)
+            parts = (saved, failed, *again.values())
+            self._began = min(self._began, monotonic() - max(each.get(SECONDS, 0.0) for each in parts))
+            self.refused = any(each.get(REFUSED) for each in parts)
+            self._unsaved = counts_in(failed)
+            for kind in _ADDED:
+                if amount := sum(each.get(kind, 0) for each in parts):
+                    self._restore(kind, amount, past.get(kind, 0))
+
+    def call(self, task: str | None = None) -> Account:
+        """Return the account of a call that this agent makes, or makes again in this task."""
+        with self.lock:
+            return Account(self, paid=self._again.pop(task, None) if task else None)
+
+    def stopping(self, call: Call) -> Reached | None:
+        """Return the limit for which no such call may be made any more."""
+        with self.lock:
+            return next((reached for _, reached in self._stopping(call)), None)
+
+    def reserve(self, call: Call) -> Reached | None:
+        """Count a call that is about to be made; where it may not be made any more, say why."""
+        with self.lock:
+            again = self.paid.get(call, 0) > 0
+            stops = (each for each in self._stopping(call) if not again or each[1].kind != call)
+            account, reached = next(stops, (self, None))
             if reached is None:
                 self._prepaid.append(call)
+                if again:
+                    self.paid[call] -= 1
+                else:
+                    self._add(call, 1)
+            elif call == "tool_calls":
+                account.refused = True
             return reached
 
     def redeem(self, call: Call) -> bool:
@@ -161,25 +195,44 @@ class Account:
             for kind, amount in (call.counts if call else {}).items():
                 found[kind] = found.get(kind, 0) + amount
             seconds = monotonic() - self._began
-        return {**found, SECONDS: seconds, **({TOLD: told} if told else {})}
+        return {**found, **self._marks(seconds), **({TOLD: told} if told else {})}
 
-    def _add(self, kind: Kind, amount: float) -> None:
+    def under_way(self, call: Account) -> Spent:
+        """Return what a call has spent that is not over."""
+        with self.lock:
+            return {**call.counts, **self._marks(monotonic() - self._began)}
+
+    def _marks(self, seconds: float) -> dict[str, Any]:
+        return {SECONDS: seconds, **({REFUSED: True} if self.refused else {})}
+
+    def _add(self, kind: str, amount: float) -> None:
         for each in self.line():
             each.counts[kind] = each.counts.get(kind, 0) + amount
 
-    def _stopping(self, call: Call) -> Iterator[Reached]:
-        for account in self.line():
-            limits = account.limits
-            for kind in _STOPS[call] if limits else ():
-                most = limits.most(kind) if limits else None
-                spent = account.count_of(kind)
-                if most and spent >= most:
-                    yield Reached(kind, most, spent)
-            if limits and limits.tool_calls and call == "model_calls":
-                asked = account.count_of("tool_calls")
-                if asked > limits.tool_calls:
-                    yield Reached("tool_calls", limits.tool_calls, asked)
+    def _restore(self, kind: str, amount: float, past: float) -> None:
+        """Count what was spent before, here and above, but for what is known there."""
+        self.counts[kind] = self.counts.get(kind, 0) + amount
+        amount = max(amount - past, 0)
+        for each in self.above.line() if self.above else ():
+            if known := min(each.paid.get(kind, 0), amount):
+                each.paid[kind] -= known
+                amount -= known
+            each.counts[kind] = each.counts.get(kind, 0) + amount
 
-    def count_of(self, kind: Kind) -> float:
-        """Return what was spent of a kind; for whoever holds the lock."""
-        return monotonic() - self._began if kind == SECONDS else self.counts.get(kind, 0)
+    def _stopping(self, call: Call) -> Iterator[tuple[Account, Reached]]:
+        return ((each, reached) for each in self.line() for reached in each.stops(call))
+
+    def stops(self, call: Call) -> Iterator[Reached]:
+        """Name the limits of this account alone that forbid such a call; for whoever holds the lock."""
+        spent = {**self.counts, SECONDS: monotonic() - self._began}
+        for kind in _STOPS[call]:
+            most, so_far = self.limits.most(kind) if self.limits else None, spent.get(kind, 0)
+            if most and so_far >= most:
+                yield Reached(kind, most, so_far)
+        if self.limits and self.limits.tool_calls and self.refused:
+            yield Reached("tool_calls", self.limits.tool_calls, spent.get("tool_calls", 0))
+
+
+def counts_in(spent: Spent) -> dict[str, float]:
+    """Return what can be added up of what was spent."""
+    return {kind: spent[kind] for kind in _ADDED if spent.get(kind)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -11,7 +13,7 @@ from threading import Lock
 from typing import Any, Final
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler, manager
 from langchain_core.messages import AIMessage, BaseMessage, UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import LLMResult
@@ -32,6 +34,8 @@ _UNITS: Final[Mapping[Kind, str]] = {
     "repeats": "identical calls in a row",
 }
 
+_LASTING: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+"""Where Anthropic's package tells of tokens written to a cache when it knows for how long."""
 _METER: ContextVar[Meter | None] = ContextVar("deepagents_meter", default=None)
 
 
@@ -145,7 +149,7 @@ def counted() -> Generator[None]:
     if agent is None:
         yield
         return
-    call = Account(agent)
+    call = agent.call()
     try:
         with counting(call):
             yield
@@ -157,10 +161,21 @@ def counted() -> Generator[None]:
     settle(agent, call)
 
 
+def used_up() -> bool:
+    """Tell whether the running agent may ask its model no more."""
+    channel = channel_here()
+    return bool(channel and channel.account and channel.account.stopping("model_calls"))
+
+
 @cache
 def _hook_in() -> None:
-    """Let LangChain give the meter to all that is called below; once for a process."""
+    """Let LangChain give the meter to all that is called below, without a warning where it stops; once."""
     register_configure_hook(_METER, inheritable=True)
+    logging.getLogger(manager.__name__).addFilter(_is_no_limit)
+
+
+def _is_no_limit(record: logging.LogRecord) -> bool:
+    return not isinstance(sys.exception(), LimitExceeded)
 
 
 def _begin_call(account: Account, call: Call) -> None:
@@ -190,10 +205,10 @@ def _estimated(response: LLMResult, asked: int) -> UsageMetadata:
 
 
 def _cost(usage: UsageMetadata, price: Price) -> float:
-    details = usage.get("input_token_details") or {}
+    details: Mapping[str, Any] = usage.get("input_token_details") or {}
     return price.of(
         usage["input_tokens"],
         usage["output_tokens"],
-        details.get("cache_read", 0),
-        details.get("cache_creation", 0),
+        details.get("cache_read") or 0,
+        details.get("cache_creation") or sum(details.get(key) or 0 for key in _LASTING),
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NotRequired
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import ModelResponse, PrivateStateAttr, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphInterrupt
 
 from deepagents._flow import Flow
 from deepagents._state import NOT_SHARED
@@ -28,15 +28,17 @@ from deepagents.middleware._base import (
 )
 from deepagents.middleware._ledger import (
     CHANNEL,
-    anew,
-    catch_up,
-    channel_here,
+    begin,
     current,
+    note,
+    opened,
     settle,
     spent_channel,
+    taken_up_call,
 )
 from deepagents.middleware._meter import counting, unpriced
-from deepagents.middleware.limits.report import LIMIT_REACHED, final_answer, notice, refusal
+from deepagents.middleware._turns import LIMIT_REACHED
+from deepagents.middleware.limits.report import final_answer, notice, refusal
 from deepagents.middleware.limits.rows import row_of
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents.tools._tool import failure_message
@@ -78,30 +80,26 @@ class LimitsMiddleware(FlowMiddleware):
             raise ConfigError(unpriced(name))
 
     def _before_agent(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
-        yield from ()
-        channel = channel_here()
-        if channel is None or (self.limits.per == "thread" and current() is None):
-            return None
-        channel.opened(self._account, anew=True)
-        return {CHANNEL: anew()} if state.get(CHANNEL) else None
+        return (yield from begin(self._account, goes_on=self.limits.per == "thread"))
 
     def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        agent = self._open()
+        agent = yield from opened(self._account)
         if agent is None:
             return (yield from inner(handler, request))
         self._learn(request.model, agent)
         row = self._row(request.messages, None)
-        call, near = Account(agent), _untold(agent, request.state.get(CHANNEL) or {})
+        call, near = agent.call(), _untold(agent, request.state.get(CHANNEL) or {})
         if reached := self._repeated(row) or call.reserve("model_calls"):
             return _stopped(request, agent, reached)
         warned = _warned(request, near, row if row == self.limits.repeats else 0)
         try:
             with counting(call):
                 response = yield from inner(handler, warned)
-        except LimitExceeded:
-            reached = Account(agent).reserve("model_calls")
+        except Exception as error:
             agent.keep(call)
+            reached = agent.stopping("model_calls") if isinstance(error, LimitExceeded) else None
             if reached is None:
+                yield from note(agent, call, again=False)
                 raise
             return _stopped(request, agent, reached)
         call.take_back("model_calls")
@@ -111,15 +109,10 @@ class LimitsMiddleware(FlowMiddleware):
     def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> Flow[ToolResult]:
-        channel = channel_here()
-        if channel is None:
+        agent = yield from opened(self._account)
+        if agent is None:
             return (yield from inner(handler, request))
-        taken_up = channel.account is None
-        agent = channel.opened(self._account)
-        if taken_up:
-            yield from catch_up(agent)
-        call = Account(agent)
-        asked = request.tool_call
+        call, asked = taken_up_call(agent), request.tool_call
         row = self._row(request.state["messages"], asked["id"])
         if reached := self._repeated(row) or call.reserve("tool_calls"):
             settle(agent, call)
@@ -127,17 +120,14 @@ class LimitsMiddleware(FlowMiddleware):
         try:
             with counting(call):
                 result = yield from inner(handler, request)
-        except GraphBubbleUp:
+        except GraphInterrupt:
+            yield from note(agent, call, again=True)
             raise
         except Exception:
             agent.keep(call)
             raise
         settle(agent, call)
         return result
-
-    def _open(self) -> Account | None:
-        channel = channel_here()
-        return channel.opened(self._account) if channel else None
 
     def _account(self) -> Account:
         above = current()

@@ -11,10 +11,8 @@ from deepagents._text import truncate
 from deepagents.limits import COUNTED, Kind
 from deepagents.middleware._accounts import Reached
 from deepagents.middleware._meter import amount
-from deepagents.middleware._turns import shows_media
+from deepagents.middleware._turns import LIMIT_REACHED, said_by_a_person
 
-LIMIT_REACHED: Final = "limit_reached"
-"""Where an answer of ours holds, in `additional_kwargs`, which limit was reached and what was spent."""
 SOURCE: Final = "limits"
 _MOST_CHARACTERS: Final = 2_000
 _MOST_FILES: Final = 30
@@ -51,8 +49,6 @@ def refusal(reached: Reached) -> str:
 
 def final_answer(reached: Reached, spent: Mapping[str, float], state: Mapping[str, Any]) -> AIMessage:
     """Answer in the place of the model: what was reached, what was spent, and what there is."""
-    if reached.kind == "tool_calls":
-        spent = {**spent, "tool_calls": reached.limit}
     turn = list(_this_turn(state["messages"]))
     parts = [_headline(reached, spent), *_so_far(turn, state.get("todos") or ())]
     mark = {
@@ -103,6 +99,6 @@ def _changed(turn: Sequence[AnyMessage]) -> Iterator[str]:
 
 def _this_turn(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
     for message in reversed(messages):
-        if isinstance(message, HumanMessage) and not shows_media(message):
+        if said_by_a_person(message):
             return
         yield message

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, islice
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 
-from deepagents.middleware._turns import shows_media
+from deepagents.middleware._turns import said_by_a_person
 
 
 def row_of(messages: Sequence[AnyMessage], most: int, call_id: str | None = None) -> int:
@@ -29,7 +29,7 @@ def row_of(messages: Sequence[AnyMessage], most: int, call_id: str | None = None
 def _backwards(messages: Sequence[AnyMessage]) -> Iterator[ToolCall]:
     """Return the calls since a person last spoke, the latest first."""
     for message in reversed(messages):
-        if isinstance(message, HumanMessage) and not shows_media(message):
+        if said_by_a_person(message):
             return
         if isinstance(message, AIMessage):
             yield from reversed(message.tool_calls)

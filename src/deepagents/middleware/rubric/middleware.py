@@ -18,9 +18,10 @@ from langgraph.errors import GraphBubbleUp
 from deepagents import _models
 from deepagents._channels import off_the_message_stream
 from deepagents._flow import Call, Flow
-from deepagents.errors import ConfigError
+from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.middleware._base import FlowMiddleware, Middleware
-from deepagents.middleware._meter import counted
+from deepagents.middleware._meter import counted, used_up
+from deepagents.middleware._turns import stopped_at_a_limit
 from deepagents.middleware.rubric.attempt import Attempt, at_start, begun, standing
 from deepagents.middleware.rubric.grader import (
     failure,
@@ -118,11 +119,14 @@ class RubricMiddleware(FlowMiddleware):
     @hook_config(can_jump_to=["model"])
     def _after_agent(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
         attempt = standing(state) or begun(state)
-        if attempt is None:
+        if attempt is None or stopped_at_a_limit(state["messages"]):
             return None
         about = {"grading_run_id": attempt.run_id, "iteration": attempt.iteration}
         runtime.stream_writer({"type": "rubric_evaluation_start", **about})
-        verdict = yield from self._graded(attempt, state, runtime)
+        try:
+            verdict = yield from self._graded(attempt, state, runtime)
+        except LimitExceeded:
+            return {"jump_to": "model"}
         verdict = bounded(verdict, attempt.iteration, self.max_iterations)
         evaluation = attempt.evaluation(verdict)
         runtime.stream_writer({"type": "rubric_evaluation_end", **evaluation})
@@ -142,6 +146,8 @@ class RubricMiddleware(FlowMiddleware):
         except GraphBubbleUp:
             raise
         except Exception as error:
+            if isinstance(error, LimitExceeded) and used_up():
+                raise
             _logger.warning("the grader failed", exc_info=True)
             return Verdict("grader_error", self._handle_grader_exception(error))
 
@@ -152,7 +158,9 @@ class RubricMiddleware(FlowMiddleware):
             return (yield from self._ask_grader(attempt, state, runtime, correction(problem)))
         except GraphBubbleUp:
             raise
-        except Exception:
+        except Exception as error:
+            if isinstance(error, LimitExceeded) and used_up():
+                raise
             _logger.warning("the grader failed when it was asked again", exc_info=True)
             return first
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from deepagents.middleware._turns import shows_media
+from deepagents.middleware._turns import said_by_a_person
 
 MOST_MESSAGES: Final = 30
 MOST_OF_ONE: Final = 4_000
@@ -23,7 +23,7 @@ _NOTHING: Final = "(no messages)"
 def current_request(messages: Sequence[AnyMessage], known: str | None = None) -> AnyMessage | None:
     """Return the message of that id, else the last that a user wrote: none that a harness put in."""
     request = next((each for each in messages if known and each.id == known), None)
-    return request or next((each for each in reversed(messages) if _is_users(each)), None)
+    return request or next((each for each in reversed(messages) if said_by_a_person(each)), None)
 
 
 def transcript(messages: Sequence[AnyMessage], nonce: str, request_id: str | None = None) -> str:
@@ -58,14 +58,6 @@ def _latest(newest_first: Iterator[str]) -> list[str]:
     return taken
 
 
-def _is_users(message: AnyMessage) -> bool:
-    return (
-        isinstance(message, HumanMessage)
-        and not message.additional_kwargs.get("lc_source")
-        and not shows_media(message)
-    )
-
-
 def _said(message: AnyMessage, nonce: str, *, is_request: bool) -> str:
     text = _text(message)
     if isinstance(message, AIMessage):
@@ -83,7 +75,7 @@ def _speaker(message: AnyMessage, *, is_request: bool) -> str:
     if is_request:
         return "user (the current request)"
     source = message.additional_kwargs.get("lc_source")
-    return "user" if _is_users(message) else f"harness ({source or message.type})"
+    return "user" if said_by_a_person(message) else f"harness ({source or message.type})"
 
 
 def _text(message: AnyMessage) -> str:
