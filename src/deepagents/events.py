@@ -259,29 +259,12 @@ class RunFailed(_Event):
     text: str
 
 
-Event: TypeAlias = (
-    RunStarted
-    | Token
-    | Reasoning
-    | ModelFailed
-    | ToolCalled
-    | ToolFinished
-    | PlanChanged
-    | SubagentStarted
-    | SubagentFinished
-    | TaskChanged
-    | ApprovalNeeded
-    | QuestionAsked
-    | ApprovalGiven
-    | ContextCompacted
-    | LimitNear
-    | LimitReached
-    | Usage
-    | Custom
-    | FinalAnswer
-    | RunStopped
-    | RunFailed
-)
+_OfRuns: TypeAlias = RunStarted | RunStopped | RunFailed | FinalAnswer
+_OfModels: TypeAlias = Token | Reasoning | ModelFailed | ContextCompacted | LimitNear | LimitReached | Usage
+_OfTools: TypeAlias = ToolCalled | ToolFinished | PlanChanged | Custom
+_OfOthers: TypeAlias = SubagentStarted | SubagentFinished | TaskChanged
+_OfPeople: TypeAlias = ApprovalNeeded | QuestionAsked | ApprovalGiven
+Event: TypeAlias = _OfRuns | _OfModels | _OfTools | _OfOthers | _OfPeople
 """What a run does, as events."""
 
 
