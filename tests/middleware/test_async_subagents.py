@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -38,7 +40,10 @@ START = call("start_async_task", description="Dig.", subagent_type="digger")
 
 
 @pytest.fixture
-def server() -> Iterator[AgentServer]:
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[AgentServer]:
+    """Serve without certificates: reading them for each client takes longer than most of the tests."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     with agent_server() as running:
         yield running
 
@@ -51,6 +56,13 @@ def spec(server: AgentServer, **more: Any) -> Any:
 def agent_over(model: ScriptedModel, *specs: Any, poll_seconds: float = 0, **more: Any) -> Any:
     tasks = AsyncSubAgentMiddleware(async_subagents=specs, poll_seconds=poll_seconds)
     return create_deep_agent(model, middleware=[tasks], **more)
+
+
+def plain_agent_over(model: ScriptedModel, *specs: Any, poll_seconds: float = 0) -> Any:
+    """Make an agent of LangChain's with the middleware, and nothing else of ours."""
+    tasks = AsyncSubAgentMiddleware(async_subagents=specs, poll_seconds=poll_seconds)
+    make: Any = create_agent
+    return make(model, middleware=[tasks])
 
 
 def doing(work: Callable[[], object], said: Any = "Done.") -> Callable[[Asked], Any]:
@@ -523,7 +535,7 @@ def test_a_status_is_that_of_the_run_and_of_its_thread(
     server.runs["t-1"][0]["status"] = run
     server.threads["t-1"]["status"] = thread
     with ScriptedModel(call("check_async_task", task_id="t-1"), "I see.") as model:
-        agent = agent_over(model, spec(server))
+        agent = plain_agent_over(model, spec(server))
         state = agent.invoke({"messages": "Go!", "async_tasks": known})
 
     assert json.loads(results(state)[0].text)["status"] == expected
@@ -754,7 +766,9 @@ def test_a_wrong_answer_about_a_task_ends_no_run(
     known = {"t-1": server.runs_already(record("t-1", "running"))}
     server.answers("GET /threads/t-1/runs", Instead(body=json.dumps(ODD_RUNS[odd])))
     with ScriptedModel(call("check_async_task", task_id="t-1"), "I see.") as model:
-        state = colour.invoke(agent_over(model, spec(server)), {"messages": "Go!", "async_tasks": known})
+        state = colour.invoke(
+            plain_agent_over(model, spec(server)), {"messages": "Go!", "async_tasks": known}
+        )
 
     assert "not that of an Agent Protocol server" in results(state)[0].text
     assert "could not be polled" in caplog.text
@@ -768,7 +782,9 @@ def test_a_part_of_an_answer_that_is_of_no_known_kind_is_left_out(
     known = {"t-1": server.runs_already(record("t-1", "running"))}
     server.finishes("t-1", [{"type": kind, "text": "odd"}, {"type": "text", "text": "Gold."}])
     with ScriptedModel("I see.") as model:
-        state = colour.invoke(agent_over(model, spec(server)), {"messages": "Go!", "async_tasks": known})
+        state = colour.invoke(
+            plain_agent_over(model, spec(server)), {"messages": "Go!", "async_tasks": known}
+        )
 
     assert "<result>\nGold.\n</result>" in notices(state)[0].text
 
@@ -791,7 +807,7 @@ def test_a_question_too_deep_to_be_told_of_ends_no_run(
 def test_a_task_has_a_plain_id_or_is_not_started(server: AgentServer, colour: Colour, made: Any) -> None:
     server.answers("POST /threads$", Instead(body=json.dumps({"thread_id": made})))
     with ScriptedModel(START, "No.") as model:
-        state = colour.invoke(agent_over(model, spec(server)), {"messages": "Dig!"})
+        state = colour.invoke(plain_agent_over(model, spec(server)), {"messages": "Dig!"})
 
     (refused,) = results(state)
     assert refused.additional_kwargs["error_code"] == "remote_failed"
@@ -808,7 +824,7 @@ def test_a_notification_that_holds_what_none_does_changes_no_record(
 ) -> None:
     known = {"t-1": server.runs_already(record("t-1", "running"))}
     with ScriptedModel("I see.") as model:
-        agent = agent_over(model, spec(server), poll_seconds=3600)
+        agent = plain_agent_over(model, spec(server), poll_seconds=3600)
         state = colour.invoke(agent, {"messages": [event], "async_tasks": known})
 
     assert state["async_tasks"] == known
@@ -897,7 +913,7 @@ def test_an_answer_that_is_too_much_is_not_taken_in(
 ) -> None:
     server.answers("GET", instead)
     with ScriptedModel(call("check_async_task", task_id="t-1"), "No.") as model:
-        agent = agent_over(model, spec(server))
+        agent = plain_agent_over(model, spec(server))
         state = colour.invoke(agent, {"messages": "Go!", "async_tasks": {"t-1": record("t-1", "success")}})
 
     (refused,) = results(state)
