@@ -16,8 +16,8 @@ from deepagents._slots import Building
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import Middleware, names_of_tools
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
-from deepagents.middleware.subagents import SubAgentMiddleware
 from deepagents.middleware.subagents.fork import REFUSAL
+from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT, SubAgentMiddleware
 from deepagents.middleware.subagents.worker import Mode, Worker
 from deepagents.middleware.summarization import SummarizationMiddleware
 
@@ -51,8 +51,11 @@ def _offering(task: Middleware, child: AgentPlan | Worker) -> AgentPlan | Worker
 
 def _delegating(parent: Building, workers: Sequence[Worker]) -> SubAgentMiddleware:
     profile = parent.plan.profile
-    words = profile.tool_description_overrides.get("task")
-    return SubAgentMiddleware(subagents=workers, task_description=words)
+    return SubAgentMiddleware(
+        subagents=workers,
+        system_prompt=None if "task" in profile.excluded_tools else SUBAGENT_PROMPT,
+        task_description=profile.tool_description_overrides.get("task"),
+    )
 
 
 def _refuse(_: Any) -> Runnable[Any, Any]:

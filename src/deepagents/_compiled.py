@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any, Self
+from collections.abc import AsyncIterator, Callable, Iterator
+from inspect import signature
+from typing import Any, Self, TypeVar, cast
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._channels import LatestValue
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _signed_as_inherited(own: Method) -> Method:
+    """Let a method say that it takes what LangGraph's of its name takes."""
+    theirs: Callable[..., Any] = getattr(CompiledStateGraph, own.__name__)
+    vars(own)["__signature__"] = signature(theirs)
+    return own
 
 
 class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -27,28 +36,16 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
         parts["channels"] = {key: LatestValue.instead_of(each) for key, each in parts["channels"].items()}
         return cls(**parts)
 
-    def stream(
-        self,
-        input: Any,
-        config: RunnableConfig | None = None,
-        *,
-        output_keys: str | Sequence[str] | None = None,
-        **options: Any,
-    ) -> Iterator[Any]:
+    @_signed_as_inherited
+    def stream(self, *given: Any, **options: Any) -> Iterator[Any]:
         """Stream a run, as LangGraph does; `output_keys` are those of the result unless others are named."""
-        keys = self.output_channels if output_keys is None else output_keys
-        graph: Any = super()
-        return graph.stream(input, config, output_keys=keys, **options)
+        return cast(Any, super()).stream(*given, **self._showing(options))
 
-    def astream(
-        self,
-        input: Any,
-        config: RunnableConfig | None = None,
-        *,
-        output_keys: str | Sequence[str] | None = None,
-        **options: Any,
-    ) -> AsyncIterator[Any]:
+    @_signed_as_inherited
+    def astream(self, *given: Any, **options: Any) -> AsyncIterator[Any]:
         """Stream a run, awaiting."""
-        keys = self.output_channels if output_keys is None else output_keys
-        graph: Any = super()
-        return graph.astream(input, config, output_keys=keys, **options)
+        return cast(Any, super()).astream(*given, **self._showing(options))
+
+    def _showing(self, options: dict[str, Any]) -> dict[str, Any]:
+        named = options.get("output_keys")
+        return {**options, "output_keys": self.output_channels if named is None else named}

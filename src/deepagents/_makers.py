@@ -24,12 +24,13 @@ from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.worker import Worker
 from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.summarization.overflow import is_overflow
-from deepagents.middleware.todos import TodoListMiddleware
+from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddleware
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.models.failures import may_pass
 from deepagents.permissions import Rules
+from deepagents.tools import FILE_TOOLS
 
 
 def tool_errors(building: Building) -> Middleware:
@@ -52,8 +53,10 @@ def limits(building: Building) -> Middleware | None:
 
 
 def todos(building: Building) -> Middleware:
-    words = building.plan.profile.tool_description_overrides.get("write_todos")
-    return TodoListMiddleware() if words is None else TodoListMiddleware(tool_description=words)
+    profile = building.plan.profile
+    described: str = profile.tool_description_overrides.get("write_todos", WRITE_TODOS.description)
+    prompt = "" if "write_todos" in profile.excluded_tools else TODO_PROMPT
+    return TodoListMiddleware(system_prompt=prompt, tool_description=described)
 
 
 def memory(building: Building) -> Middleware | None:
@@ -79,7 +82,10 @@ def all_sources(building: Building, skills: Middleware) -> Middleware:
 def filesystem(building: Building) -> Middleware:
     plan = building.plan
     descriptions = plan.profile.tool_description_overrides
-    return FilesystemMiddleware(backend=plan.backend, custom_tool_descriptions=descriptions)
+    left = {spec.name for spec in FILE_TOOLS} - plan.profile.excluded_tools
+    return FilesystemMiddleware(
+        backend=plan.backend, custom_tool_descriptions=descriptions, system_prompt=None if left else ""
+    )
 
 
 def under_rules(building: Building, files: Middleware) -> Middleware:

@@ -11,12 +11,16 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 
 from deepagents import _models
+from deepagents._deprecation import warn_caller
 from deepagents._state import DeepAgentState, continuing
 from deepagents._tools import described
+from deepagents.backends._legacy import is_factory
+from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.async_subagents.spec import is_remote, refuse_shared_names
+from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.interrupts import InterruptOn
 from deepagents.middleware.limits.middleware import limits_in
 from deepagents.middleware.subagents.spec import (
@@ -191,6 +195,8 @@ def _plan_declared(spec: Mapping[str, Any], main: AgentPlan, wishes: Wishes) -> 
     if (own_model := spec.get("model")) is not None:
         model = _models.resolve_model(own_model)
         profile = profile_for(model, spec_of(own_model))
+    if "permissions" not in spec and spec.get("mode") != "fork":
+        _warn_of_rules_left_behind(spec, main)
     tools: Sequence[ToolLike] = spec["tools"] or () if "tools" in spec else wishes.tools or ()
     return AgentPlan(
         role="declared",
@@ -210,6 +216,26 @@ def _plan_declared(spec: Mapping[str, Any], main: AgentPlan, wishes: Wishes) -> 
         name=spec["name"],
         description=spec["description"],
     )
+
+
+def _warn_of_rules_left_behind(spec: Mapping[str, Any], main: AgentPlan) -> None:
+    """Warn where rules that middleware of the agent holds do not bind a subagent on the same files."""
+    files = next((each for each in main.middleware if isinstance(each, FilesystemMiddleware)), None)
+    if files is None or not files.permissions or main.permissions:
+        return
+    own = any(each.name == files.name for each in spec.get("middleware") or ())
+    if not own and _same_files(files.backend, main.backend):
+        warn_caller(
+            f"the permissions of the agent's FilesystemMiddleware do not bind subagent {spec['name']!r}, "
+            "which works on the same files; give them to create_deep_agent as permissions=, which binds both, "
+            "or write 'permissions' in the subagent, [] for none"
+        )
+
+
+def _same_files(one: BACKEND_TYPES, other: BACKEND_TYPES) -> bool:
+    if one is other or is_factory(one) or is_factory(other):
+        return one is other
+    return all(Files.of(each, None).capabilities().state_files for each in (one, other))
 
 
 def spec_of(model: object) -> str | None:

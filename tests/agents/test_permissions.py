@@ -499,6 +499,26 @@ def test_subagents_inherit_rules_and_their_own_replace_them(colour: Colour, plac
         assert ("hunter2" in helper.asked[-1].messages[-1].text) is allowed
 
 
+@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
+@pytest.mark.parametrize("given", [{}, {"tools": []}])
+def test_rules_of_middleware_that_do_not_bind_a_subagent_on_the_same_files_are_said(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    rules = [FilesystemPermission(operations=["read"], paths=["/secret"], mode="deny")]
+    spec: Any = {"name": "child", "description": "d", **given}
+    forked: Any = {**spec, "mode": "fork"}
+    free: Any = {**spec, "permissions": []}
+    elsewhere = FilesystemMiddleware(backend=FilesystemBackend(root_dir=tmp_path), permissions=rules)
+    here: Any = {"middleware": [FilesystemMiddleware(permissions=rules)]}
+
+    with pytest.warns(match="FilesystemMiddleware do not bind subagent 'child'.*permissions="):
+        create_deep_agent(ScriptedModel(), subagents=[spec], **here)
+    create_deep_agent(ScriptedModel(), subagents=[spec], middleware=[elsewhere])
+    create_deep_agent(ScriptedModel(), subagents=[spec], permissions=rules, **here)
+    create_deep_agent(ScriptedModel(), subagents=[free], **here)
+    create_deep_agent(ScriptedModel(), subagents=[forked], **here)
+
+
 def test_the_general_purpose_agent_inherits_rules_and_asks(colour: Colour, place: dict[str, Any]) -> None:
     task = call("task", description="Read", subagent_type="general-purpose")
     with ScriptedModel(task, READ, "Read it.", "Done.") as model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -459,3 +460,12 @@ def test_older_events_tell_whose_token_it_is(version: Any) -> None:
 def test_older_events_cannot_be_had_blocking() -> None:
     with pytest.raises(NotImplementedError):
         list(delegating("helper").stream_events(HELLO, version="v2"))
+
+
+@pytest.mark.parametrize("name", ["stream", "astream"])
+def test_a_stream_takes_what_langgraphs_takes_and_says_so(name: str) -> None:
+    kinds = type(create_deep_agent(ScriptedModel())), CompiledStateGraph
+    own, theirs = (getattr(kind, name) for kind in kinds)
+
+    assert own is not theirs
+    assert signature(own) == signature(theirs)

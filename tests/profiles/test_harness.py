@@ -15,6 +15,7 @@ from deepagents import (
 )
 from deepagents.errors import ProfileError
 from deepagents.testing import Asked, ScriptedModel, call
+from deepagents.tools import FILE_TOOLS
 from tests.conftest import Colour
 
 
@@ -139,6 +140,32 @@ def test_a_call_of_a_tool_that_is_left_out_is_answered_with_an_error(colour: Col
 
     answer = result["messages"][-2]
     assert (answer.status, "ls is not available" in answer.text) == ("error", True)
+
+
+def test_tools_that_are_left_out_are_not_spoken_of() -> None:
+    names = ("write_todos", "task", *(spec.name for spec in FILE_TOOLS))
+    register_harness_profile("fox", HarnessProfile(base_system_prompt="", excluded_tools=frozenset(names)))
+    register_harness_profile("gnu", HarnessProfile(base_system_prompt="", excluded_tools=frozenset(["ls"])))
+
+    assert first_request("fox", system_prompt="Mine.").system == "Mine."
+    assert all(word in first_request("gnu").system for word in ("write_todos", "filesystem", "with task"))
+
+
+def test_a_factory_makes_middleware_once_for_each_stack() -> None:
+    made: list[AgentMiddleware[Any, Any, Any]] = []
+
+    def extras() -> list[AgentMiddleware[Any, Any, Any]]:
+        made.append(AgentMiddleware())
+        return made[-1:]
+
+    register_harness_profile("hen", HarnessProfile(extra_middleware=extras))
+    delegate = call("task", description="Go", subagent_type="child")
+    with ScriptedModel(delegate, "Did.", delegate, "Did.", "Done.", provider="hen") as model:
+        agent = create_deep_agent(model, subagents=[{"name": "child", "description": "d"}])
+        at_first = len(made)
+        agent.invoke({"messages": "Go"})
+
+    assert at_first == len(made) == 3
 
 
 def test_other_braces_in_the_description_of_task_are_words() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final, cast
 
 from langchain.agents.middleware import AgentMiddleware
@@ -11,8 +12,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import InjectedToolArg
 from pydantic import BaseModel
 
-from deepagents._flow import Flow
+from deepagents._flow import Flow, twins
 from deepagents.errors import ToolFailure
+from deepagents.middleware._base import Request, Response, add_section, inner
 from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
 
 TODO_PROMPT: Final = (
@@ -56,8 +58,20 @@ WRITE_TODOS: Final = ToolSpec(
 READ_TODOS: Final = ToolSpec("read_todos", "Show the to-do list.", ReadTodosSchema, _read_todos)
 
 
+def _around_model(
+    self: LangChainTodoList[Any, Any], request: Request, handler: Callable[[Request], Response]
+) -> Flow[Response]:
+    return (yield from inner(handler, add_section(request, self.system_prompt)))
+
+
 class TodoListMiddleware(LangChainTodoList[Any, Any]):
-    """Give an agent `write_todos` and `read_todos`; the list is kept in its state under `todos`."""
+    """Give an agent `write_todos` and `read_todos`; the list is kept in its state under `todos`.
+
+    `system_prompt` replaces our short part of the system prompt; `""` leaves it out.
+    """
+
+    # LangChain adds an empty part where there are no words.
+    wrap_model_call, awrap_model_call = cast("tuple[Any, Any]", twins(_around_model))
 
     # The tool itself refuses a second list in one turn; a hook would cost a step after every model call.
     after_model = cast(Any, AgentMiddleware.after_model)
