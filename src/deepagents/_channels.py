@@ -28,7 +28,8 @@ from deepagents._growing import SNAPSHOT_AFTER as SNAPSHOT_AFTER
 from deepagents._growing import GrowingChannel as GrowingChannel
 from deepagents._growing import MessagesChannel as MessagesChannel
 
-Channels: TypeAlias = Mapping[str, BaseChannel[Any, Any, Any]]
+Channel: TypeAlias = BaseChannel[Any, Any, Any]
+Channels: TypeAlias = Mapping[str, Channel]
 
 _READ = "__pregel_read"
 _SEND = "__pregel_send"
@@ -160,7 +161,7 @@ def running_channels() -> Channels:
     return _bound_read().args[1] if in_graph() else {}
 
 
-def written_to(channel: BaseChannel[Any, Any, Any], held: Any, update: Any) -> Any:
+def written_to(channel: Channel, held: Any, update: Any) -> Any:
     """Return what a channel like this one that holds a value would hold after a write."""
     trial = channel.from_checkpoint(held)
     trial.update([update])
@@ -189,7 +190,7 @@ class LatestValue(LastValue[Any]):
         self._announced: dict[str, Any] = {}
 
     @classmethod
-    def instead_of(cls, channel: BaseChannel[Any, Any, Any]) -> BaseChannel[Any, Any, Any]:
+    def instead_of(cls, channel: Channel) -> Channel:
         """Return one of this kind for a channel that takes one value a step, any other as it is."""
         return cls(channel.typ, channel.key) if type(channel) is LastValue else channel
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from copy import copy, deepcopy
 from typing import Any, TypeAlias, cast
 
-from deepagents._channels import Channels, reducers_of, written_to
+from deepagents._channels import Channel, Channels, reducers_of, written_to
 from deepagents.backends.filedata import file_data_to_string, file_version, reduce_files
 
 Items: TypeAlias = Mapping[Any, Any]
@@ -61,14 +61,20 @@ def _difference(before: Any, after: Any, channels: Channels, key: str) -> Any:
     """Return the first update that makes the channel hold `after`, or all of it where none is found to."""
     if key not in channels:
         return after
-    adds = reducers_of({key: channels[key]}).get(key) is operator.add
     for like in (same, _close):
         for update in _candidates(before, after):
-            held, trial, wanted = (before, update, after) if adds else _apart(before, update, after)
-            with suppress(Exception):
-                if like(written_to(channels[key], held, trial), wanted):
-                    return update
+            if _explains(channels[key], before, update, after, like):
+                return update
     return after
+
+
+def _explains(channel: Channel, before: Any, update: Any, after: Any, like: Like) -> bool:
+    """Tell whether a channel that holds one value would hold the other after an update."""
+    adds = getattr(channel, "operator", None) is operator.add
+    held, trial, wanted = (before, update, after) if adds else _apart(before, update, after)
+    with suppress(Exception):
+        return like(written_to(channel, held, trial), wanted)
+    return False
 
 
 def _apart(*values: Any) -> tuple[Any, ...]:

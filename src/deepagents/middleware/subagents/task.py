@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from deepagents._channels import LatestValue, running_channels
-from deepagents._flow import Call, Flow, await_aside, in_thread
+from deepagents._flow import Call, Flow, in_thread
 from deepagents._handed import (
     Handed,
     HandedDownChannel,
@@ -165,13 +165,11 @@ def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> 
             return runnable.invoke(given, config)
 
     async def wait() -> dict[str, Any]:
-        if not hasattr(runnable, "ainvoke"):
-            return await await_aside(block)
         with handing_down(handed):
             return await runnable.ainvoke(given, config)
 
     try:
-        return (yield from Call(block, wait))
+        return (yield from Call(block, wait) if hasattr(runnable, "ainvoke") else in_thread(block))
     except CancelledError as error:
         if _is_cancelled():
             raise
