@@ -9,6 +9,8 @@ from threading import Event
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
@@ -133,6 +135,32 @@ def test_a_run_whose_process_is_killed_goes_on_counting(tmp_path: Path) -> None:
     assert spent(result)["tool_calls"] == 8
 
 
+def test_what_a_subagent_had_saved_counts_when_its_process_ended_suddenly() -> None:
+    requests: list[Asked] = []
+
+    def answer(asked: Asked) -> AIMessage:
+        requests.append(asked)
+        if len(requests) == 5:
+            raise KeyboardInterrupt
+        if "task" in asked.tool_names:
+            return call("task", description="Look", subagent_type="general-purpose")
+        return call("look", at=str(len(requests)))
+
+    looking, saver = Looking(), InMemorySaver()
+
+    def agent() -> Any:
+        options: Any = {"limits": Limits(model_calls=8), "checkpointer": saver}
+        return create_deep_agent(ScriptedModel(always=answer), [looking.tool()], **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        agent().invoke(GO, THREAD, durability="sync")
+    result = agent().invoke(None, THREAD, durability="sync")
+
+    assert len(requests) == 8 + 1
+    assert spent(result)["model_calls"] == 8
+    assert spent(result)["tool_calls"] == len(looking.times) + 1
+
+
 def test_each_message_has_a_budget_of_its_own_and_a_thread_can_have_one(colour: Colour) -> None:
     for limits, expected in (
         (Limits(model_calls=3), [3, 6]),
@@ -205,6 +233,36 @@ def test_reading_what_is_saved_counts_nothing(colour: Colour) -> None:
 
     assert result["messages"][-1].text == "Done."
     assert mine.get_state(THREAD).values["_limits_spent"]["model_calls"] == 4
+
+
+def test_a_foreign_subagent_that_asks_goes_on_counting(colour: Colour) -> None:
+    looking = Looking()
+    child = Runaway(delegates=False)
+    asking: Any = HumanInTheLoopMiddleware(interrupt_on={"look": True})
+    foreign: Any = create_agent(child, [looking.tool()], middleware=[asking])
+    spec = CompiledSubAgent(name="foreign", description="Works.", runnable=foreign)
+    model = ScriptedModel(always=lambda _: call("task", description="Look", subagent_type="foreign"))
+    saver = InMemorySaver()
+    result, stops = led_to_its_end(
+        colour,
+        lambda: create_deep_agent(model, subagents=[spec], limits=Limits(model_calls=6), checkpointer=saver),
+    )
+
+    assert stops >= 4
+    assert len(model.asked) + len(child.asked) == 6
+    assert spent(result)["model_calls"] == 6
+    assert spent(result)["tool_calls"] == len(looking.times) + len(model.asked)
+
+
+@pytest.mark.parametrize("limits", [Limits(tool_calls=3, per="thread"), Limits(model_calls=3, per="thread")])
+def test_a_thread_that_has_used_up_its_budget_answers_no_more(colour: Colour, limits: Limits) -> None:
+    looking, model = Looking(), Runaway(delegates=False)
+    agent = create_deep_agent(model, [looking.tool()], checkpointer=InMemorySaver(), limits=limits)
+    first, second = (colour.invoke(agent, GO, THREAD) for _ in range(2))
+
+    assert len(looking.times) == 3
+    assert len(model.asked) == (4 if limits.tool_calls else 3)
+    assert mark(first)["kind"] == mark(second)["kind"]
 
 
 def test_a_budget_for_the_thread_binds_an_agent_below_another(colour: Colour) -> None:

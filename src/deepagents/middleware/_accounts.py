@@ -91,7 +91,7 @@ class Account:
         """Start with what was spent before this run, which counts for none above."""
         with self.lock:
             self.is_whole = True
-            self.counts = counts_in(past)
+            self.counts, self.refused = counts_in(past), bool(past.get(REFUSED))
             self._began = monotonic() - past.get(SECONDS, 0.0)
 
     def take_up(self, saved: Spent, past: Spent, failed: Spent, again: Mapping[str, Spent]) -> None:
@@ -125,10 +125,13 @@ class Account:
         with self.lock:
             return next((reached for _, reached in self._stopping(call)), None)
 
-    def reserve(self, call: Call) -> Reached | None:
-        """Count a call that is about to be made; where it may not be made any more, say why."""
+    def reserve(self, call: Call, *, own: bool = False) -> Reached | None:
+        """Count a call that is about to be made; where it may not be made any more, say why.
+
+        The call that this account is for, its `own`, is not counted again when it is made again.
+        """
         with self.lock:
-            again = self.paid.get(call, 0) > 0
+            again = own and self.paid.get(call, 0) > 0
             stops = (each for each in self._stopping(call) if not again or each[1].kind != call)
             account, reached = next(stops, (self, None))
             if reached is None:
@@ -137,7 +140,7 @@ class Account:
                     self.paid[call] -= 1
                 else:
                     self._add(call, 1)
-            elif call == "tool_calls":
+            elif reached.kind == call == "tool_calls":
                 account.refused = True
             return reached
 

@@ -114,7 +114,7 @@ class LimitsMiddleware(FlowMiddleware):
             return (yield from inner(handler, request))
         call, asked = taken_up_call(agent), request.tool_call
         row = self._row(request.state["messages"], asked["id"])
-        if reached := self._repeated(row) or call.reserve("tool_calls"):
+        if reached := self._repeated(row) or call.reserve("tool_calls", own=True):
             settle(agent, call)
             return failure_message(asked["name"], asked["id"] or "", "limit_reached", refusal(reached))
         try:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from deepagents.middleware._turns import shows_media
+from deepagents.middleware._turns import said_by_a_person
 from deepagents.middleware.summarization.fitting import shortened
 from deepagents.middleware.summarization.parts import with_earlier
 
@@ -63,17 +63,8 @@ def summary_message(
 
 def evicted_request(messages: Sequence[AnyMessage], evicted: Container[str | None]) -> str | None:
     """Return what the user asked for last, if that message is among the evicted ones."""
-    latest = next((each for each in reversed(messages) if is_request(each)), None)
+    latest = next((each for each in reversed(messages) if said_by_a_person(each)), None)
     return latest.text if latest is not None and latest.id in evicted else None
-
-
-def is_request(message: AnyMessage) -> bool:
-    """Tell whether a person said this, as opposed to a summary, a film and whatever else middleware adds."""
-    return (
-        isinstance(message, HumanMessage)
-        and not shows_media(message)
-        and "lc_source" not in message.additional_kwargs
-    )
 
 
 def is_summary(message: AnyMessage) -> bool:
@@ -83,7 +74,7 @@ def is_summary(message: AnyMessage) -> bool:
 
 def extracts(messages: Sequence[AnyMessage]) -> str:
     """Sum up mechanically: the earlier summary, what was asked, which files were named, the last words."""
-    asked = [each.text for each in messages if is_request(each)][-_REQUESTS:]
+    asked = [each.text for each in messages if said_by_a_person(each)][-_REQUESTS:]
     files = list(dict.fromkeys(_files(messages)))[-_MOST_FILES:]
     said = next((each.text for each in reversed(messages) if isinstance(each, AIMessage) and each.text), "")
     earlier = next((each.text for each in reversed(messages) if is_summary(each)), "")
