@@ -227,8 +227,8 @@ def _warn_of_rules_left_behind(spec: Mapping[str, Any], main: AgentPlan) -> None
     if not own and _same_files(files.backend, main.backend):
         warn_caller(
             f"the permissions of the agent's FilesystemMiddleware do not bind subagent {spec['name']!r}, "
-            "which works on the same files; give them to create_deep_agent as permissions=, which binds both, "
-            "or write 'permissions' in the subagent, [] for none"
+            "which works on the same files; give them as permissions=, which binds both, or write "
+            "'permissions' in the subagent, [] for none"
         )
 
 
