@@ -116,7 +116,9 @@ def test_a_tool_in_the_place_of_commands_is_said_where_there_are_commands(tmp_pa
 
 def test_what_a_profile_puts_in_a_place_or_leaves_out_is_meant() -> None:
     extra = Bringing("Extra", named("ls"))
-    register_harness_profile("namesakes", HarnessProfile(extra_middleware=[extra], excluded_tools={"grep"}))
+    register_harness_profile(
+        "namesakes", HarnessProfile(extra_middleware=[extra], excluded_tools=frozenset({"grep"}))
+    )
     with warnings.catch_warnings(), ScriptedModel("Hi.", provider="namesakes") as model:
         warnings.simplefilter("error")
         create_deep_agent(model, tools=[named("grep")]).invoke({"messages": "Hi"})
