@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 T = TypeVar("T")
+S = TypeVar("S")
 P = ParamSpec("P")
 Owner = TypeVar("Owner")
 
@@ -89,6 +90,22 @@ def twins(
         return await arun(flow(owner, *args, **kwargs))
 
     return blocking, awaiting
+
+
+async def aflattened(
+    begin: Flow[None],
+    parts: AsyncGenerator[S],
+    see: Callable[[S], Iterable[T]],
+    end: Callable[[], Iterable[T]],
+) -> AsyncGenerator[T]:
+    """Drive a flow, then yield what each part becomes, and what the end does; closing closes the parts."""
+    await arun(begin)
+    async with aclosing(parts):
+        async for part in parts:
+            for each in see(part):
+                yield each
+    for each in end():
+        yield each
 
 
 def aside(work: Callable[[], T]) -> Future[T]:

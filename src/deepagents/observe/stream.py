@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import aclosing, closing
+from contextlib import closing
 from typing import Any, Final, cast
 
 from langgraph.types import Command, StateSnapshot
 
+from deepagents._flow import Call, Flow, aflattened, run
 from deepagents.events import Event
 from deepagents.observe.approvals import interrupts_to_event
 from deepagents.observe.observer import Chunk, Observer
@@ -30,27 +31,29 @@ def observe(
     that subagents go on under their labels. Closing the events stops the run.
     """
     watching = observer or Observer()
-    if _is_to_be_read(agent, config, watching):
-        _read(watching, agent.get_state(config), given)
+    run(_recalled(watching, agent, given, config))
     with closing(agent.stream(given, config, **STREAM, **options)) as chunks:
         for chunk in chunks:
             yield from watching.see(chunk)
     yield from watching.end()
 
 
-async def aobserve(
+def aobserve(
     agent: Any, given: Any, config: Any = None, *, observer: Observer | None = None, **options: Any
 ) -> AsyncGenerator[Event]:
     """Stream an agent's run as events, awaiting."""
     watching = observer or Observer()
-    if _is_to_be_read(agent, config, watching):
-        _read(watching, await agent.aget_state(config), given)
-    async with aclosing(agent.astream(given, config, **STREAM, **options)) as chunks:
-        async for chunk in chunks:
-            for event in watching.see(chunk):
-                yield event
-    for event in watching.end():
-        yield event
+    chunks: AsyncGenerator[Chunk] = agent.astream(given, config, **STREAM, **options)
+    return aflattened(_recalled(watching, agent, given, config), chunks, watching.see, watching.end)
+
+
+def _recalled(observer: Observer, agent: Any, given: Any, config: Any) -> Flow[None]:
+    if not _is_to_be_read(agent, config, observer):
+        return
+    state = yield from Call[StateSnapshot](lambda: agent.get_state(config), lambda: agent.aget_state(config))
+    values: Any = state.values
+    found: Any = cast("Mapping[str, Any]", values).get("messages") if isinstance(values, Mapping) else None
+    observer.recall(found or [], resuming=given is None or isinstance(given, Command))
 
 
 def _is_to_be_read(agent: Any, config: Any, observer: Observer) -> bool:
@@ -58,9 +61,3 @@ def _is_to_be_read(agent: Any, config: Any, observer: Observer) -> bool:
     configurable: Mapping[str, Any] = given.get("configurable") or {}
     kept = getattr(agent, "checkpointer", None) not in (None, False, True)
     return observer.is_new and kept and "thread_id" in configurable
-
-
-def _read(observer: Observer, state: StateSnapshot, given: Any) -> None:
-    values: Any = state.values
-    found: Any = cast("Mapping[str, Any]", values).get("messages") if isinstance(values, Mapping) else None
-    observer.recall(found or [], resuming=given is None or isinstance(given, Command))
