@@ -50,7 +50,8 @@ def aobserve(
 def _recalled(observer: Observer, agent: Any, given: Any, config: Any) -> Flow[None]:
     if not _is_to_be_read(agent, config, observer):
         return
-    state = yield from Call[StateSnapshot](lambda: agent.get_state(config), lambda: agent.aget_state(config))
+    reading: Call[StateSnapshot] = Call(lambda: agent.get_state(config), lambda: agent.aget_state(config))
+    state = yield from reading
     values: Any = state.values
     found: Any = cast("Mapping[str, Any]", values).get("messages") if isinstance(values, Mapping) else None
     observer.recall(found or [], resuming=given is None or isinstance(given, Command))
