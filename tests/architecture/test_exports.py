@@ -102,7 +102,8 @@ OFFERED = {
     "deepagents.events": """
         ApprovalGiven ApprovalNeeded ApprovalRequest ContextCompacted Custom Event FinalAnswer LimitNear
         LimitReached ModelFailed PlanChanged QuestionAsked Reasoning RunFailed RunStarted RunStopped
-        SubagentFinished SubagentStarted TaskChanged Todo Token ToolCalled ToolFinished Usage VERSION from_dict
+        SubagentFinished SubagentStarted TaskChanged Todo Token ToolCalled ToolFinished Usage VERSION
+        from_dict
     """,
     "deepagents.observe": "Observer STREAM aobserve interrupts_to_event",
     "deepagents.observe.stream": "Observer STREAM aobserve interrupts_to_event",
