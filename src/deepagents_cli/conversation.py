@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, contextmanager
 from socket import socketpair
 from typing import Protocol, TypeAlias
 
@@ -81,10 +81,11 @@ async def _begin(session: Session, started: RunStarted, show: Show) -> list[Appr
     return await _drain(session.resume(), show)
 
 
-async def _drain(events: AsyncIterator[Event], show: Show) -> list[ApprovalNeeded]:
+async def _drain(events: AsyncGenerator[Event], show: Show) -> list[ApprovalNeeded]:
     waiting: list[ApprovalNeeded] = []
-    async for event in events:
-        if isinstance(event, ApprovalNeeded):
-            waiting.append(event)
-        show(event)
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, ApprovalNeeded):
+                waiting.append(event)
+            show(event)
     return waiting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from langchain_core.messages import HumanMessage
@@ -24,15 +24,15 @@ class Session:
         self._config = {"configurable": {"thread_id": thread}}
         self._observer = Observer()
 
-    def send(self, task: str) -> AsyncIterator[Event]:
+    def send(self, task: str) -> AsyncGenerator[Event]:
         """Give the agent a new task; calls that were left open by a stop are answered as not done."""
         return self._run({"messages": [HumanMessage(task)]})
 
-    def resume(self) -> AsyncIterator[Event]:
+    def resume(self) -> AsyncGenerator[Event]:
         """Go on with the steps that a stop or a crash left undone."""
         return self._run(None)
 
-    def answer(self, decisions: Decisions) -> AsyncIterator[Event]:
+    def answer(self, decisions: Decisions) -> AsyncGenerator[Event]:
         """Decide about the calls that wait, by interrupt, and go on."""
         resume = {interrupt: {"decisions": list(made)} for interrupt, made in decisions.items()}
         return self._run(Command(resume=resume))
@@ -47,5 +47,5 @@ class Session:
         state = await self._agent.aget_state(self._config)
         return bool(state.tasks)
 
-    def _run(self, given: Any) -> AsyncIterator[Event]:
+    def _run(self, given: Any) -> AsyncGenerator[Event]:
         return aobserve(self._agent, given, self._config, observer=self._observer, durability="sync")

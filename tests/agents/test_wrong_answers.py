@@ -155,7 +155,7 @@ def test_interrupt_on_that_is_no_mapping_is_refused() -> None:
 
 def test_rules_of_a_subagent_are_looked_at_while_building() -> None:
     helper: Any = {"name": "helper", "description": "helps", "interrupt_on": {"send": None}}
-    with pytest.raises(TypeError, match="'send'"):
+    with pytest.raises(ConfigError, match="'send'"):
         agent_with(ScriptedModel(), subagents=[helper])
 
 
