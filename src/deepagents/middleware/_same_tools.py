@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -39,8 +40,8 @@ def same(one: Offered | None, other: Offered | None) -> bool:
     """Tell whether two tools do the same: they run the same code, and file tools on the same backend."""
     if one is None or other is None:
         return False
-    parts = list(zip(_essence(one), _essence(other), strict=False))
-    return len(_essence(one)) == len(_essence(other)) and all(mine is theirs for mine, theirs in parts)
+    mine, theirs = _essence(one), _essence(other)
+    return len(mine) == len(theirs) and all(map(operator.is_, mine, theirs))
 
 
 def _essence(offered: Offered) -> tuple[object, ...]:
