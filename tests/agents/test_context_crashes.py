@@ -77,11 +77,14 @@ def check_the_end(thread: Thread, expected: dict[str, str], note: str) -> None:
 def check_the_archive(thread: Thread, values: dict[str, Any], note: str) -> None:
     (file,) = (thread.root / "conversation_history").glob("*.md")
     written = file.read_text()
-    sections = re.findall(r"^<!-- section (\w+),", written, re.MULTILINE)
+    begun = re.findall(r"^<!-- section (\w+),", written, re.MULTILINE)
+    ended = re.findall(r"<!-- end of section (\w+):", written)
     hidden = set(values["_summarized_ids"])
     kept = [message.id for message in parse(written)]
 
-    assert len(sections) == len(set(sections)), note
+    assert len(ended) == len(set(ended)), note
+    assert set(ended) <= set(begun), note
+    assert len(begun) <= len(ended) + 1, f"{note}: a kill can tear the one section that is being written"
     assert len(kept) == len(set(kept)), note
     assert hidden <= set(kept), note
 
