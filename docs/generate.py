@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from deepagents import middleware
-from deepagents._stack import STACK, Slot
-from deepagents._state import COMMON_KEYS, SHARED, Sharing, shared_by
+from deepagents._agent.stack import STACK, Slot
+from deepagents._state.schema import COMMON_KEYS, SHARED, Sharing, shared_by
 from deepagents.errors import ErrorCode
-from deepagents.middleware._base import FlowMiddleware
+from deepagents.middleware._base import BaseMiddleware
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
@@ -103,7 +103,7 @@ def stack() -> str:
 def state() -> str:
     """The state keys of all features, and how an agent shares them with its subagents."""
     rows = {key: [f"`{key}`", "LangChain", *_shared(each)] for key, each in COMMON_KEYS.items()}
-    for kind in sorted(_kinds(FlowMiddleware), key=lambda each: each.__name__):
+    for kind in sorted(_kinds(BaseMiddleware), key=lambda each: each.__name__):
         shared = shared_by([kind.state_schema])
         for key in get_type_hints(kind.state_schema):
             rows.setdefault(key, [f"`{key}`", f"`{kind.__name__}`", *_shared(shared.get(key, SHARED))])
@@ -111,7 +111,7 @@ def state() -> str:
     return table(["key", "declared by", "to isolated ones", "to forks", "comes back"], rows.values())
 
 
-def _kinds(kind: type[FlowMiddleware]) -> Iterator[type[FlowMiddleware]]:
+def _kinds(kind: type[BaseMiddleware]) -> Iterator[type[BaseMiddleware]]:
     for each in kind.__subclasses__():
         if each.__module__.startswith(f"{middleware.__name__}."):
             yield from (each, *_kinds(each))

@@ -27,7 +27,7 @@ DROPPED_PREFIXES = ("DEEPAGENTS_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_")
 DROPPED_SUFFIXES = ("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_PROXY", "_proxy")
 
 
-class Colour:
+class CallMode:
     """One way to call the library: blocking, or awaited on an event loop that lives as long as the test."""
 
     def __init__(self, name: Literal["sync", "async"], runner: asyncio.Runner) -> None:
@@ -59,10 +59,10 @@ async def _gathered(stream: AsyncIterator[Any]) -> list[Any]:
 
 
 @pytest.fixture(params=["sync", "async"])
-def colour(request: pytest.FixtureRequest) -> Iterator[Colour]:
+def call_mode(request: pytest.FixtureRequest) -> Iterator[CallMode]:
     """Both colours, one after the other."""
     with asyncio.Runner() as runner:
-        yield Colour(request.param, runner)
+        yield CallMode(request.param, runner)
 
 
 @pytest.fixture(scope="session")

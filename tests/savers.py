@@ -1,4 +1,4 @@
-"""Checkpoint savers of every kind, in the colour of a test."""
+"""Checkpoint savers of every kind, in the call_mode of a test."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 KINDS = ("memory", "sqlite", "postgres")
 
 
 class Opening:
-    """A saver that is opened and closed in one colour."""
+    """A saver that is opened and closed in one call_mode."""
 
     def __init__(self, kind: str, place: str) -> None:
         self.kind, self.place = kind, place
@@ -46,14 +46,14 @@ class Opening:
 
 
 @contextmanager
-def opened(kind: str, colour: Colour, place: str = "") -> Generator[Any]:
+def opened(kind: str, call_mode: CallMode, place: str = "") -> Generator[Any]:
     """Open a saver of a kind; `place` is a file for SQLite, and how to connect for PostgreSQL."""
     if kind == "memory":
         yield InMemorySaver()
         return
     opening = Opening(kind, place)
-    saver = colour.call(opening, "open")
+    saver = call_mode.call(opening, "open")
     try:
         yield saver
     finally:
-        colour.call(opening, "close")
+        call_mode.call(opening, "close")

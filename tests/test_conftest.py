@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Colour, NetworkRefused
+from tests.conftest import CallMode, NetworkRefused
 
 
 class Bell:
@@ -27,12 +27,12 @@ class Bell:
             yield "dong"
 
 
-def test_each_colour_calls_its_own_twin(colour: Colour) -> None:
-    heard = {"sync": "ding", "async": "dong"}[colour.name]
+def test_each_colour_calls_its_own_twin(call_mode: CallMode) -> None:
+    heard = {"sync": "ding", "async": "dong"}[call_mode.name]
 
-    assert colour.invoke(Bell(), 2) == f"{heard} {heard} "
-    assert colour.call(Bell(), "invoke", times=1) == f"{heard} "
-    assert colour.stream(Bell(), 2) == [heard, heard]
+    assert call_mode.invoke(Bell(), 2) == f"{heard} {heard} "
+    assert call_mode.call(Bell(), "invoke", times=1) == f"{heard} "
+    assert call_mode.stream(Bell(), 2) == [heard, heard]
 
 
 def test_no_test_reaches_another_machine() -> None:

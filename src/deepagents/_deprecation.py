@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from types import FrameType
+from typing import Any
 
 _OURS = ("deepagents.", "pydantic.", "abc.")
 _IMPORTING = "importlib._bootstrap"
@@ -47,3 +49,20 @@ def already_warned() -> Generator[None]:
         yield
     finally:
         _silent.reset(token)
+
+
+def legacy(module: str) -> Callable[[str], Any]:
+    """Make a module's `__getattr__`, which imports on demand and warns at the line that asked."""
+
+    def load(name: str) -> Any:
+        # The table knows modules of every floor, so it is looked up by name and only when it is needed.
+        rows = import_module("deepagents._compat").LEGACY_NAMES[module]
+        if name not in rows:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home, _, today = rows[name].partition(":")
+        if not is_import_looking():
+            public = "" if "._" in home else f": today it is {today} of {home}"
+            warn_legacy(f"{name} is deprecated{public}.")
+        return getattr(import_module(home), today)
+
+    return load

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from langchain_core.tools import BaseTool
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.middleware._base import tool_name
 
 ToolLike = BaseTool | Callable[..., Any] | dict[str, Any]

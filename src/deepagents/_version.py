@@ -1,6 +1,6 @@
 """The one place the version is written."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 
 __version__ = "0.7.100"
 

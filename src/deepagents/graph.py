@@ -17,16 +17,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
-from deepagents._compat import legacy
-from deepagents._compiled import AgentGraph
-from deepagents._deprecation import already_warned, warn_legacy
-from deepagents._editable import lc_version
+from deepagents._agent.compiled import AgentGraph
+from deepagents._agent.plan import InterruptOn, Wishes, plan_main, spec_of
+from deepagents._agent.prompt import assemble_prompt
+from deepagents._agent.slots import Building
+from deepagents._agent.stack import assemble, begin
+from deepagents._agent.trace_version import lc_version
+from deepagents._deprecation import already_warned, legacy, warn_legacy
 from deepagents._models import default_model, resolve_model
-from deepagents._plan import InterruptOn, Wishes, plan_main, spec_of
-from deepagents._prompt import assemble_prompt
-from deepagents._slots import Building
-from deepagents._stack import assemble, begin
-from deepagents._state import DeepAgentState
+from deepagents._state.schema import DeepAgentState
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.limits import Limits

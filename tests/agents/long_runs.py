@@ -19,7 +19,7 @@ from deepagents.middleware.summarization.archive import parse
 from deepagents.middleware.summarization.parts import in_order
 from deepagents.testing import Asked, PrefixBreak, WindowedModel, assert_prefix_kept
 from tests.agents.busy import TOOLS, Busy, Seen, Watcher, last_step, text
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 WINDOW = 32_000
 PARTS = 4
@@ -59,7 +59,7 @@ class Run:
 
 
 def run(
-    colour: Colour,
+    call_mode: CallMode,
     steps: int,
     root: Path | None = None,
     *,
@@ -91,7 +91,7 @@ def run(
         files = {}
     for part in range(PARTS):
         asked = {"messages": [{"role": "user", "content": request(part)}]}
-        colour.invoke(agent, {**asked, **(files if part == 0 else {})}, THREAD)
+        call_mode.invoke(agent, {**asked, **(files if part == 0 else {})}, THREAD)
     return Run(model, watcher.seen, archive(agent, root))
 
 
@@ -109,8 +109,8 @@ def archive(agent: Any, root: Path | None) -> str:
     return "".join(files[path]["content"] for path in in_order(files, ARCHIVE))
 
 
-class Blocking(Colour):
-    """The blocking colour, for a fixture that outlives a test."""
+class Blocking(CallMode):
+    """The blocking call_mode, for a fixture that outlives a test."""
 
     def __init__(self) -> None:
         self.name = "sync"

@@ -19,7 +19,7 @@ from langgraph.types import Command
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -39,9 +39,9 @@ def decide(*decisions: dict[str, Any]) -> Command[Any]:
     return Command(resume={"decisions": list(decisions)})
 
 
-def test_nothing_runs_before_a_person_decides(colour: Colour) -> None:
+def test_nothing_runs_before_a_person_decides(call_mode: CallMode) -> None:
     agent = agent_with(ScriptedModel(call("send", to="Ada")))
-    asked = colour.invoke(agent, {"messages": "Write to Ada"}, THREAD)["__interrupt__"][0].value
+    asked = call_mode.invoke(agent, {"messages": "Write to Ada"}, THREAD)["__interrupt__"][0].value
 
     assert asked["action_requests"][0]["name"] == "send"
     assert asked["action_requests"][0]["args"] == {"to": "Ada"}
@@ -62,23 +62,23 @@ def test_nothing_runs_before_a_person_decides(colour: Colour) -> None:
     ],
 )
 def test_each_decision_has_its_effect(
-    colour: Colour, decision: dict[str, Any], status: str, said: str
+    call_mode: CallMode, decision: dict[str, Any], status: str, said: str
 ) -> None:
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         agent = agent_with(model)
-        colour.invoke(agent, {"messages": "Write to Ada"}, THREAD)
-        result = colour.invoke(agent, decide(decision), THREAD)
+        call_mode.invoke(agent, {"messages": "Write to Ada"}, THREAD)
+        result = call_mode.invoke(agent, decide(decision), THREAD)
 
     assert result["messages"][-2].status == status
     assert said in result["messages"][-2].text
 
 
-def test_calls_of_one_turn_are_asked_together_and_answered_in_order(colour: Colour) -> None:
+def test_calls_of_one_turn_are_asked_together_and_answered_in_order(call_mode: CallMode) -> None:
     both = calls(("send", {"to": "Ada"}), ("send", {"to": "Bob"}))
     with ScriptedModel(both, "Done.") as model:
         agent = agent_with(model)
-        asked = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
-        result = colour.invoke(agent, decide({"type": "reject"}, {"type": "approve"}), THREAD)
+        asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        result = call_mode.invoke(agent, decide({"type": "reject"}, {"type": "approve"}), THREAD)
 
     assert len(asked["action_requests"]) == 2
     answers = {message.tool_call_id: message.text for message in result["messages"] if message.type == "tool"}
@@ -93,23 +93,23 @@ def test_a_tool_set_to_false_runs_at_once() -> None:
     assert result["messages"][-2].text == "sent to Ada"
 
 
-def test_built_in_tools_can_wait_too(colour: Colour) -> None:
+def test_built_in_tools_can_wait_too(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
         agent = agent_with(model, interrupt_on={"write_file": {"allowed_decisions": ["approve", "reject"]}})
-        waiting = colour.invoke(agent, {"messages": "Go"}, THREAD)
-        done = colour.invoke(agent, decide({"type": "approve"}), THREAD)
+        waiting = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        done = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
 
     assert "/a.txt" not in waiting.get("files", {})
     assert done["files"]["/a.txt"]["content"] == "A"
 
 
-def test_a_subagent_inherits_the_rules_and_resumes_where_it_stopped(colour: Colour) -> None:
+def test_a_subagent_inherits_the_rules_and_resumes_where_it_stopped(call_mode: CallMode) -> None:
     helper = ScriptedModel(call("send", to="Ada"), "it is sent")
     spec: Any = {"name": "helper", "description": "helps", "model": helper}
     with ScriptedModel(call("task", description="Send", subagent_type="helper"), "Done.") as model:
         agent = agent_with(model, subagents=[spec])
-        waiting = colour.invoke(agent, {"messages": "Go"}, THREAD)
-        result = colour.invoke(agent, decide({"type": "approve"}), THREAD)
+        waiting = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        result = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
 
     assert waiting["__interrupt__"][0].value["action_requests"][0]["args"] == {"to": "Ada"}
     assert result["messages"][-2].text == "it is sent"
@@ -125,7 +125,7 @@ def test_a_subagents_own_rules_replace_the_inherited_ones() -> None:
     assert result["messages"][-2].text == "it is sent"
 
 
-def test_parallel_subagents_each_ask_and_are_answered_by_id(colour: Colour) -> None:
+def test_parallel_subagents_each_ask_and_are_answered_by_id(call_mode: CallMode) -> None:
     def helper(name: str) -> Any:
         return {
             "name": name,
@@ -136,9 +136,9 @@ def test_parallel_subagents_each_ask_and_are_answered_by_id(colour: Colour) -> N
     both = calls(*(("task", {"description": "Send", "subagent_type": name}) for name in ("left", "right")))
     with ScriptedModel(both, "Done.") as model:
         agent = agent_with(model, subagents=[helper("left"), helper("right")])
-        asked = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
         answers = {each.id: {"decisions": [{"type": "approve"}]} for each in asked}
-        result = colour.invoke(agent, Command(resume=answers), THREAD)
+        result = call_mode.invoke(agent, Command(resume=answers), THREAD)
 
     assert len(asked) == 2
     assert [message.text for message in result["messages"][-3:-1]] == ["left is done", "right is done"]
@@ -155,23 +155,23 @@ def test_delegation_itself_can_wait() -> None:
     assert result["messages"][-2].text == "did it"
 
 
-def test_new_words_instead_of_a_decision_leave_a_valid_history(colour: Colour) -> None:
+def test_new_words_instead_of_a_decision_leave_a_valid_history(call_mode: CallMode) -> None:
     with ScriptedModel(call("send", to="Ada"), "Never mind.") as model:
         agent = agent_with(model)
-        colour.invoke(agent, {"messages": "Write to Ada"}, THREAD)
-        result = colour.invoke(agent, {"messages": "Stop, something else"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Write to Ada"}, THREAD)
+        result = call_mode.invoke(agent, {"messages": "Stop, something else"}, THREAD)
 
     kinds = [message.type for message in result["messages"]]
     assert kinds == ["human", "ai", "tool", "human", "ai"]
     assert result["messages"][2].status == "error"
 
 
-def test_a_rejected_change_does_not_stand_in_the_way_of_an_approved_one(colour: Colour) -> None:
+def test_a_rejected_change_does_not_stand_in_the_way_of_an_approved_one(call_mode: CallMode) -> None:
     both = calls(*[("write_file", {"file_path": "/a.txt", "content": said}) for said in ("one", "two")])
     with ScriptedModel(both, "Done.") as model:
         agent = agent_with(model, interrupt_on={"write_file": True})
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        done = colour.invoke(agent, decide({"type": "reject"}, {"type": "approve"}), THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        done = call_mode.invoke(agent, decide({"type": "reject"}, {"type": "approve"}), THREAD)
 
     assert done["files"]["/a.txt"]["content"] == "two"
 
@@ -199,12 +199,14 @@ def resume(answer: Any) -> Command[Any]:
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
-def test_after_a_wrong_answer_the_same_question_can_be_answered_right(colour: Colour, wrong: Any) -> None:
+def test_after_a_wrong_answer_the_same_question_can_be_answered_right(
+    call_mode: CallMode, wrong: Any
+) -> None:
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         agent = agent_with(model)
-        first = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
-        again = colour.invoke(agent, resume(wrong), THREAD)["__interrupt__"][0].value
-        result = colour.invoke(agent, decide(APPROVE), THREAD)
+        first = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        again = call_mode.invoke(agent, resume(wrong), THREAD)["__interrupt__"][0].value
+        result = call_mode.invoke(agent, decide(APPROVE), THREAD)
 
     assert "error" not in first
     assert "could not be used" in again["error"]
@@ -239,24 +241,24 @@ def test_an_edit_to_a_tool_that_is_not_there_is_told_which_are() -> None:
     assert {"send", "task", "write_file", "write_todos"} <= set(re.findall(r"\w+", error))
 
 
-def test_a_person_may_put_a_call_of_another_tool_in_its_place(colour: Colour) -> None:
+def test_a_person_may_put_a_call_of_another_tool_in_its_place(call_mode: CallMode) -> None:
     other = {"name": "write_file", "args": {"file_path": "/a.txt", "content": "A"}}
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         agent = agent_with(model)
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        result = colour.invoke(agent, decide({"type": "edit", "edited_action": other}), THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        result = call_mode.invoke(agent, decide({"type": "edit", "edited_action": other}), THREAD)
 
     assert result["files"]["/a.txt"]["content"] == "A"
 
 
-def test_where_the_tools_are_not_known_a_wrong_edit_becomes_an_error_result(colour: Colour) -> None:
+def test_where_the_tools_are_not_known_a_wrong_edit_becomes_an_error_result(call_mode: CallMode) -> None:
     files = FilesystemMiddleware(backend=StateBackend())
     wrong = {"type": "edit", "edited_action": {"name": "sennd", "args": {}}}
     with ScriptedModel(call("send", to="Ada"), "Sorry.") as model:
         middleware: Any = [files, files.approval({"send": True})]
         agent: Any = create_agent(model, [send], middleware=middleware, checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        result = colour.invoke(agent, decide(wrong), THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        result = call_mode.invoke(agent, decide(wrong), THREAD)
 
     assert "'sennd', which is no tool" in result["messages"][2].text
     assert result["messages"][-1].text == "Sorry."
@@ -290,14 +292,14 @@ async def test_many_wrong_answers_do_not_spoil_an_awaited_thread_on_disk(tmp_pat
 
 
 @pytest.mark.parametrize("wrong", WRONG[:3] + WRONG[7:8], ids=repr)
-def test_a_subagent_asks_again_too(colour: Colour, wrong: Any) -> None:
+def test_a_subagent_asks_again_too(call_mode: CallMode, wrong: Any) -> None:
     helper = ScriptedModel(call("send", to="Ada"), "it is sent")
     spec: Any = {"name": "helper", "description": "helps", "model": helper}
     with ScriptedModel(call("task", description="Send", subagent_type="helper"), "Done.") as model:
         agent = agent_with(model, subagents=[spec])
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        again = colour.invoke(agent, resume(wrong), THREAD)["__interrupt__"][0].value
-        result = colour.invoke(agent, decide(APPROVE), THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        again = call_mode.invoke(agent, resume(wrong), THREAD)["__interrupt__"][0].value
+        result = call_mode.invoke(agent, decide(APPROVE), THREAD)
 
     assert "could not be used" in again["error"]
     assert result["messages"][-2].text == "it is sent"
@@ -305,23 +307,23 @@ def test_a_subagent_asks_again_too(colour: Colour, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG[:3] + WRONG[7:8], ids=repr)
-def test_of_two_subagents_only_the_one_answered_wrongly_asks_again(colour: Colour, wrong: Any) -> None:
+def test_of_two_subagents_only_the_one_answered_wrongly_asks_again(call_mode: CallMode, wrong: Any) -> None:
     models = {name: ScriptedModel(call("send", to=name), f"{name} is done") for name in ("left", "right")}
     specs: Any = [{"name": name, "description": name, "model": own} for name, own in models.items()]
     both = calls(*(("task", {"description": "Send", "subagent_type": name}) for name in models))
     with ScriptedModel(both, "Done.") as model:
         agent = agent_with(model, subagents=specs)
-        left, right = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        left, right = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
         answers = {left.id: {"decisions": [APPROVE]}, right.id: wrong}
-        (again,) = colour.invoke(agent, resume(answers), THREAD)["__interrupt__"]
-        result = colour.invoke(agent, resume({again.id: {"decisions": [APPROVE]}}), THREAD)
+        (again,) = call_mode.invoke(agent, resume(answers), THREAD)["__interrupt__"]
+        result = call_mode.invoke(agent, resume({again.id: {"decisions": [APPROVE]}}), THREAD)
 
     assert "could not be used" in again.value["error"]
     assert [message.text for message in result["messages"][-3:-1]] == ["left is done", "right is done"]
     assert [len(own.asked) for own in models.values()] == [2, 2]
 
 
-def test_an_error_in_the_callers_own_function_is_no_wrong_answer(colour: Colour) -> None:
+def test_an_error_in_the_callers_own_function_is_no_wrong_answer(call_mode: CallMode) -> None:
     def broken(*given: Any) -> Any:
         raise KeyError("mine")
 
@@ -329,13 +331,13 @@ def test_an_error_in_the_callers_own_function_is_no_wrong_answer(colour: Colour)
         config: Any = {"send": {"allowed_decisions": ["approve"], **own}}
         agent = agent_with(ScriptedModel(call("send", to="Ada")), interrupt_on=config)
         with pytest.raises(KeyError, match="mine"):
-            colour.invoke(agent, {"messages": "Go"}, THREAD)
+            call_mode.invoke(agent, {"messages": "Go"}, THREAD)
 
 
-def test_each_request_names_its_call(colour: Colour) -> None:
+def test_each_request_names_its_call(call_mode: CallMode) -> None:
     several = calls(("send", {"to": "Ada"}), ("ls", {}), ("send", {"to": "Ada"}))
     agent = agent_with(ScriptedModel(several))
-    asked = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+    asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
 
     made = [each["id"] for each in several.tool_calls]
     assert [request["tool_call_id"] for request in asked["action_requests"]] == [made[0], made[2]]
@@ -353,7 +355,7 @@ def test_a_request_of_a_subagent_names_its_call() -> None:
 
 
 @pytest.mark.parametrize("kept", ["agent", "around"])
-def test_where_a_thread_is_kept_nothing_is_said_of_it(colour: Colour, kept: str) -> None:
+def test_where_a_thread_is_kept_nothing_is_said_of_it(call_mode: CallMode, kept: str) -> None:
     """An agent without a checkpointer of its own may be a part of one that has it."""
     spec: Any = {
         "name": "helper",
@@ -368,14 +370,14 @@ def test_where_a_thread_is_kept_nothing_is_said_of_it(colour: Colour, kept: str)
         agent = agent_with(
             ScriptedModel(task if kept == "around" else call("send", to="Ada")), subagents=[spec]
         )
-        asked = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
 
     assert "error" not in asked
 
 
 @pytest.mark.parametrize("asking", ["agent", "rules", "subagent"])
 def test_without_a_checkpointer_it_is_said_before_the_first_call_of_the_model(
-    colour: Colour, asking: str
+    call_mode: CallMode, asking: str
 ) -> None:
     seen: list[int] = []
     options: dict[str, Any] = {
@@ -389,7 +391,7 @@ def test_without_a_checkpointer_it_is_said_before_the_first_call_of_the_model(
             lambda _: seen.append(len(said)) or call("ls", path="/"), "Hello.", "Hello again."
         )
         agent = create_deep_agent(model, tools=[send], **options[asking])
-        colour.invoke(agent, {"messages": "Hello"})
+        call_mode.invoke(agent, {"messages": "Hello"})
         ours = [each for each in said if "checkpointer=InMemorySaver" in str(each.message)]
 
     assert seen == [1]
@@ -397,12 +399,12 @@ def test_without_a_checkpointer_it_is_said_before_the_first_call_of_the_model(
     assert Path(ours[0].filename).name == "conftest.py"
 
 
-def test_without_a_checkpointer_a_request_says_that_nobody_can_answer_it(colour: Colour) -> None:
+def test_without_a_checkpointer_a_request_says_that_nobody_can_answer_it(call_mode: CallMode) -> None:
     agent = create_deep_agent(
         ScriptedModel(call("send", to="Ada")), tools=[send], interrupt_on={"send": True}
     )
     with pytest.warns(UserWarning, match="checkpointer"):
-        asked = colour.invoke(agent, {"messages": "Go"})["__interrupt__"][0].value
+        asked = call_mode.invoke(agent, {"messages": "Go"})["__interrupt__"][0].value
 
     assert "no checkpointer keeps the thread" in asked["error"]
     assert "no checkpointer keeps the thread" in asked["action_requests"][0]["description"]

@@ -16,7 +16,7 @@ from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_a
 from deepagents.backends import FilesystemBackend
 from deepagents.errors import StackError
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 LAW = FilesystemPermission(["write"], ["/law/"], "interrupt")
@@ -41,13 +41,13 @@ def made_before_the_rules() -> list[Any]:
     return [files, files.approval({"execute": True})]
 
 
-def test_an_approval_made_before_the_rules_asks_for_them(colour: Colour) -> None:
+def test_an_approval_made_before_the_rules_asks_for_them(call_mode: CallMode) -> None:
     with ScriptedModel(WRITE, "Done.") as model:
         agent = create_deep_agent(
             model, middleware=made_before_the_rules(), permissions=[LAW], checkpointer=InMemorySaver()
         )
-        assert colour.invoke(agent, GIVEN, THREAD)["__interrupt__"]
-        done = colour.invoke(agent, APPROVE, THREAD)
+        assert call_mode.invoke(agent, GIVEN, THREAD)["__interrupt__"]
+        done = call_mode.invoke(agent, APPROVE, THREAD)
 
     assert "/law/x" in done["files"]
 
@@ -63,29 +63,29 @@ def test_an_approval_of_another_kind_is_refused_even_if_one_was_made_elsewhere(
         create_deep_agent(ScriptedModel(), permissions=[LAW], subagents=[helper])
 
 
-def test_an_approval_in_another_agent_permits_nothing_in_this_one(colour: Colour) -> None:
+def test_an_approval_in_another_agent_permits_nothing_in_this_one(call_mode: CallMode) -> None:
     for stack in ([borrowed()], [borrowed(), other_approval()]):
         with ScriptedModel(WRITE, "Done.") as model:
             agent: Any = create_agent(model, middleware=stack, checkpointer=InMemorySaver())
-            done = colour.invoke(agent, GIVEN, THREAD)
+            done = call_mode.invoke(agent, GIVEN, THREAD)
 
         assert "nobody is set up" in done["messages"][2].text
         assert not done.get("files")
 
 
-def test_an_approval_does_not_outlast_its_turn(colour: Colour) -> None:
+def test_an_approval_does_not_outlast_its_turn(call_mode: CallMode) -> None:
     """The same id again, in an agent that asks nobody any more."""
     saved = InMemorySaver()
     asking = FilesystemMiddleware(permissions=[LAW])
     for stack, asks in (([asking, asking.approval()], True), ([asking], False)):
         with ScriptedModel(call("write_file", file_path="/law/x", content="1"), "Done.") as model:
             agent: Any = create_agent(model, middleware=stack, checkpointer=saved)
-            done = colour.invoke(agent, GIVEN, THREAD)
-            done = colour.invoke(agent, APPROVE, THREAD) if asks else done
+            done = call_mode.invoke(agent, GIVEN, THREAD)
+            done = call_mode.invoke(agent, APPROVE, THREAD) if asks else done
         assert ("nobody is set up" in done["messages"][-2].text) is not asks
 
 
-def test_an_approved_write_is_no_approved_look(colour: Colour) -> None:
+def test_an_approved_write_is_no_approved_look(call_mode: CallMode) -> None:
     shown = call("edit_file", file_path="/s/x", old_string="password = foo", new_string="z")
     seen: Any = {"/s/x": {"content": "password = hunter2\n"}}
     both: Any = [FilesystemPermission(["read", "write"], ["/s/**"], "interrupt")]
@@ -93,8 +93,8 @@ def test_an_approved_write_is_no_approved_look(colour: Colour) -> None:
     for rules in (both, looks):
         with ScriptedModel(shown, "Done.") as model:
             agent = create_deep_agent(model, permissions=rules, checkpointer=InMemorySaver())
-            done = colour.invoke(agent, {**GIVEN, "files": seen}, THREAD)
-            done = colour.invoke(agent, APPROVE, THREAD) if rules is both else done
+            done = call_mode.invoke(agent, {**GIVEN, "files": seen}, THREAD)
+            done = call_mode.invoke(agent, APPROVE, THREAD) if rules is both else done
         (answer,) = [each for each in done["messages"] if each.type == "tool"]
         assert answer.additional_kwargs["error_code"] == "no_match"
         assert "hunter2" not in answer.text
@@ -104,7 +104,7 @@ def test_an_approved_write_is_no_approved_look(colour: Colour) -> None:
     ("tool", "operation"), [("read_file", "read"), ("write_file", "write"), ("delete", "write")]
 )
 def test_what_was_denied_when_nobody_was_asked_is_not_approved_later(
-    colour: Colour, tmp_path: Path, tool: str, operation: Any
+    call_mode: CallMode, tmp_path: Path, tool: str, operation: Any
 ) -> None:
     for name in ("w", "secret"):
         (tmp_path / name).mkdir()
@@ -124,7 +124,7 @@ def test_what_was_denied_when_nobody_was_asked_is_not_approved_later(
     async def aturns(request: Any, handler: Any) -> Any:
         return await handler(turned(request, way))
 
-    turning: AgentMiddleware[Any, Any, Any] = turns if colour.name == "sync" else aturns
+    turning: AgentMiddleware[Any, Any, Any] = turns if call_mode.name == "sync" else aturns
     arguments = {"file_path": "/w/link/k" if tool == "delete" else "/w/link"}
     arguments |= {"content": "mine"} if tool == "write_file" else {}
     with ScriptedModel(call(tool, **arguments), "Done.") as model:
@@ -135,7 +135,7 @@ def test_what_was_denied_when_nobody_was_asked_is_not_approved_later(
             middleware=[turning],
             checkpointer=InMemorySaver(),
         )
-        done = colour.invoke(agent, GIVEN, THREAD)
+        done = call_mode.invoke(agent, GIVEN, THREAD)
 
     assert "__interrupt__" not in done
     (answer,) = [each for each in done["messages"] if each.type == "tool"]
@@ -155,12 +155,12 @@ def turned(request: Any, way: Path) -> Any:
     return request
 
 
-def test_a_person_may_turn_a_call_to_a_place_that_waits(colour: Colour) -> None:
+def test_a_person_may_turn_a_call_to_a_place_that_waits(call_mode: CallMode) -> None:
     to: Any = {"name": "write_file", "args": {"file_path": "/law/y", "content": "2"}}
     edit: Command[Any] = Command(resume={"decisions": [{"type": "edit", "edited_action": to}]})
     for first, more in (("/law/x", {}), ("/open", {"interrupt_on": {"write_file": True}})):
         with ScriptedModel(call("write_file", file_path=first, content="1"), "Done.") as model:
             options: Any = more
             agent = create_deep_agent(model, permissions=[LAW], checkpointer=InMemorySaver(), **options)
-            assert colour.invoke(agent, GIVEN, THREAD)["__interrupt__"]
-            assert set(colour.invoke(agent, edit, THREAD)["files"]) == {"/law/y"}
+            assert call_mode.invoke(agent, GIVEN, THREAD)["__interrupt__"]
+            assert set(call_mode.invoke(agent, edit, THREAD)["files"]) == {"/law/y"}

@@ -13,7 +13,8 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, interrupt
 
 from deepagents import create_deep_agent
-from deepagents._channels import (
+from deepagents._state.delta_channels import MessagesChannel, messages_channel
+from deepagents._state.runtime import (
     MOST_REMEMBERED,
     answer_given,
     in_graph,
@@ -23,12 +24,11 @@ from deepagents._channels import (
     running_channels,
     write_channel,
 )
-from deepagents._growing import MessagesChannel, messages_channel
-from deepagents._state import DeepAgentState
+from deepagents._state.schema import DeepAgentState
 from deepagents.backends.filedata import reduce_files
 from deepagents.middleware.filesystem.state import Kept
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -37,7 +37,7 @@ def text(content: str) -> dict[str, Any]:
     return {"content": content, "encoding": "utf-8"}
 
 
-def test_a_tool_sees_its_own_writes_and_they_reach_the_state(colour: Colour) -> None:
+def test_a_tool_sees_its_own_writes_and_they_reach_the_state(call_mode: CallMode) -> None:
     @tool
     def probe() -> str:
         """Write, then read."""
@@ -45,19 +45,19 @@ def test_a_tool_sees_its_own_writes_and_they_reach_the_state(colour: Colour) -> 
         return read_channel("files")["/a.txt"]["content"]
 
     with ScriptedModel(call("probe"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[probe]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[probe]), {"messages": "Go"})
 
     assert result["messages"][-2].text == "A"
     assert result["files"]["/a.txt"]["content"] == "A"
 
 
-def test_a_model_call_that_failed_after_writing_is_made_again(colour: Colour) -> None:
+def test_a_model_call_that_failed_after_writing_is_made_again(call_mode: CallMode) -> None:
     long = "row\n" * 100_000
     with ScriptedModel(OSError("away"), "Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver())
         with pytest.raises(OSError, match="away"):
-            colour.invoke(agent, {"messages": long}, THREAD)
-        result = colour.invoke(agent, None, THREAD)
+            call_mode.invoke(agent, {"messages": long}, THREAD)
+        result = call_mode.invoke(agent, None, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert [each["content"] for each in result["files"].values()] == [long]
@@ -109,9 +109,9 @@ def test_outside_a_run_there_is_nothing_to_reach() -> None:
 
 
 @pytest.mark.parametrize("given", ["hello", ("user", "hello"), [{"role": "user", "content": "hello"}]])
-def test_every_form_of_message_gets_an_id_that_stays(colour: Colour, given: Any) -> None:
+def test_every_form_of_message_gets_an_id_that_stays(call_mode: CallMode, given: Any) -> None:
     agent = create_deep_agent(ScriptedModel("Hi."), checkpointer=InMemorySaver())
-    colour.invoke(agent, {"messages": given}, THREAD)
+    call_mode.invoke(agent, {"messages": given}, THREAD)
     first = [message.id for message in agent.get_state(THREAD).values["messages"]]
     again = [message.id for message in agent.get_state(THREAD).values["messages"]]
 
@@ -216,7 +216,7 @@ def test_a_run_remembers_what_parallel_steps_wrote_and_forgets_the_oldest() -> N
     assert memory.checkpoint() is run_memory().checkpoint()
 
 
-def test_a_task_sees_the_answers_to_its_questions(colour: Colour) -> None:
+def test_a_task_sees_the_answers_to_its_questions(call_mode: CallMode) -> None:
     seen: list[Any] = []
 
     @tool
@@ -227,9 +227,9 @@ def test_a_task_sees_the_answers_to_its_questions(colour: Colour) -> None:
 
     with ScriptedModel(call("asks"), "Done.") as model:
         agent = create_deep_agent(model, tools=[asks], checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        colour.invoke(agent, Command(resume="yes"), THREAD)
-        colour.invoke(agent, Command(resume="no"), THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        call_mode.invoke(agent, Command(resume="yes"), THREAD)
+        call_mode.invoke(agent, Command(resume="no"), THREAD)
 
     assert seen == ["yes", None, None]
     assert answer_given(0) is None

@@ -62,7 +62,7 @@ def released(world: World) -> None:
     """Let go what was stalled, and wait for the threads that a time-out left behind."""
     world.released.set()
     for each in threading.enumerate():
-        if each.name == "deepagents-aside":
+        if each.name == "deepagents-io":
             each.join(30)
     gc.collect()
 

@@ -15,14 +15,14 @@ from deepagents import SubAgentMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.errors import ConfigError, StackError
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 FILE_TOOLS = ["ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep"]
 
 
-def test_an_agent_writes_a_file_and_answers(colour: Colour) -> None:
+def test_an_agent_writes_a_file_and_answers(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", file_path="/hello.txt", content="hi"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Write hi to /hello.txt"})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Write hi to /hello.txt"})
 
     assert result["files"]["/hello.txt"]["content"] == "hi"
     assert result["messages"][-1].text == "Done."
@@ -44,7 +44,7 @@ def test_execute_is_offered_where_the_backend_can_run_commands(tmp_path: Path) -
     assert result["messages"][-2].text.startswith("42")
 
 
-def test_files_land_on_disk(colour: Colour, tmp_path: Path) -> None:
+def test_files_land_on_disk(call_mode: CallMode, tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("old\n")
     script = (
         call("read_file", file_path="/note.md"),
@@ -53,7 +53,7 @@ def test_files_land_on_disk(colour: Colour, tmp_path: Path) -> None:
     )
     with ScriptedModel(*script) as model:
         agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=tmp_path))
-        result = colour.invoke(agent, {"messages": "Change old to new"})
+        result = call_mode.invoke(agent, {"messages": "Change old to new"})
 
     assert (tmp_path / "note.md").read_text() == "new\n"
     assert "files" not in result
@@ -96,12 +96,12 @@ def test_a_callers_tool_stands_beside_the_built_in_ones() -> None:
     assert "weather" in model.asked[0].tool_names
 
 
-def test_structured_answers(colour: Colour) -> None:
+def test_structured_answers(call_mode: CallMode) -> None:
     class Verdict(BaseModel):
         good: bool
 
     with ScriptedModel(call("Verdict", good=True)) as model:
-        result = colour.invoke(create_deep_agent(model, response_format=Verdict), {"messages": "Good?"})
+        result = call_mode.invoke(create_deep_agent(model, response_format=Verdict), {"messages": "Good?"})
 
     assert result["structured_response"] == Verdict(good=True)
 
@@ -147,13 +147,13 @@ def test_no_model_warns_and_lists_the_choices() -> None:
     assert [each.filename for each in warned] == [__file__]
 
 
-def test_two_changes_to_one_file_in_a_turn_do_not_race(colour: Colour) -> None:
+def test_two_changes_to_one_file_in_a_turn_do_not_race(call_mode: CallMode) -> None:
     both = calls(
         ("write_file", {"file_path": "/a.txt", "content": "first"}),
         ("write_file", {"file_path": "/./a.txt", "content": "second"}),
     )
     with ScriptedModel(both, "Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
     assert result["files"]["/a.txt"]["content"] == "first"
     refused = result["messages"][-2]
@@ -162,21 +162,23 @@ def test_two_changes_to_one_file_in_a_turn_do_not_race(colour: Colour) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_directory_is_not_deleted_beside_a_change_in_it(order: tuple[int, int], colour: Colour) -> None:
+def test_a_directory_is_not_deleted_beside_a_change_in_it(
+    order: tuple[int, int], call_mode: CallMode
+) -> None:
     wanted = (
         ("delete", {"file_path": "/d"}),
         ("edit_file", {"file_path": "/d/a.txt", "old_string": "x", "new_string": "y"}),
     )
     with ScriptedModel(calls(*(wanted[at] for at in order)), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Go", "files": {"/d/a.txt": "x"}})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go", "files": {"/d/a.txt": "x"}})
 
     assert [message.status for message in result["messages"][-3:-1]] == ["success", "error"]
     assert result["messages"][-2].additional_kwargs["error_code"] == "parallel_mutation"
 
 
-def test_a_given_file_without_a_leading_slash_is_found(colour: Colour) -> None:
+def test_a_given_file_without_a_leading_slash_is_found(call_mode: CallMode) -> None:
     with ScriptedModel(call("read_file", file_path="/notes.md"), "Done.") as model:
-        result = colour.invoke(
+        result = call_mode.invoke(
             create_deep_agent(model), {"messages": "Go", "files": {"notes.md": {"content": "hi"}}}
         )
 

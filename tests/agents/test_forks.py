@@ -29,7 +29,7 @@ from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
 from deepagents.testing.histories import history_faults
 from deepagents.testing.prefixes import assert_prefix_kept, shared_prefix
 from tests import savers
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 def fork(**rest: Any) -> Any:
@@ -44,7 +44,7 @@ def text(content: str) -> dict[str, Any]:
     return {"content": content, "encoding": "utf-8"}
 
 
-def test_a_fork_is_asked_what_its_caller_was_asked_and_then_its_task(colour: Colour) -> None:
+def test_a_fork_is_asked_what_its_caller_was_asked_and_then_its_task(call_mode: CallMode) -> None:
     """With all that adds to a request: memory, skills, a plan, tools and middleware of the caller."""
 
     @tool
@@ -65,7 +65,7 @@ def test_a_fork_is_asked_what_its_caller_was_asked_and_then_its_task(colour: Col
             skills=["/skills"],
             subagents=[fork(system_prompt="Answer in verse.")],
         )
-        result = colour.invoke(agent, {"messages": "Tides?", "files": files})
+        result = call_mode.invoke(agent, {"messages": "Tides?", "files": files})
 
     _, asked, forked, told = model.asked
     assert_prefix_kept([asked, forked])
@@ -79,7 +79,9 @@ def test_a_fork_is_asked_what_its_caller_was_asked_and_then_its_task(colour: Col
     assert shared_prefix(asked, told).whole
 
 
-def test_a_fork_has_the_tools_that_a_skill_disclosed_and_those_for_tasks_elsewhere(colour: Colour) -> None:
+def test_a_fork_has_the_tools_that_a_skill_disclosed_and_those_for_tasks_elsewhere(
+    call_mode: CallMode,
+) -> None:
     @tool
     def sail(where: str) -> str:
         """Sail."""
@@ -93,14 +95,14 @@ def test_a_fork_has_the_tools_that_a_skill_disclosed_and_those_for_tasks_elsewhe
     with WindowedModel(*script) as model:
         agent = create_deep_agent(model, middleware=[skills], subagents=[fork(), far])
         files = {path: text(f"---\n{front}\n---\nMind the wind.")}
-        colour.invoke(agent, {"messages": "Go", "files": files})
+        call_mode.invoke(agent, {"messages": "Go", "files": files})
 
     assert {"sail", "start_async_task"} <= set(model.asked[1].tool_names)
     assert_prefix_kept(model.asked[1:4])
     assert model.asked[3].last == "sailed"
 
 
-def test_a_fork_sees_what_was_said_in_the_turn_that_called_it(colour: Colour) -> None:
+def test_a_fork_sees_what_was_said_in_the_turn_that_called_it(call_mode: CallMode) -> None:
     """And forks of one turn share all but their tasks."""
     turn = calls(
         ("task", {"description": "left", "subagent_type": "twin"}),
@@ -112,7 +114,7 @@ def test_a_fork_sees_what_was_said_in_the_turn_that_called_it(colour: Colour) ->
         return f"did {asked.last.splitlines()[-1]}"
 
     with WindowedModel(turn, work, work, "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Go"})
 
     first, left, right, _ = model.asked
     assert [each.text for each in result["messages"] if each.type == "tool"] == ["did left", "did right"]
@@ -121,7 +123,7 @@ def test_a_fork_sees_what_was_said_in_the_turn_that_called_it(colour: Colour) ->
     assert shared_prefix(left, right).messages == len(left.messages) - 2
 
 
-def test_a_fork_sees_the_results_that_its_turn_has_already(colour: Colour) -> None:
+def test_a_fork_sees_the_results_that_its_turn_has_already(call_mode: CallMode) -> None:
     """As where a person has refused one call of it."""
     turn = calls(
         ("delete", {"file_path": "/a.txt"}), ("task", {"description": "Go", "subagent_type": "twin"})
@@ -131,9 +133,9 @@ def test_a_fork_sees_the_results_that_its_turn_has_already(colour: Colour) -> No
             model, subagents=[fork()], interrupt_on={"delete": True}, checkpointer=InMemorySaver()
         )
         thread: Any = {"configurable": {"thread_id": "1"}}
-        colour.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("x")}}, thread)
+        call_mode.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("x")}}, thread)
         refused = {"type": "reject", "message": "Keep that file."}
-        result = colour.invoke(agent, Command(resume={"decisions": [refused]}), thread)
+        result = call_mode.invoke(agent, Command(resume={"decisions": [refused]}), thread)
 
     _, forked, _ = model.asked
     assert history_faults(forked.messages) == []
@@ -154,11 +156,11 @@ def long_turns(count: int, *, thinking_aloud: bool = True) -> list[AIMessage]:
 
 @pytest.mark.parametrize("compacted", [True, False])
 def test_a_fork_sees_summaries_and_clipped_arguments_as_its_caller_does(
-    colour: Colour, compacted: bool
+    call_mode: CallMode, compacted: bool
 ) -> None:
     turns = long_turns(14, thinking_aloud=compacted)
     with WindowedModel(*turns, delegate(), "Forked.", "Done.", window=16_000) as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Write."})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Write."})
 
     asked, forked, told = model.turns[-3:]
     assert bool(model.summaries) == compacted
@@ -168,10 +170,10 @@ def test_a_fork_sees_summaries_and_clipped_arguments_as_its_caller_does(
     assert result["messages"][-2].text == "Forked."
 
 
-def test_what_a_fork_sums_up_is_its_own(colour: Colour) -> None:
+def test_what_a_fork_sums_up_is_its_own(call_mode: CallMode) -> None:
     with WindowedModel(delegate(), *long_turns(14), "Forked.", "Done.", window=16_000) as model:
         agent = create_deep_agent(model, subagents=[fork()])
-        result = colour.invoke(agent, {"messages": "Write."})
+        result = call_mode.invoke(agent, {"messages": "Write."})
 
     assert model.summaries
     assert result["messages"][-2].text == "Forked."
@@ -180,9 +182,9 @@ def test_what_a_fork_sums_up_is_its_own(colour: Colour) -> None:
     assert len(archives) == 1
 
 
-def test_a_fork_may_not_delegate(colour: Colour) -> None:
+def test_a_fork_may_not_delegate(call_mode: CallMode) -> None:
     with ScriptedModel(delegate(), delegate("general-purpose"), "Did it myself.", "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Go"})
 
     refused = model.asked[2].messages[-1]
     assert isinstance(refused, ToolMessage)
@@ -192,17 +194,17 @@ def test_a_fork_may_not_delegate(colour: Colour) -> None:
     assert result["messages"][-2].text == "Did it myself."
 
 
-def test_a_fork_that_says_nothing_does_not_speak_with_its_callers_words(colour: Colour) -> None:
+def test_a_fork_that_says_nothing_does_not_speak_with_its_callers_words(call_mode: CallMode) -> None:
     with ScriptedModel("Hello.", delegate(), "", "Done.") as model:
         agent = create_deep_agent(model, subagents=[fork()], checkpointer=InMemorySaver())
         thread: Any = {"configurable": {"thread_id": "1"}}
-        colour.invoke(agent, {"messages": "Hi"}, thread)
-        result = colour.invoke(agent, {"messages": "Go"}, thread)
+        call_mode.invoke(agent, {"messages": "Hi"}, thread)
+        result = call_mode.invoke(agent, {"messages": "Go"}, thread)
 
     assert "without writing an answer" in result["messages"][-2].text
 
 
-def test_what_a_fork_changes_comes_back_and_its_plan_does_not(colour: Colour) -> None:
+def test_what_a_fork_changes_comes_back_and_its_plan_does_not(call_mode: CallMode) -> None:
     plan = [{"content": "main's", "status": "pending"}]
     own = [{"content": "fork's", "status": "pending"}]
     edit = {"file_path": "/a.txt", "old_string": "old", "new_string": "new"}
@@ -217,7 +219,7 @@ def test_what_a_fork_changes_comes_back_and_its_plan_does_not(colour: Colour) ->
     )
     with ScriptedModel(*script) as model:
         agent = create_deep_agent(model, subagents=[fork()])
-        result = colour.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("old")}})
+        result = call_mode.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("old")}})
 
     assert model.asked[4].last == "[ ] main's"
     assert result["files"]["/a.txt"]["content"] == "new"
@@ -225,15 +227,15 @@ def test_what_a_fork_changes_comes_back_and_its_plan_does_not(colour: Colour) ->
     assert sorted(result) == ["files", "messages", "todos"]
 
 
-def test_a_fork_asks_a_person_and_goes_on_where_it_was(colour: Colour) -> None:
+def test_a_fork_asks_a_person_and_goes_on_where_it_was(call_mode: CallMode) -> None:
     script = (delegate(), call("delete", file_path="/a.txt"), "Deleted.", "Done.")
     with WindowedModel(*script) as model:
         agent = create_deep_agent(
             model, subagents=[fork()], interrupt_on={"delete": True}, checkpointer=InMemorySaver()
         )
         thread: Any = {"configurable": {"thread_id": "1"}}
-        asked = colour.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("x")}}, thread)
-        result = colour.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), thread)
+        asked = call_mode.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("x")}}, thread)
+        result = call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), thread)
 
     assert asked["__interrupt__"][0].value["action_requests"][0]["name"] == "delete"
     assert result["messages"][-2].text == "Deleted."
@@ -241,7 +243,7 @@ def test_a_fork_asks_a_person_and_goes_on_where_it_was(colour: Colour) -> None:
     assert_prefix_kept(model.asked[:3])
 
 
-def test_a_compiled_fork_is_given_what_its_caller_sees(colour: Colour) -> None:
+def test_a_compiled_fork_is_given_what_its_caller_sees(call_mode: CallMode) -> None:
     seen: list[Any] = []
 
     def work(state: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +252,7 @@ def test_a_compiled_fork_is_given_what_its_caller_sees(colour: Colour) -> None:
 
     ready = CompiledSubAgent(name="ready", description="d", runnable=RunnableLambda(work), mode="fork")
     with WindowedModel(*long_turns(14), delegate("ready"), "Done.", window=16_000) as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[ready]), {"messages": "Write."})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[ready]), {"messages": "Write."})
 
     asked, _ = model.turns[-2:]
     messages = seen[0]["messages"]
@@ -324,13 +326,13 @@ def test_the_task_tool_says_which_agents_are_forks() -> None:
     assert "- twin: is the agent itself (a fork" in str(model.asked[0].tools)
 
 
-def test_middleware_alone_makes_forks_too(colour: Colour) -> None:
+def test_middleware_alone_makes_forks_too(call_mode: CallMode) -> None:
     """Of complete specs, whose prompt and tools are the caller's affair."""
     with WindowedModel(delegate(), delegate(), "Forked.", "Done.") as model:
         files = FilesystemMiddleware(backend=StateBackend())
         spec = fork(model=model, tools=[], middleware=[files])
         agent: Any = create_agent(model, middleware=[files, SubAgentMiddleware(subagents=[spec])])
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     first, forked, _, _ = model.asked
     assert forked.tools == first.tools
@@ -361,7 +363,9 @@ def test_no_skills_are_no_skills_of_its_own() -> None:
     create_deep_agent(ScriptedModel(), subagents=[fork(skills=[])])
 
 
-def test_a_fork_goes_on_in_another_process_with_what_it_began_with(colour: Colour, tmp_path: Path) -> None:
+def test_a_fork_goes_on_in_another_process_with_what_it_began_with(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     """Which is saved for its caller, and not again for each fork."""
     place = str(tmp_path / "threads.sqlite")
     thread: Any = {"configurable": {"thread_id": "1"}}
@@ -372,11 +376,11 @@ def test_a_fork_goes_on_in_another_process_with_what_it_began_with(colour: Colou
     def agent(model: ScriptedModel, saver: Any) -> Any:
         return create_deep_agent(model, subagents=[fork()], interrupt_on={"delete": True}, checkpointer=saver)
 
-    with savers.opened("sqlite", colour, place) as saver:
-        colour.invoke(agent(begun, saver), {"messages": wish, "files": {"/a.txt": text("x")}}, thread)
-    with savers.opened("sqlite", colour, place) as saver:
+    with savers.opened("sqlite", call_mode, place) as saver:
+        call_mode.invoke(agent(begun, saver), {"messages": wish, "files": {"/a.txt": text("x")}}, thread)
+    with savers.opened("sqlite", call_mode, place) as saver:
         approve = Command(resume={"decisions": [{"type": "approve"}]})
-        result = colour.invoke(agent(ended, saver), approve, thread)
+        result = call_mode.invoke(agent(ended, saver), approve, thread)
 
     assert result["files"] == {}
     assert result["messages"][-2].text == "It is gone."

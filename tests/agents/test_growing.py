@@ -14,15 +14,15 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents import create_deep_agent
-from deepagents._growing import (
+from deepagents._state.delta_channels import (
     SNAPSHOT_AFTER,
     GrowingChannel,
     MessagesChannel,
     messages_channel,
     weight,
 )
-from deepagents._handed import Handed, HandedDownChannel, handing_down, mark_of
-from deepagents._state import DeepAgentState
+from deepagents._state.inherited import Handed, HandedDownChannel, handing_down, mark_of
+from deepagents._state.schema import DeepAgentState
 from deepagents.backends.filedata import reduce_files
 from deepagents.middleware.subagents.middleware import create_sub_agent
 from deepagents.testing import ScriptedModel, call

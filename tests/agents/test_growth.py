@@ -11,7 +11,7 @@ from langgraph.graph import END, StateGraph
 
 from benchmarks.probes.checkpoints import held, held_compacting
 from benchmarks.probes.savers import saver
-from deepagents._state import DeepAgentState
+from deepagents._state.schema import DeepAgentState
 from deepagents.middleware.filesystem.state import Kept
 
 LINEAR = 1.2

@@ -19,7 +19,7 @@ from langgraph.types import Command, interrupt
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests import savers
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 KEPT = "kept by the main agent, and not saved for a child"
@@ -76,11 +76,11 @@ def changing(name: str = "editor") -> Any:
 
 
 @pytest.fixture(params=savers.KINDS)
-def saver(request: pytest.FixtureRequest, colour: Colour, tmp_path: Path) -> Iterator[Any]:
+def saver(request: pytest.FixtureRequest, call_mode: CallMode, tmp_path: Path) -> Iterator[Any]:
     place = (
         request.getfixturevalue("postgres") if request.param == "postgres" else str(tmp_path / "threads.db")
     )
-    with savers.opened(request.param, colour, place) as opened:
+    with savers.opened(request.param, call_mode, place) as opened:
         yield opened
 
 
@@ -88,30 +88,32 @@ def fresh() -> Any:
     return {"configurable": {"thread_id": os.urandom(8).hex()}}
 
 
-def test_a_child_that_waits_for_a_person_goes_on_with_what_it_changed(colour: Colour, saver: Any) -> None:
+def test_a_child_that_waits_for_a_person_goes_on_with_what_it_changed(
+    call_mode: CallMode, saver: Any
+) -> None:
     thread = fresh()
     agent = delegating(changing(), checkpointer=saver)
-    waiting = colour.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
-    done = colour.invoke(agent, Command(resume="yes"), thread)
+    waiting = call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
+    done = call_mode.invoke(agent, Command(resume="yes"), thread)
 
     assert contents(waiting["files"]) == contents(GIVEN)
     assert contents(done["files"]) == AFTER
-    assert contents(colour.call(agent, "get_state", thread).values["files"]) == AFTER
+    assert contents(call_mode.call(agent, "get_state", thread).values["files"]) == AFTER
 
 
-def test_children_side_by_side_each_go_on_with_their_own(colour: Colour, saver: Any) -> None:
+def test_children_side_by_side_each_go_on_with_their_own(call_mode: CallMode, saver: Any) -> None:
     thread = fresh()
     other = worker("other", call("ask"), call("write_file", file_path="/other.txt", content="else"), "Done.")
     agent = delegating(changing(), other, checkpointer=saver)
-    waiting = colour.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
+    waiting = call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
     answers = {each.id: "yes" for each in waiting["__interrupt__"]}
-    done = colour.invoke(agent, Command(resume=answers), thread)
+    done = call_mode.invoke(agent, Command(resume=answers), thread)
 
     assert len(answers) == 2
     assert contents(done["files"]) == {**AFTER, "/other.txt": "else"}
 
 
-def test_a_childs_own_child_sees_what_both_of_them_see(colour: Colour, saver: Any) -> None:
+def test_a_childs_own_child_sees_what_both_of_them_see(call_mode: CallMode, saver: Any) -> None:
     thread = fresh()
     middle = delegating(changing(), name="middle")
     outer = create_deep_agent(
@@ -119,64 +121,66 @@ def test_a_childs_own_child_sees_what_both_of_them_see(colour: Colour, saver: An
         subagents=[{"name": "middle", "description": "passes it on", "runnable": middle}],
         checkpointer=saver,
     )
-    colour.invoke(outer, {"messages": "Go", "files": GIVEN}, thread)
-    done = colour.invoke(outer, Command(resume="yes"), thread)
+    call_mode.invoke(outer, {"messages": "Go", "files": GIVEN}, thread)
+    done = call_mode.invoke(outer, Command(resume="yes"), thread)
 
     assert contents(done["files"]) == AFTER
 
 
-def test_a_thread_taken_up_at_an_earlier_point_delegates_again(colour: Colour, saver: Any) -> None:
+def test_a_thread_taken_up_at_an_earlier_point_delegates_again(call_mode: CallMode, saver: Any) -> None:
     thread = fresh()
     agent = delegating(changing(), checkpointer=saver)
-    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
-    asked = colour.call(agent, "get_state", thread).config
-    colour.invoke(agent, Command(resume="yes"), thread)
+    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
+    asked = call_mode.call(agent, "get_state", thread).config
+    call_mode.invoke(agent, Command(resume="yes"), thread)
 
-    waiting = colour.invoke(agent, None, asked)
+    waiting = call_mode.invoke(agent, None, asked)
     assert contents(waiting["files"]) == contents(GIVEN)
-    assert contents(colour.invoke(agent, Command(resume="yes"), thread)["files"]) == AFTER
+    assert contents(call_mode.invoke(agent, Command(resume="yes"), thread)["files"]) == AFTER
 
 
-def test_a_fork_with_other_files_hands_down_those(colour: Colour, saver: Any) -> None:
+def test_a_fork_with_other_files_hands_down_those(call_mode: CallMode, saver: Any) -> None:
     thread = fresh()
     agent = delegating(changing(), checkpointer=saver)
-    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
-    asked = colour.call(agent, "get_state", thread).config
-    colour.invoke(agent, Command(resume="yes"), thread)
+    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
+    asked = call_mode.call(agent, "get_state", thread).config
+    call_mode.invoke(agent, Command(resume="yes"), thread)
 
     changed = {"files": {"/kept.txt": text("forked"), "/b.txt": None}}
-    forked = colour.call(agent, "update_state", asked, changed, as_node="model")
-    colour.invoke(agent, None, forked)
-    done = colour.invoke(agent, Command(resume="yes"), thread)
+    forked = call_mode.call(agent, "update_state", asked, changed, as_node="model")
+    call_mode.invoke(agent, None, forked)
+    done = call_mode.invoke(agent, Command(resume="yes"), thread)
 
     assert contents(done["files"]) == {**AFTER, "/kept.txt": "forked"}
 
 
-def test_a_resume_that_brings_files_merges_them_with_what_the_child_changes(colour: Colour) -> None:
+def test_a_resume_that_brings_files_merges_them_with_what_the_child_changes(call_mode: CallMode) -> None:
     agent = delegating(changing(), checkpointer=InMemorySaver())
-    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
-    done = colour.invoke(agent, Command(resume="yes", update={"files": {"/more.txt": text("more")}}), THREAD)
+    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+    done = call_mode.invoke(
+        agent, Command(resume="yes", update={"files": {"/more.txt": text("more")}}), THREAD
+    )
 
     assert contents(done["files"]) == {**AFTER, "/more.txt": "more"}
 
 
-def test_the_state_of_a_waiting_child_can_be_read_from_outside(colour: Colour, saver: Any) -> None:
+def test_the_state_of_a_waiting_child_can_be_read_from_outside(call_mode: CallMode, saver: Any) -> None:
     thread = fresh()
     agent = delegating(changing(), checkpointer=saver)
-    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
+    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
 
-    assert contents(colour.call(agent, "get_state", thread, subgraphs=True).values["files"]) == contents(
+    assert contents(call_mode.call(agent, "get_state", thread, subgraphs=True).values["files"]) == contents(
         GIVEN
     )
 
 
-def test_a_child_that_writes_often_is_saved_whole_and_goes_on(colour: Colour, saver: Any) -> None:
+def test_a_child_that_writes_often_is_saved_whole_and_goes_on(call_mode: CallMode, saver: Any) -> None:
     thread = fresh()
     many = [call("write_file", file_path=f"/{number}.txt", content="x" * 50) for number in range(60)]
     child = worker("busy", *many, call("ask"), call("delete", file_path="/b.txt"), "Done.")
     agent = delegating(child, checkpointer=saver)
-    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
-    done = colour.invoke(agent, Command(resume="yes"), thread)
+    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
+    done = call_mode.invoke(agent, Command(resume="yes"), thread)
 
     assert done["files"].keys() == (GIVEN.keys() - {"/b.txt"}) | {f"/{number}.txt" for number in range(60)}
 
@@ -220,11 +224,11 @@ def held(saver: Any) -> str:
     return b"".join(data for _, data in (*saved, *saver.blobs.values())).decode("utf-8", "replace")
 
 
-def test_what_is_handed_down_is_not_saved_for_the_child(colour: Colour) -> None:
+def test_what_is_handed_down_is_not_saved_for_the_child(call_mode: CallMode) -> None:
     delegated, alone = InMemorySaver(), InMemorySaver()
     agents = delegating(changing(), checkpointer=delegated), create_deep_agent(turns(""), checkpointer=alone)
     for agent in agents:
-        colour.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
 
     assert held(delegated).count(KEPT) == held(alone).count(KEPT) > 0
 
@@ -245,7 +249,7 @@ def own_graph(state: type[Any], seen: list[Any], **settings: Any) -> Any:
     return graph.compile(**settings)
 
 
-def test_a_graph_of_the_callers_own_gets_plain_files(colour: Colour) -> None:
+def test_a_graph_of_the_callers_own_gets_plain_files(call_mode: CallMode) -> None:
     seen: list[Any] = []
     children = [
         {"name": "plain", "description": "sees", "runnable": own_graph(PlainFiles, seen)},
@@ -253,12 +257,12 @@ def test_a_graph_of_the_callers_own_gets_plain_files(colour: Colour) -> None:
     ]
     for child in children:
         agent = delegating(child, checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
 
     assert seen == [GIVEN, None]
 
 
-def test_a_child_with_a_memory_of_its_own_keeps_its_files(colour: Colour) -> None:
+def test_a_child_with_a_memory_of_its_own_keeps_its_files(call_mode: CallMode) -> None:
     child = create_deep_agent(
         ScriptedModel(call("write_file", file_path="/mine.txt", content="mine"), "One.", call("ls"), "Two."),
         checkpointer=True,
@@ -271,13 +275,13 @@ def test_a_child_with_a_memory_of_its_own_keeps_its_files(colour: Colour) -> Non
         "Done.",
     ) as model:
         agent = create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
-        done = colour.invoke(agent, {"messages": "Again"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+        done = call_mode.invoke(agent, {"messages": "Again"}, THREAD)
 
     assert contents(done["files"]) == {**contents(GIVEN), "/mine.txt": "mine"}
 
 
-def test_a_child_with_a_memory_of_its_own_keeps_what_the_main_agent_removed(colour: Colour) -> None:
+def test_a_child_with_a_memory_of_its_own_keeps_what_the_main_agent_removed(call_mode: CallMode) -> None:
     own = ScriptedModel(
         call("write_file", file_path="/mine.txt", content="mine"),
         "One.",
@@ -293,27 +297,29 @@ def test_a_child_with_a_memory_of_its_own_keeps_what_the_main_agent_removed(colo
     model = ScriptedModel(go, "Done.", call("delete", file_path="/mine.txt"), go, "Done.")
     agent = create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver())
     for _ in range(2):
-        colour.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
 
     assert own.asked[-1].last.endswith("mine")
 
 
 @pytest.mark.parametrize("given", [text("mine"), "mine"])
-def test_a_file_of_any_name_that_a_caller_brings_is_a_file(colour: Colour, saver: Any, given: Any) -> None:
+def test_a_file_of_any_name_that_a_caller_brings_is_a_file(
+    call_mode: CallMode, saver: Any, given: Any
+) -> None:
     thread = fresh()
     agent = create_deep_agent(ScriptedModel("One.", "Two."), checkpointer=saver)
-    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
-    colour.invoke(agent, {"messages": "Go on", "files": {"__handed_down__": given}}, thread)
+    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, thread)
+    call_mode.invoke(agent, {"messages": "Go on", "files": {"__handed_down__": given}}, thread)
 
-    kept = colour.call(agent, "get_state", thread).values["files"]
+    kept = call_mode.call(agent, "get_state", thread).values["files"]
     assert contents(kept) == {**contents(GIVEN), "/__handed_down__": "mine"}
 
 
-def test_a_mark_that_a_caller_forges_takes_no_file_away(colour: Colour) -> None:
+def test_a_mark_that_a_caller_forges_takes_no_file_away(call_mode: CallMode) -> None:
     agent = create_deep_agent(ScriptedModel("One.", "Two."), checkpointer=InMemorySaver())
-    colour.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
     with pytest.raises(TypeError, match="must be text or a mapping"):
-        colour.invoke(agent, {"messages": "Go on", "files": {"__handed_down__": b"forged"}}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go on", "files": {"__handed_down__": b"forged"}}, THREAD)
 
-    done = colour.invoke(agent, {"messages": "Go on"}, THREAD)
+    done = call_mode.invoke(agent, {"messages": "Go on"}, THREAD)
     assert contents(done["files"]) == contents(GIVEN)

@@ -16,14 +16,14 @@ from langgraph.types import Command, Overwrite
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests import savers
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @pytest.fixture(params=savers.KINDS)
-def saver(request: pytest.FixtureRequest, colour: Colour, tmp_path: Path) -> Iterator[Any]:
+def saver(request: pytest.FixtureRequest, call_mode: CallMode, tmp_path: Path) -> Iterator[Any]:
     kind: str = request.param
     place = request.getfixturevalue("postgres") if kind == "postgres" else str(tmp_path / "threads.db")
-    with savers.opened(kind, colour, place) as opened:
+    with savers.opened(kind, call_mode, place) as opened:
         yield opened
 
 
@@ -36,8 +36,8 @@ def shape(messages: Any) -> list[tuple[str | None, str, Any]]:
     return [(each.id, each.type, each.content) for each in messages]
 
 
-def read_back(colour: Colour, agent: Any, thread: Any) -> Any:
-    return colour.call(agent, "get_state", thread).values["messages"]
+def read_back(call_mode: CallMode, agent: Any, thread: Any) -> Any:
+    return call_mode.call(agent, "get_state", thread).values["messages"]
 
 
 GIVEN: list[Any] = [
@@ -54,20 +54,22 @@ GIVEN: list[Any] = [
 
 
 @pytest.mark.parametrize("given", GIVEN, ids=lambda given: type(given).__name__)
-def test_whatever_is_given_gets_an_id_that_stays(colour: Colour, saver: Any, thread: Any, given: Any) -> None:
+def test_whatever_is_given_gets_an_id_that_stays(
+    call_mode: CallMode, saver: Any, thread: Any, given: Any
+) -> None:
     agent = create_deep_agent(ScriptedModel(always=lambda _: "Hi."), checkpointer=saver)
-    live = colour.invoke(agent, {"messages": given}, thread)["messages"]
+    live = call_mode.invoke(agent, {"messages": given}, thread)["messages"]
     assert all(each.id for each in live)
-    assert shape(read_back(colour, agent, thread)) == shape(live)
+    assert shape(read_back(call_mode, agent, thread)) == shape(live)
 
-    colour.call(agent, "update_state", thread, {"messages": given})
-    updated = read_back(colour, agent, thread)
+    call_mode.call(agent, "update_state", thread, {"messages": given})
+    updated = read_back(call_mode, agent, thread)
     assert all(each.id for each in updated)
-    assert shape(read_back(colour, agent, thread)) == shape(updated)
+    assert shape(read_back(call_mode, agent, thread)) == shape(updated)
 
-    live = colour.invoke(agent, {"messages": "more"}, thread)["messages"]
+    live = call_mode.invoke(agent, {"messages": "more"}, thread)["messages"]
     assert shape(live)[: len(updated)] == shape(updated)
-    assert shape(read_back(colour, agent, thread)) == shape(live)
+    assert shape(read_back(call_mode, agent, thread)) == shape(live)
 
 
 @tool
@@ -82,7 +84,7 @@ def note(said: str) -> Command[Any]:
 
 
 def test_what_tools_write_with_a_command_gets_ids_in_main_and_child(
-    colour: Colour, saver: Any, thread: Any
+    call_mode: CallMode, saver: Any, thread: Any
 ) -> None:
     wrote: Any = AIMessage("", tool_calls=[{"name": "note", "args": {"said": "noted"}, "id": "note"}])
     histories: list[Any] = []
@@ -95,17 +97,17 @@ def test_what_tools_write_with_a_command_gets_ids_in_main_and_child(
     script = [wrote, call("task", description="Go", subagent_type="c"), "Done."]
     with ScriptedModel(*script) as model:
         agent = create_deep_agent(model, tools=[note], subagents=[child], checkpointer=saver)
-        live = colour.invoke(agent, {"messages": "Go"}, thread)["messages"]
+        live = call_mode.invoke(agent, {"messages": "Go"}, thread)["messages"]
 
     assert all(each.id for each in live)
     assert all(each.id for history in histories for each in history)
     assert shape(histories[-1])[: len(histories[0])] == shape(histories[0])
-    assert shape(read_back(colour, agent, thread)) == shape(live)
+    assert shape(read_back(call_mode, agent, thread)) == shape(live)
 
 
-def test_edits_removals_and_a_fresh_start_are_read_back(colour: Colour, saver: Any, thread: Any) -> None:
+def test_edits_removals_and_a_fresh_start_are_read_back(call_mode: CallMode, saver: Any, thread: Any) -> None:
     agent = create_deep_agent(ScriptedModel(always=lambda _: "Hi."), checkpointer=saver)
-    first, answer = colour.invoke(agent, {"messages": "one"}, thread)["messages"]
+    first, answer = call_mode.invoke(agent, {"messages": "one"}, thread)["messages"]
     changes: list[Any] = [
         [HumanMessage("one, edited", id=first.id), RemoveMessage(id="unknown")],
         [RemoveMessage(id=answer.id), AIMessage("put back", id=answer.id)],
@@ -114,10 +116,10 @@ def test_edits_removals_and_a_fresh_start_are_read_back(colour: Colour, saver: A
     ]
     seen: list[list[str]] = []
     for change in changes:
-        colour.call(agent, "update_state", thread, {"messages": change})
-        seen.append([each.text for each in read_back(colour, agent, thread)])
-        live = colour.invoke(agent, {"messages": "next"}, thread)["messages"]
-        assert shape(read_back(colour, agent, thread)) == shape(live)
+        call_mode.call(agent, "update_state", thread, {"messages": change})
+        seen.append([each.text for each in read_back(call_mode, agent, thread)])
+        live = call_mode.invoke(agent, {"messages": "next"}, thread)["messages"]
+        assert shape(read_back(call_mode, agent, thread)) == shape(live)
 
     assert seen[0] == ["one, edited", "Hi."]
     assert seen[1] == ["one, edited", "next", "Hi.", "put back"]
@@ -125,17 +127,19 @@ def test_edits_removals_and_a_fresh_start_are_read_back(colour: Colour, saver: A
     assert seen[3] == ["Hi.", "fresh"]
 
 
-def test_a_run_that_failed_goes_on_with_the_same_history(colour: Colour, saver: Any, thread: Any) -> None:
+def test_a_run_that_failed_goes_on_with_the_same_history(
+    call_mode: CallMode, saver: Any, thread: Any
+) -> None:
     with ScriptedModel(call("ls", path="/"), OSError("away"), "Done.") as model:
         agent = create_deep_agent(model, checkpointer=saver)
         with pytest.raises(OSError, match="away"):
-            colour.invoke(agent, {"messages": ["one", ("user", "two")]}, thread)
-        before = read_back(colour, agent, thread)
-        live = colour.invoke(agent, None, thread)["messages"]
+            call_mode.invoke(agent, {"messages": ["one", ("user", "two")]}, thread)
+        before = read_back(call_mode, agent, thread)
+        live = call_mode.invoke(agent, None, thread)["messages"]
 
     assert len(before) == 4
     assert shape(live)[:4] == shape(before)
-    assert shape(read_back(colour, agent, thread)) == shape(live)
+    assert shape(read_back(call_mode, agent, thread)) == shape(live)
 
 
 def long_run(steps: int) -> ScriptedModel:
@@ -148,44 +152,52 @@ def long_run(steps: int) -> ScriptedModel:
     return ScriptedModel(always=say)
 
 
-def test_every_point_of_a_long_run_is_read_back_as_it_was(colour: Colour, saver: Any, thread: Any) -> None:
+def test_every_point_of_a_long_run_is_read_back_as_it_was(
+    call_mode: CallMode, saver: Any, thread: Any
+) -> None:
     agent = create_deep_agent(long_run(32), checkpointer=saver)
-    streamed = colour.stream(agent, {"messages": "Go"}, thread, stream_mode="checkpoints")
+    streamed = call_mode.stream(agent, {"messages": "Go"}, thread, stream_mode="checkpoints")
     for point in streamed[:: len(streamed) // 8]:
         live = point["values"].get("messages", [])
-        assert shape(colour.call(agent, "get_state", point["config"]).values.get("messages", [])) == shape(
+        assert shape(call_mode.call(agent, "get_state", point["config"]).values.get("messages", [])) == shape(
             live
         )
 
 
-def test_a_fork_at_an_old_point_keeps_what_was_before_it(colour: Colour, saver: Any, thread: Any) -> None:
+def test_a_fork_at_an_old_point_keeps_what_was_before_it(
+    call_mode: CallMode, saver: Any, thread: Any
+) -> None:
     agent = create_deep_agent(long_run(32), checkpointer=saver)
-    streamed = colour.stream(agent, {"messages": "Go"}, thread, stream_mode="checkpoints")
-    whole = read_back(colour, agent, thread)
+    streamed = call_mode.stream(agent, {"messages": "Go"}, thread, stream_mode="checkpoints")
+    whole = read_back(call_mode, agent, thread)
     asked = [point for point in streamed if point["next"] == ["model"]]
     old = asked[len(asked) * 3 // 4]
     before = old["values"]["messages"]
 
-    forked = colour.call(agent, "update_state", old["config"], {"messages": [("user", "another way")]})
-    live = colour.invoke(agent, None, forked)["messages"]
+    forked = call_mode.call(agent, "update_state", old["config"], {"messages": [("user", "another way")]})
+    live = call_mode.invoke(agent, None, forked)["messages"]
     assert shape(live)[: len(before)] == shape(before)
     assert live[len(before)].text == "another way"
-    assert shape(read_back(colour, agent, thread)) == shape(live)
+    assert shape(read_back(call_mode, agent, thread)) == shape(live)
 
-    again = colour.invoke(agent, None, old["config"])["messages"]
+    again = call_mode.invoke(agent, None, old["config"])["messages"]
     assert shape(again)[: len(before)] == shape(before)
     assert [each.type for each in again] == [each.type for each in whole]
-    assert shape(read_back(colour, agent, thread)) == shape(again)
+    assert shape(read_back(call_mode, agent, thread)) == shape(again)
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_many_short_turns_are_read_back(colour: Colour, saver: Any, thread: Any, durability: str) -> None:
+def test_many_short_turns_are_read_back(
+    call_mode: CallMode, saver: Any, thread: Any, durability: str
+) -> None:
     agent = create_deep_agent(
         ScriptedModel(always=lambda asked: f"{len(asked.messages)}."), checkpointer=saver
     )
     live: Any = []
     for number in range(32):
-        live = colour.invoke(agent, {"messages": f"turn {number}"}, thread, durability=durability)["messages"]
+        live = call_mode.invoke(agent, {"messages": f"turn {number}"}, thread, durability=durability)[
+            "messages"
+        ]
 
     assert [each.text for each in live[::2]] == [f"turn {number}" for number in range(32)]
-    assert shape(read_back(colour, agent, thread)) == shape(live)
+    assert shape(read_back(call_mode, agent, thread)) == shape(live)

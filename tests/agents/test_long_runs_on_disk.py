@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.long_runs import Blocking, check_all, run
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 STEPS = 1_000
 
@@ -23,4 +23,4 @@ def test_it_is_the_same_on_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["state", "disk"])
 def test_it_is_the_same_when_awaited(place: str, tmp_path: Path) -> None:
     with asyncio.Runner() as runner:
-        check_all(run(Colour("async", runner), 300, tmp_path if place == "disk" else None))
+        check_all(run(CallMode("async", runner), 300, tmp_path if place == "disk" else None))

@@ -17,7 +17,7 @@ from deepagents import create_deep_agent
 from deepagents.errors import StackError
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from deepagents.testing.histories import history_faults
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.savers import opened
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -75,13 +75,13 @@ def _is_helper(asked: Asked) -> bool:
 
 @pytest.mark.parametrize("kind", NESTED)
 def test_each_is_answered_by_id_after_wrong_answers_and_restarts(
-    colour: Colour, tmp_path: Path, kind: str
+    call_mode: CallMode, tmp_path: Path, kind: str
 ) -> None:
     place = str(tmp_path / "threads.db")
 
     def step(given: Any) -> Any:
-        with opened("sqlite", colour, place) as saver:
-            return colour.invoke(agent_of(kind, saver), given, THREAD)
+        with opened("sqlite", call_mode, place) as saver:
+            return call_mode.invoke(agent_of(kind, saver), given, THREAD)
 
     def answer(waiting: Any, **decisions: Any) -> Any:
         by_name = {each.value["action_requests"][0]["args"]["to"]: each.id for each in waiting}
@@ -115,13 +115,13 @@ def test_each_is_answered_by_id_after_wrong_answers_and_restarts(
 
 
 @pytest.mark.parametrize("kind", NESTED)
-def test_all_are_answered_with_one_command_a_wrong_one_among_them(colour: Colour, kind: str) -> None:
+def test_all_are_answered_with_one_command_a_wrong_one_among_them(call_mode: CallMode, kind: str) -> None:
     agent = agent_of(kind, InMemorySaver())
-    waiting = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+    waiting = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
     wrong = next(each.id for each in waiting if each.value["action_requests"][0]["args"]["to"] == "middle")
     answers: dict[str, Any] = {each.id: {"decisions": [APPROVE]} for each in waiting}
-    (again,) = colour.invoke(agent, Command(resume={**answers, wrong: None}), THREAD)["__interrupt__"]
-    done = colour.invoke(agent, Command(resume={again.id: {"decisions": [APPROVE]}}), THREAD)
+    (again,) = call_mode.invoke(agent, Command(resume={**answers, wrong: None}), THREAD)["__interrupt__"]
+    done = call_mode.invoke(agent, Command(resume={again.id: {"decisions": [APPROVE]}}), THREAD)
 
     assert len(waiting) == len(NAMES)
     assert "could not be used" in again.value["error"]
@@ -129,7 +129,7 @@ def test_all_are_answered_with_one_command_a_wrong_one_among_them(colour: Colour
         assert f"{name}: sent to {name}" in done["messages"][-1].text
 
 
-def test_an_approval_of_a_subagents_own_goes_before_the_inherited_rules(colour: Colour) -> None:
+def test_an_approval_of_a_subagents_own_goes_before_the_inherited_rules(call_mode: CallMode) -> None:
     own = HumanInTheLoopMiddleware(interrupt_on={"send": {"allowed_decisions": ["approve"]}})
     helper: Any = {"name": "helper", "description": "helps", "middleware": [own]}
     helper["model"] = ScriptedModel(always=work)
@@ -138,8 +138,8 @@ def test_an_approval_of_a_subagents_own_goes_before_the_inherited_rules(colour: 
     agent = create_deep_agent(
         ScriptedModel(task, "Done."), subagents=[helper], checkpointer=InMemorySaver(), **options
     )
-    (asked,) = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
-    done = colour.invoke(agent, Command(resume={"decisions": [APPROVE]}), THREAD)
+    (asked,) = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+    done = call_mode.invoke(agent, Command(resume={"decisions": [APPROVE]}), THREAD)
 
     assert asked.value["review_configs"][0]["allowed_decisions"] == ["approve"]
     assert done["messages"][-2].text == "Ada: sent to Ada"

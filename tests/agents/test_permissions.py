@@ -19,7 +19,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, GlobResult, GrepResult, LsResult, ReadResult
 from deepagents.errors import ConfigError, StackError, UnenforceableRule
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 FILES = {
@@ -57,12 +57,14 @@ def answers(result: Any) -> list[Any]:
     return [message for message in result["messages"] if message.type == "tool"]
 
 
-def tried(colour: Colour, place: dict[str, Any], *tried: tuple[str, dict[str, Any]], rules: Any) -> list[Any]:
+def tried(
+    call_mode: CallMode, place: dict[str, Any], *tried: tuple[str, dict[str, Any]], rules: Any
+) -> list[Any]:
     """Let a model make these calls in one turn, and return what it was told."""
     options = {key: value for key, value in place.items() if key != "given"}
     with ScriptedModel(calls(*tried), "Done.") as model:
         agent = create_deep_agent(model, permissions=rules, **options)
-        return answers(colour.invoke(agent, {"messages": "Go", **place["given"]}))
+        return answers(call_mode.invoke(agent, {"messages": "Go", **place["given"]}))
 
 
 @pytest.mark.parametrize(
@@ -82,9 +84,9 @@ def tried(colour: Colour, place: dict[str, Any], *tried: tuple[str, dict[str, An
     ],
 )
 def test_what_is_denied_is_refused_with_a_code(
-    colour: Colour, place: dict[str, Any], tool: str, arguments: dict[str, Any]
+    call_mode: CallMode, place: dict[str, Any], tool: str, arguments: dict[str, Any]
 ) -> None:
-    (answer,) = tried(colour, place, (tool, arguments), rules=[SECRET])
+    (answer,) = tried(call_mode, place, (tool, arguments), rules=[SECRET])
 
     assert answer.status == "error"
     assert answer.additional_kwargs["error_code"] == "permission_denied"
@@ -93,9 +95,9 @@ def test_what_is_denied_is_refused_with_a_code(
     assert "hunter2" not in answer.text
 
 
-def test_listings_and_searches_pass_over_what_is_denied(colour: Colour, place: dict[str, Any]) -> None:
+def test_listings_and_searches_pass_over_what_is_denied(call_mode: CallMode, place: dict[str, Any]) -> None:
     found = tried(
-        colour,
+        call_mode,
         place,
         ("ls", {"path": "/secrets"}),
         ("glob", {"pattern": "**/*"}),
@@ -111,10 +113,10 @@ def test_listings_and_searches_pass_over_what_is_denied(colour: Colour, place: d
     assert not re.search(r"/secrets/\S|hunter2|stopped early", said)
 
 
-def test_a_first_rule_that_allows_makes_an_exception(colour: Colour, place: dict[str, Any]) -> None:
+def test_a_first_rule_that_allows_makes_an_exception(call_mode: CallMode, place: dict[str, Any]) -> None:
     rules = [rule("/open{,/**}", mode="allow"), rule("/**")]
     read, listed, found, gone = tried(
-        colour,
+        call_mode,
         place,
         ("read_file", {"file_path": "/open/a.txt"}),
         ("ls", {"path": "/"}),
@@ -129,9 +131,11 @@ def test_a_first_rule_that_allows_makes_an_exception(colour: Colour, place: dict
     assert gone.text == "Deleted /open/a.txt"
 
 
-def test_a_search_without_a_path_that_may_show_nothing_says_so(colour: Colour, place: dict[str, Any]) -> None:
+def test_a_search_without_a_path_that_may_show_nothing_says_so(
+    call_mode: CallMode, place: dict[str, Any]
+) -> None:
     found = tried(
-        colour, place, ("glob", {"pattern": "*"}), ("grep", {"pattern": "word"}), rules=[rule("/**")]
+        call_mode, place, ("glob", {"pattern": "*"}), ("grep", {"pattern": "word"}), rules=[rule("/**")]
     )
 
     assert all(
@@ -139,26 +143,32 @@ def test_a_search_without_a_path_that_may_show_nothing_says_so(colour: Colour, p
     )
 
 
-def test_an_edit_tells_nothing_about_text_that_may_not_be_read(colour: Colour, place: dict[str, Any]) -> None:
+def test_an_edit_tells_nothing_about_text_that_may_not_be_read(
+    call_mode: CallMode, place: dict[str, Any]
+) -> None:
     edit = {"file_path": "/secrets/key.txt", "old_string": "word: hunter3", "new_string": "x"}
-    (answer,) = tried(colour, place, ("edit_file", edit), rules=[rule("/secrets/**", operations=["read"])])
+    (answer,) = tried(call_mode, place, ("edit_file", edit), rules=[rule("/secrets/**", operations=["read"])])
 
     assert answer.additional_kwargs["error_code"] == "no_match"
     assert "hunter2" not in answer.text
 
 
-def test_a_directory_goes_only_when_all_in_it_may_go(colour: Colour, place: dict[str, Any]) -> None:
+def test_a_directory_goes_only_when_all_in_it_may_go(call_mode: CallMode, place: dict[str, Any]) -> None:
     rules = [rule("/open/**", mode="allow"), rule("/open/keep/**", "/open/keep/**", operations=["write"])]
     kept, gone = tried(
-        colour, place, ("delete", {"file_path": "/open"}), ("delete", {"file_path": "/secrets"}), rules=rules
+        call_mode,
+        place,
+        ("delete", {"file_path": "/open"}),
+        ("delete", {"file_path": "/secrets"}),
+        rules=rules,
     )
 
     assert "matches deny rule(s): /open/keep/**" in kept.text
     assert gone.text == "Deleted /secrets"
 
 
-def test_the_harness_keeps_its_own_directories(colour: Colour, place: dict[str, Any]) -> None:
-    kept = tried(colour, place, *(("delete", {"file_path": each}) for each in ARTIFACTS), rules=[])
+def test_the_harness_keeps_its_own_directories(call_mode: CallMode, place: dict[str, Any]) -> None:
+    kept = tried(call_mode, place, *(("delete", {"file_path": each}) for each in ARTIFACTS), rules=[])
 
     assert [each.additional_kwargs["error_code"] for each in kept] == ["permission_denied"] * len(kept)
 
@@ -166,13 +176,13 @@ def test_the_harness_keeps_its_own_directories(colour: Colour, place: dict[str, 
 ARTIFACTS = ("/large_tool_results", "/conversation_history/", "/blobs")
 
 
-def test_links_do_not_lead_round_a_rule(colour: Colour, tmp_path: Path) -> None:
+def test_links_do_not_lead_round_a_rule(call_mode: CallMode, tmp_path: Path) -> None:
     backend = disk(tmp_path)
     (tmp_path / "to-file").symlink_to("secrets/key.txt")
     (tmp_path / "to-directory").symlink_to("secrets")
     (tmp_path / "open/over").symlink_to("../to-directory")
     found = tried(
-        colour,
+        call_mode,
         {"given": {}, "backend": backend},
         ("read_file", {"file_path": "/to-file"}),
         ("write_file", {"file_path": "/to-directory/new/x.txt", "content": "x"}),
@@ -198,11 +208,11 @@ def test_links_do_not_lead_round_a_rule(colour: Colour, tmp_path: Path) -> None:
     assert (tmp_path / "secrets/key.txt").read_text() == FILES["/secrets/key.txt"]
 
 
-def test_deleting_a_link_takes_the_link_alone(colour: Colour, tmp_path: Path) -> None:
+def test_deleting_a_link_takes_the_link_alone(call_mode: CallMode, tmp_path: Path) -> None:
     backend = disk(tmp_path)
     (tmp_path / "link").symlink_to("secrets")
     place = {"given": {}, "backend": backend}
-    (gone,) = tried(colour, place, ("delete", {"file_path": "/link"}), rules=[SECRET])
+    (gone,) = tried(call_mode, place, ("delete", {"file_path": "/link"}), rules=[SECRET])
 
     assert gone.text == "Deleted /link"
     assert (tmp_path / "secrets/key.txt").exists()
@@ -244,9 +254,9 @@ class Careless(Plain):
 
 
 @pytest.mark.parametrize("kind", [Plain, Careless])
-def test_a_backend_that_knows_no_rules_is_kept_to_them(colour: Colour, kind: type[Plain]) -> None:
+def test_a_backend_that_knows_no_rules_is_kept_to_them(call_mode: CallMode, kind: type[Plain]) -> None:
     listed, refused, found = tried(
-        colour,
+        call_mode,
         {"given": {}, "backend": kind()},
         ("ls", {"path": "/"}),
         ("read_file", {"file_path": "/link"}),
@@ -279,11 +289,11 @@ ODD = ("./secrets/k", "//secrets//k", "/./secrets/k", "/a/../secrets/k", "secret
 
 
 @pytest.mark.parametrize("under", ["", "/data"])
-def test_no_spelling_in_an_answer_escapes_a_rule(colour: Colour, under: str) -> None:
+def test_no_spelling_in_an_answer_escapes_a_rule(call_mode: CallMode, under: str) -> None:
     looks = [("ls", {"path": under or "/"}), ("glob", {"pattern": "**"}), ("grep", {"pattern": "word"})]
     backend = CompositeBackend(StateBackend(), {under: Odd()}) if under else Odd()
     place: dict[str, Any] = {"given": {}, "backend": backend}
-    for each in tried(colour, place, *looks, rules=[rule(f"{under}/secrets/**")]):
+    for each in tried(call_mode, place, *looks, rules=[rule(f"{under}/secrets/**")]):
         assert "secrets" not in each.text
         assert "z" in each.text
 
@@ -316,12 +326,12 @@ def unmakeable(runtime: Any) -> StateBackend:
 @pytest.mark.filterwarnings("ignore:Calls of this agent may wait:UserWarning")
 @pytest.mark.filterwarnings("ignore:A backend factory:DeprecationWarning")
 @pytest.mark.parametrize("rules", [[], [SECRET], [ASK]])
-def test_a_backend_that_fails_ends_no_run(colour: Colour, rules: Any) -> None:
+def test_a_backend_that_fails_ends_no_run(call_mode: CallMode, rules: Any) -> None:
     write = ("write_file", {"file_path": "/x", "content": "1"})
     seen: dict[Any, list[Any]] = {}
     for backend in (Broken(), Mute(), Rootless(), unmakeable):
         place: dict[str, Any] = {"given": {}, "backend": backend}
-        seen[backend] = tried(colour, place, write, ("execute", {"command": "cat"}), rules=rules)
+        seen[backend] = tried(call_mode, place, write, ("execute", {"command": "cat"}), rules=rules)
 
     assert all("Error" in answers[1].text for answers in seen.values())
     said = seen[unmakeable][0].text
@@ -352,13 +362,13 @@ def asking(model: ScriptedModel, place: dict[str, Any], **options: Any) -> Any:
     ],
 )
 def test_a_call_waits_for_a_person_and_then_does_its_work(
-    colour: Colour, place: dict[str, Any], tool: str, arguments: dict[str, Any], shown: str
+    call_mode: CallMode, place: dict[str, Any], tool: str, arguments: dict[str, Any], shown: str
 ) -> None:
     with ScriptedModel(call(tool, **arguments), "Done.") as model:
         agent = asking(model, place)
-        waiting = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+        waiting = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
         asked = waiting["__interrupt__"][0].value
-        done = colour.invoke(agent, decide("approve"), THREAD)
+        done = call_mode.invoke(agent, decide("approve"), THREAD)
 
     assert asked["action_requests"][0]["name"] == tool
     assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject", "respond"]
@@ -367,7 +377,7 @@ def test_a_call_waits_for_a_person_and_then_does_its_work(
 
 
 def test_looking_around_from_above_asks_nobody_and_says_what_it_left_out(
-    colour: Colour, place: dict[str, Any]
+    call_mode: CallMode, place: dict[str, Any]
 ) -> None:
     around = (
         ("ls", {"path": "/"}),
@@ -376,7 +386,7 @@ def test_looking_around_from_above_asks_nobody_and_says_what_it_left_out(
         ("read_file", {"file_path": "/open/a.txt"}),
     )
     with ScriptedModel(calls(*around), "Done.") as model:
-        result = colour.invoke(asking(model, place), {"messages": "Go", **place["given"]}, THREAD)
+        result = call_mode.invoke(asking(model, place), {"messages": "Go", **place["given"]}, THREAD)
 
     listed, found, lines, read = answers(result)
     assert "/open/" in listed.text
@@ -389,7 +399,7 @@ def test_looking_around_from_above_asks_nobody_and_says_what_it_left_out(
 
 
 def test_a_rejected_call_does_nothing_and_an_edited_one_is_held_to_what_is_denied(
-    colour: Colour, place: dict[str, Any]
+    call_mode: CallMode, place: dict[str, Any]
 ) -> None:
     def write(path: str) -> dict[str, Any]:
         return {"name": "write_file", "args": {"file_path": path, "content": "x"}}
@@ -402,21 +412,21 @@ def test_a_rejected_call_does_nothing_and_an_edited_one_is_held_to_what_is_denie
     ):
         with ScriptedModel(asks, "Done.") as model:
             agent = asking(model, place, permissions=[rule("/vault/**"), ASK])
-            colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
-            done = colour.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
+            call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+            done = call_mode.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
         assert said in answers(done)[0].text
 
 
-def test_what_is_denied_is_refused_without_asking(colour: Colour, place: dict[str, Any]) -> None:
+def test_what_is_denied_is_refused_without_asking(call_mode: CallMode, place: dict[str, Any]) -> None:
     with ScriptedModel(call("read_file", file_path="/secrets/key.txt"), "Done.") as model:
         agent = asking(model, place, permissions=[SECRET, ASK])
-        result = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+        result = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
 
     assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
 
 
 def test_a_link_asks_about_where_it_leads_and_is_approved_for_that_alone(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     place = {"given": {}, "backend": disk(tmp_path)}
     link, other = tmp_path / "link", rule("/vault/**", mode="interrupt")
@@ -427,32 +437,32 @@ def test_a_link_asks_about_where_it_leads_and_is_approved_for_that_alone(
         link.symlink_to("secrets/key.txt")
         with ScriptedModel(call("read_file", file_path="/link"), "Done.") as model:
             agent = asking(model, place, permissions=[ASK, other])
-            assert colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+            assert call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
             if turned_to:
                 link.unlink()
                 link.symlink_to(turned_to)
-            done = colour.invoke(agent, decide("approve"), THREAD)
+            done = call_mode.invoke(agent, decide("approve"), THREAD)
         assert shown in answers(done)[0].text
         assert "gold" not in answers(done)[0].text
 
 
 def test_a_link_turned_while_a_person_thinks_does_not_run_what_was_rejected(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     place = {"given": {}, "backend": disk(tmp_path)}
     (tmp_path / "link").symlink_to("secrets/key.txt")
     with ScriptedModel(call("write_file", file_path="/link", content="x"), "Done.") as model:
         agent = asking(model, place)
-        assert colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        assert call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
         (tmp_path / "link").unlink()
         (tmp_path / "link").symlink_to("open/a.txt")
-        done = colour.invoke(agent, decide("reject"), THREAD)
+        done = call_mode.invoke(agent, decide("reject"), THREAD)
 
     assert "rejected" in answers(done)[0].text
     assert (tmp_path / "open/a.txt").read_text() == FILES["/open/a.txt"]
 
 
-def test_a_callers_condition_and_the_rules_are_both_heard(colour: Colour, place: dict[str, Any]) -> None:
+def test_a_callers_condition_and_the_rules_are_both_heard(call_mode: CallMode, place: dict[str, Any]) -> None:
     own: Any = {
         "allowed_decisions": ["approve"],
         "when": lambda request: request.tool_call["args"]["file_path"] == "/open/a.txt",
@@ -460,7 +470,9 @@ def test_a_callers_condition_and_the_rules_are_both_heard(colour: Colour, place:
     both = calls(*(("read_file", {"file_path": each}) for each in ("/open/a.txt", "/secrets/.env", "/z")))
     with ScriptedModel(both) as model:
         agent = asking(model, place, interrupt_on={"read_file": own})
-        asked = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][0].value
+        asked = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][
+            0
+        ].value
 
     assert [each["args"]["file_path"] for each in asked["action_requests"]] == [
         "/open/a.txt",
@@ -468,11 +480,13 @@ def test_a_callers_condition_and_the_rules_are_both_heard(colour: Colour, place:
     ]
 
 
-def test_false_for_a_tool_lifts_no_rule(colour: Colour, place: dict[str, Any]) -> None:
+def test_false_for_a_tool_lifts_no_rule(call_mode: CallMode, place: dict[str, Any]) -> None:
     both = calls(*(("read_file", {"file_path": each}) for each in ("/open/a.txt", "/secrets/.env")))
     with ScriptedModel(both) as model:
         agent = asking(model, place, interrupt_on={"read_file": False})
-        asked = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][0].value
+        asked = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][
+            0
+        ].value
 
     assert [each["args"]["file_path"] for each in asked["action_requests"]] == ["/secrets/.env"]
 
@@ -488,14 +502,16 @@ READ = call("read_file", file_path="/secrets/key.txt")
 INHERITED: Any = [({}, False), ({"permissions": None}, True), ({"permissions": [rule("/other/**")]}, True)]
 
 
-def test_subagents_inherit_rules_and_their_own_replace_them(colour: Colour, place: dict[str, Any]) -> None:
+def test_subagents_inherit_rules_and_their_own_replace_them(
+    call_mode: CallMode, place: dict[str, Any]
+) -> None:
     options = {key: value for key, value in place.items() if key != "given"}
     for more, allowed in INHERITED:
         with ScriptedModel(READ, "Read it.") as helper, ScriptedModel(TASK, "Done.") as model:
             agent = create_deep_agent(
                 model, permissions=[SECRET], subagents=[worker(helper, **more)], **options
             )
-            colour.invoke(agent, {"messages": "Go", **place["given"]})
+            call_mode.invoke(agent, {"messages": "Go", **place["given"]})
         assert ("hunter2" in helper.asked[-1].messages[-1].text) is allowed
 
 
@@ -519,22 +535,24 @@ def test_rules_of_middleware_that_do_not_bind_a_subagent_on_the_same_files_are_s
     create_deep_agent(ScriptedModel(), subagents=[forked], **here)
 
 
-def test_the_general_purpose_agent_inherits_rules_and_asks(colour: Colour, place: dict[str, Any]) -> None:
+def test_the_general_purpose_agent_inherits_rules_and_asks(
+    call_mode: CallMode, place: dict[str, Any]
+) -> None:
     task = call("task", description="Read", subagent_type="general-purpose")
     with ScriptedModel(task, READ, "Read it.", "Done.") as model:
         agent = asking(model, place)
-        waiting = colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
-        colour.invoke(agent, decide("approve"), THREAD)
+        waiting = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+        call_mode.invoke(agent, decide("approve"), THREAD)
 
     assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "read_file"
     assert "hunter2" in model.asked[2].messages[-1].text
 
 
-def test_a_declared_subagent_asks_for_rules_of_its_own(colour: Colour, place: dict[str, Any]) -> None:
+def test_a_declared_subagent_asks_for_rules_of_its_own(call_mode: CallMode, place: dict[str, Any]) -> None:
     with ScriptedModel(READ, "Read it.") as helper, ScriptedModel(TASK, "Done.") as model:
         agent = asking(model, place, permissions=None, subagents=[worker(helper, permissions=[ASK])])
-        assert colour.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"]
-        colour.invoke(agent, decide("approve"), THREAD)
+        assert call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"]
+        call_mode.invoke(agent, decide("approve"), THREAD)
 
     assert "hunter2" in helper.asked[-1].messages[-1].text
 
@@ -554,41 +572,43 @@ def test_rules_that_commands_would_go_round_are_refused_while_building(tmp_path:
     )
 
 
-def test_rules_hold_on_a_shell_backend_whose_commands_are_left_out(colour: Colour, tmp_path: Path) -> None:
+def test_rules_hold_on_a_shell_backend_whose_commands_are_left_out(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     disk(tmp_path)
     shell = LocalShellBackend(root_dir=tmp_path)
     files = FilesystemMiddleware(backend=shell, tools=["read_file", "ls"])
     with ScriptedModel(READ, "Done.") as model:
         agent = create_deep_agent(model, backend=shell, permissions=[SECRET], middleware=[files])
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
     assert files.permissions == ()
 
 
 @pytest.mark.filterwarnings("ignore:A backend factory:DeprecationWarning")
-def test_with_a_factory_commands_are_hidden_and_refused(colour: Colour, tmp_path: Path) -> None:
+def test_with_a_factory_commands_are_hidden_and_refused(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(call("execute", command="cat secrets/key.txt"), "Done.") as model:
         agent = create_deep_agent(
             model, backend=lambda _: LocalShellBackend(root_dir=tmp_path), permissions=[SECRET]
         )
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
     assert "execute" not in model.asked[0].tool_names
 
 
-def test_alone_a_rule_that_asks_refuses_until_somebody_is_set_up_to_be_asked(colour: Colour) -> None:
+def test_alone_a_rule_that_asks_refuses_until_somebody_is_set_up_to_be_asked(call_mode: CallMode) -> None:
     files: Any = {path: {"content": text} for path, text in FILES.items()}
     for asks in (False, True):
         with ScriptedModel(READ, "Done.") as model:
             own = FilesystemMiddleware(permissions=[ASK])
             stack: list[Any] = [own, own.approval({"write_file": True})] if asks else [own]
             agent: Any = create_agent(model, middleware=stack, checkpointer=InMemorySaver())
-            result = colour.invoke(agent, {"messages": "Go", "files": files}, THREAD)
+            result = call_mode.invoke(agent, {"messages": "Go", "files": files}, THREAD)
             if asks:
                 assert result["__interrupt__"]
-                result = colour.invoke(agent, decide("approve"), THREAD)
+                result = call_mode.invoke(agent, decide("approve"), THREAD)
         assert ("hunter2" if asks else "Add FilesystemMiddleware.approval()") in answers(result)[0].text
 
 
@@ -606,11 +626,11 @@ def test_a_persons_own_approval_never_drops_the_rules(tmp_path: Path) -> None:
     assert create_deep_agent(ScriptedModel(), permissions=[SECRET], middleware=[own])
 
 
-def test_rules_of_a_replacing_middleware_ask_too(colour: Colour) -> None:
+def test_rules_of_a_replacing_middleware_ask_too(call_mode: CallMode) -> None:
     with ScriptedModel(READ) as model:
         files = FilesystemMiddleware(permissions=[ASK])
         agent = create_deep_agent(model, middleware=[files], checkpointer=InMemorySaver())
-        assert colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        assert call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
 
 
 def test_two_lists_of_rules_must_agree() -> None:
@@ -628,14 +648,14 @@ def test_the_older_name_warns_and_both_names_are_refused() -> None:
         FilesystemMiddleware(_permissions=[SECRET], permissions=[SECRET])
 
 
-def test_an_evicted_result_is_not_advertised_where_it_may_not_be_read(colour: Colour) -> None:
+def test_an_evicted_result_is_not_advertised_where_it_may_not_be_read(call_mode: CallMode) -> None:
     def much() -> str:
         """Say much."""
         return "word " * 100_000
 
     for rules, advice in (([], "Read it in parts"), ([rule("/large_tool_results/**")], "Ask for less")):
         with ScriptedModel(call("much"), "Done.") as model:
-            result = colour.invoke(
+            result = call_mode.invoke(
                 create_deep_agent(model, tools=[much], permissions=rules), {"messages": "Go"}
             )
         assert advice in answers(result)[0].text

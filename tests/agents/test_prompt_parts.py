@@ -10,13 +10,13 @@ from langchain.agents.middleware import AgentMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
-from deepagents._prompt import BASE_PROMPT
+from deepagents._agent.prompt import BASE_PROMPT
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT
 from deepagents.middleware.todos import TODO_PROMPT
 from deepagents.testing import ScriptedModel, assert_prefix_kept, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 REMEMBERED = "Prefer tabs to spaces."
 SKILLED = "Brews coffee when it is needed."
@@ -61,9 +61,9 @@ PARTS = [OWN, BASE_PROMPT, TODO_PROMPT, REMEMBERED, SKILLED, FILESYSTEM_PROMPT, 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
-def test_the_parts_stand_in_their_order(colour: Colour, everything: dict[str, Any]) -> None:
+def test_the_parts_stand_in_their_order(call_mode: CallMode, everything: dict[str, Any]) -> None:
     with ScriptedModel("Arr.") as model:
-        colour.invoke(create_deep_agent(model, **everything), {"messages": "Hi"}, THREAD)
+        call_mode.invoke(create_deep_agent(model, **everything), {"messages": "Hi"}, THREAD)
     system = model.asked[0].system
     places = [system.find(part) for part in PARTS]
 
@@ -85,12 +85,12 @@ def test_a_part_that_is_off_leaves_the_others_in_their_order(
     assert [each for each in places if each >= 0] == sorted(each for each in places if each >= 0)
 
 
-def test_steps_and_turns_keep_the_whole_prompt(colour: Colour, everything: dict[str, Any]) -> None:
+def test_steps_and_turns_keep_the_whole_prompt(call_mode: CallMode, everything: dict[str, Any]) -> None:
     steps = [call("write_file", file_path=f"/{number}.txt", content="x") for number in range(3)]
     with ScriptedModel(*steps, "Arr.", call("ls", path="/"), "Arr.") as model:
         agent = create_deep_agent(model, **everything)
-        colour.invoke(agent, {"messages": "Write"}, THREAD)
-        colour.invoke(agent, {"messages": "Look"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Write"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Look"}, THREAD)
 
     assert_prefix_kept(model.asked)
 

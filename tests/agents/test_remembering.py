@@ -13,9 +13,9 @@ from langgraph.types import Command
 from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.errors import ConfigError
-from deepagents.middleware.approval import RememberedDecisions
+from deepagents.middleware.approval.remembered import RememberedDecisions
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.savers import opened
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -68,29 +68,29 @@ def asks_again(first: Any, decision: Any, then: Any, **options: Any) -> bool:
     return "__interrupt__" in agent.invoke(decide(decision), THREAD)
 
 
-def test_a_request_offers_what_would_be_remembered_only_where_that_is_on(colour: Colour) -> None:
+def test_a_request_offers_what_would_be_remembered_only_where_that_is_on(call_mode: CallMode) -> None:
     for config, offered in ((REMEMBERING, {"to": "Ada"}), (True, None)):
         agent = agent_with(call("send", to="Ada"), interrupt_on={"send": config})
-        request = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        request = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
         assert request["action_requests"][0].get("remember") == offered
 
 
-def test_an_approved_call_is_not_asked_about_again_in_its_thread(colour: Colour) -> None:
+def test_an_approved_call_is_not_asked_about_again_in_its_thread(call_mode: CallMode) -> None:
     agent = agent_with(call("send", to="Ada"), call("send", to="Ada"), "Done.", call("send", to="Ada"))
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    done = colour.invoke(agent, decide(ALWAYS), THREAD)
-    other = colour.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "2"}})
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    done = call_mode.invoke(agent, decide(ALWAYS), THREAD)
+    other = call_mode.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "2"}})
 
     assert results(done) == ["sent to Ada", "sent to Ada"]
     assert "__interrupt__" in other
     assert "remembered_decisions" not in done
 
 
-def test_a_rejected_call_is_answered_at_once_with_the_reason(colour: Colour) -> None:
+def test_a_rejected_call_is_answered_at_once_with_the_reason(call_mode: CallMode) -> None:
     both = calls(("send", {"to": "Ada"}), ("ls", {"path": "/"}))
     agent = agent_with(call("send", to="Ada"), both, "Done.")
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    done = colour.invoke(agent, decide(NEVER), THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    done = call_mode.invoke(agent, decide(NEVER), THREAD)
 
     again = next(
         each for each in done["messages"] if getattr(each, "tool_call_id", "") == both.tool_calls[0]["id"]
@@ -100,13 +100,13 @@ def test_a_rejected_call_is_answered_at_once_with_the_reason(colour: Colour) -> 
     assert len(results(done)) == 3
 
 
-def test_in_one_turn_only_what_is_not_remembered_is_asked(colour: Colour) -> None:
+def test_in_one_turn_only_what_is_not_remembered_is_asked(call_mode: CallMode) -> None:
     turn = calls(*(("send", {"to": name}) for name in ("Ada", "Bob", "Cy")))
     agent = agent_with(calls(("send", {"to": "Ada"}), ("send", {"to": "Bob"})), turn, "Done.")
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    asked = colour.invoke(agent, decide(ALWAYS, NEVER), THREAD)["__interrupt__"][0].value
-    again = colour.invoke(agent, decide("?"), THREAD)["__interrupt__"][0].value
-    done = colour.invoke(agent, decide({"type": "approve"}), THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    asked = call_mode.invoke(agent, decide(ALWAYS, NEVER), THREAD)["__interrupt__"][0].value
+    again = call_mode.invoke(agent, decide("?"), THREAD)["__interrupt__"][0].value
+    done = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
 
     assert [each["args"] for each in asked["action_requests"]] == [{"to": "Cy"}]
     assert "error" in again
@@ -160,14 +160,14 @@ def test_a_pattern_matches_one_plain_word_and_nothing_that_a_shell_reads(command
     assert asks_again(call("shell", command="git-status-v"), like, call("shell", command=command)) is asks
 
 
-def test_a_command_is_remembered_whole_or_not_at_all(colour: Colour) -> None:
+def test_a_command_is_remembered_whole_or_not_at_all(call_mode: CallMode) -> None:
     agent = agent_with(call("execute", command="git status"), call("execute", command="git status; rm -rf /"))
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
     for pattern in ("git status*", "**", "*"):
         wrong = {"type": "approve", "remember": {"command": pattern}}
-        again = colour.invoke(agent, decide(wrong), THREAD)["__interrupt__"][0].value
+        again = call_mode.invoke(agent, decide(wrong), THREAD)["__interrupt__"][0].value
         assert "'command' of 'execute' can be remembered only as it is" in again["error"]
-    asked = colour.invoke(agent, decide(ALWAYS), THREAD)["__interrupt__"][0].value
+    asked = call_mode.invoke(agent, decide(ALWAYS), THREAD)["__interrupt__"][0].value
 
     assert asked["action_requests"][0]["args"]["command"] == "git status; rm -rf /"
 
@@ -221,11 +221,11 @@ def test_an_argument_that_a_pattern_leaves_out_stays_as_it_was() -> None:
     ],
     ids=repr,
 )
-def test_what_cannot_be_remembered_is_a_wrong_answer(colour: Colour, decision: Any, said: str) -> None:
+def test_what_cannot_be_remembered_is_a_wrong_answer(call_mode: CallMode, decision: Any, said: str) -> None:
     agent = agent_with(call("send", to="Ada"), "Done.")
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    again = colour.invoke(agent, decide(decision), THREAD)["__interrupt__"][0].value
-    done = colour.invoke(agent, decide({"type": "approve"}), THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    again = call_mode.invoke(agent, decide(decision), THREAD)["__interrupt__"][0].value
+    done = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
 
     assert said in again["error"]
     assert results(done) == ["sent to Ada"]
@@ -303,7 +303,9 @@ TASK = call("task", description="Send", subagent_type="helper")
 
 
 @pytest.mark.parametrize("only_below", [False, True])
-def test_what_is_remembered_holds_for_the_agent_and_its_subagents(colour: Colour, only_below: bool) -> None:
+def test_what_is_remembered_holds_for_the_agent_and_its_subagents(
+    call_mode: CallMode, only_below: bool
+) -> None:
     ada = call("send", to="Ada")
     own: Any = {"interrupt_on": {"send": REMEMBERING}} if only_below else {}
     spec = helper(ada, "once", call("send", to="Ada"), "twice", **own)
@@ -311,20 +313,20 @@ def test_what_is_remembered_holds_for_the_agent_and_its_subagents(colour: Colour
     agent = agent_with(
         TASK, task, "Done.", subagents=[spec], **({"interrupt_on": None} if only_below else {})
     )
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    done = colour.invoke(agent, decide(ALWAYS), THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    done = call_mode.invoke(agent, decide(ALWAYS), THREAD)
 
     assert results(done) == ["once", "twice"]
 
 
-def test_what_a_fork_remembers_holds_for_the_next_one(colour: Colour) -> None:
+def test_what_a_fork_remembers_holds_for_the_next_one(call_mode: CallMode) -> None:
     spec: Any = {"name": "helper", "description": "helps", "mode": "fork"}
     task = call("task", description="Send", subagent_type="helper")
     script = [TASK, call("send", to="Ada"), "once", task, call("send", to="Ada"), "twice", "Done."]
     agent = agent_with(*script, subagents=[spec])
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
 
-    assert results(colour.invoke(agent, decide(ALWAYS), THREAD)) == ["once", "twice"]
+    assert results(call_mode.invoke(agent, decide(ALWAYS), THREAD)) == ["once", "twice"]
 
 
 def test_a_subagent_knows_what_was_decided_before_it_began() -> None:
@@ -344,42 +346,42 @@ def test_a_subagent_that_does_not_remember_asks_all_the_same() -> None:
     assert "__interrupt__" in agent.invoke(decide(ALWAYS), THREAD)
 
 
-def test_it_survives_a_restart_and_can_be_listed_and_forgotten(colour: Colour, tmp_path: Path) -> None:
+def test_it_survives_a_restart_and_can_be_listed_and_forgotten(call_mode: CallMode, tmp_path: Path) -> None:
     place = str(tmp_path / "threads.db")
     ada = call("send", to="Ada")
-    with opened("sqlite", colour, place) as saver:
+    with opened("sqlite", call_mode, place) as saver:
         agent = agent_with(TASK, "Done.", subagents=[helper(ada, "sent")], checkpointer=saver)
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-    with opened("sqlite", colour, place) as saver:
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    with opened("sqlite", call_mode, place) as saver:
         agent = agent_with("Done.", subagents=[helper("sent")], checkpointer=saver)
-        colour.invoke(agent, decide(ALWAYS), THREAD)
-    with opened("sqlite", colour, place) as saver:
+        call_mode.invoke(agent, decide(ALWAYS), THREAD)
+    with opened("sqlite", call_mode, place) as saver:
         agent = agent_with(
             call("send", to="Ada"), "Done.", call("send", to="Ada"), "Done.", checkpointer=saver
         )
-        done = colour.invoke(agent, {"messages": "Again"}, THREAD)
+        done = call_mode.invoke(agent, {"messages": "Again"}, THREAD)
         decisions = RememberedDecisions(agent, THREAD)
-        (found,) = colour.call(decisions, "all")
-        colour.call(decisions, "forget", found.key)
-        assert colour.call(decisions, "all") == []
-        asked = colour.invoke(agent, {"messages": "Again"}, THREAD)
+        (found,) = call_mode.call(decisions, "all")
+        call_mode.call(decisions, "forget", found.key)
+        assert call_mode.call(decisions, "all") == []
+        asked = call_mode.invoke(agent, {"messages": "Again"}, THREAD)
 
     assert results(done)[-1] == "sent to Ada"
     assert (found.name, found.type, found.exact, found.patterns) == ("send", "approve", {"to": "Ada"}, {})
     assert "__interrupt__" in asked
 
 
-def test_nothing_is_forgotten_while_a_question_waits(colour: Colour) -> None:
+def test_nothing_is_forgotten_while_a_question_waits(call_mode: CallMode) -> None:
     agent = agent_with(call("send", to="Ada"), call("send", to="Bob"))
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    colour.invoke(agent, decide(ALWAYS), THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    call_mode.invoke(agent, decide(ALWAYS), THREAD)
     decisions = RememberedDecisions(agent, THREAD)
-    (found,) = colour.call(decisions, "all")
+    (found,) = call_mode.call(decisions, "all")
 
     with pytest.raises(ConfigError, match="waits"):
-        colour.call(decisions, "forget", found.key)
+        call_mode.call(decisions, "forget", found.key)
     with pytest.raises(ConfigError, match="'nothing'"):
-        colour.call(decisions, "forget", "nothing")
+        call_mode.call(decisions, "forget", "nothing")
 
 
 def test_nobody_can_bring_decisions_in() -> None:
@@ -399,19 +401,21 @@ def sender(server: str) -> Any:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["down", "up"])
-def test_a_decision_holds_for_the_very_tool_and_no_other_of_its_name(colour: Colour, before: bool) -> None:
+def test_a_decision_holds_for_the_very_tool_and_no_other_of_its_name(
+    call_mode: CallMode, before: bool
+) -> None:
     spec = helper(call("send", to="Ada"), "below", tools=[sender("there")])
     turns = [call("send", to="Ada"), TASK] if before else [TASK, call("send", to="Ada")]
     agent = agent_with(*turns, "Done.", tools=[sender("here")], subagents=[spec])
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    asked = colour.invoke(agent, decide(ALWAYS), THREAD)
-    done = colour.invoke(agent, decide({"type": "approve"}), THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    asked = call_mode.invoke(agent, decide(ALWAYS), THREAD)
+    done = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
 
     assert "__interrupt__" in asked
     assert set(results(done)) == {"sent to Ada by here", "below"}
 
 
-def test_a_decision_about_a_subagents_own_tool_holds_for_that_subagent(colour: Colour) -> None:
+def test_a_decision_about_a_subagents_own_tool_holds_for_that_subagent(call_mode: CallMode) -> None:
     ada = [call("send", to="Ada"), "sent"]
     specs = [
         helper(*ada, call("send", to="Ada"), "again", tools=[sender("there")]),
@@ -419,8 +423,8 @@ def test_a_decision_about_a_subagents_own_tool_holds_for_that_subagent(colour: C
     ]
     tasks = [call("task", description="Send", subagent_type=name) for name in ("helper", "helper", "other")]
     agent = agent_with(*tasks, "Done.", tools=[sender("here")], subagents=specs)
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    asked = colour.invoke(agent, decide(ALWAYS), THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    asked = call_mode.invoke(agent, decide(ALWAYS), THREAD)
 
     assert results(asked) == ["sent", "again"]
     assert "__interrupt__" in asked
@@ -480,7 +484,7 @@ def test_nor_does_one_that_a_tool_of_a_subagent_calls_that_asks_nobody() -> None
 @pytest.mark.parametrize(("own_files", "asks"), [(True, True), (False, False)])
 @pytest.mark.parametrize("keeps", [None, True])
 def test_a_decision_about_a_file_holds_for_the_same_backend(
-    colour: Colour, tmp_path: Path, own_files: bool, asks: bool, keeps: Any
+    call_mode: CallMode, tmp_path: Path, own_files: bool, asks: bool, keeps: Any
 ) -> None:
     def write() -> Any:
         return call("write_file", file_path="/notes/a", content="1")
@@ -494,9 +498,9 @@ def test_a_decision_about_a_file_holds_for_the_same_backend(
     )
     compiled: Any = {"name": "helper", "description": "helps", "runnable": inner}
     agent = agent_with(write(), TASK, "Done.", backend=backend, subagents=[compiled])
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
 
-    assert ("__interrupt__" in colour.invoke(agent, decide(ALWAYS), THREAD)) is asks
+    assert ("__interrupt__" in call_mode.invoke(agent, decide(ALWAYS), THREAD)) is asks
 
 
 def test_after_a_restart_a_decision_holds_for_a_tool_that_shows_the_same() -> None:
@@ -515,7 +519,7 @@ def test_after_a_restart_a_decision_holds_for_a_tool_that_shows_the_same() -> No
         assert ("__interrupt__" in agent.invoke({"messages": "Go"}, THREAD)) is asks
 
 
-def test_a_decision_is_forgotten_without_waking_a_finished_thread(colour: Colour) -> None:
+def test_a_decision_is_forgotten_without_waking_a_finished_thread(call_mode: CallMode) -> None:
     @tool(return_direct=True)
     def post(to: str) -> str:
         """Post a letter."""
@@ -525,13 +529,13 @@ def test_a_decision_is_forgotten_without_waking_a_finished_thread(colour: Colour
     agent = create_deep_agent(
         model, tools=[post], interrupt_on={"post": REMEMBERING}, checkpointer=InMemorySaver()
     )
-    colour.invoke(agent, {"messages": "Go"}, THREAD)
-    colour.invoke(agent, decide(ALWAYS), THREAD)
+    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    call_mode.invoke(agent, decide(ALWAYS), THREAD)
     decisions = RememberedDecisions(agent, THREAD)
-    (found,) = colour.call(decisions, "all")
-    colour.call(decisions, "forget", found.key)
+    (found,) = call_mode.call(decisions, "all")
+    call_mode.call(decisions, "forget", found.key)
 
-    assert colour.call(decisions, "all") == []
+    assert call_mode.call(decisions, "all") == []
     assert agent.get_state(THREAD).next == ()
-    assert colour.invoke(agent, {"messages": "Go on"}, THREAD)["messages"][-1].text == "Again."
+    assert call_mode.invoke(agent, {"messages": "Go on"}, THREAD)["messages"][-1].text == "Again."
     assert len(model.asked) == 2

@@ -16,13 +16,13 @@ from deepagents import CompiledSubAgent, Limits, create_deep_agent
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.agents.runaways import GO, Looking, Runaway, mark, spent
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @pytest.mark.parametrize("limits", [Limits(model_calls=7), Limits(tool_calls=7), Limits(repeats=7)])
-def test_a_model_that_calls_ls_forever_ends_at_its_limit(colour: Colour, limits: Limits) -> None:
+def test_a_model_that_calls_ls_forever_ends_at_its_limit(call_mode: CallMode, limits: Limits) -> None:
     model = ScriptedModel(always=lambda _: call("ls", path="/"))
-    result = colour.invoke(create_deep_agent(model, limits=limits), {"messages": "Go"})
+    result = call_mode.invoke(create_deep_agent(model, limits=limits), {"messages": "Go"})
 
     last = result["messages"][-1]
     assert isinstance(last, AIMessage)
@@ -35,10 +35,10 @@ def test_a_model_that_calls_ls_forever_ends_at_its_limit(colour: Colour, limits:
 
 
 @pytest.mark.parametrize("limits", [Limits(model_calls=9), Limits(tool_calls=9)])
-def test_a_model_that_delegates_forever_ends_at_its_limit(colour: Colour, limits: Limits) -> None:
+def test_a_model_that_delegates_forever_ends_at_its_limit(call_mode: CallMode, limits: Limits) -> None:
     looking = Looking()
     model = Runaway()
-    result = colour.invoke(create_deep_agent(model, [looking.tool()], limits=limits), {"messages": "Go"})
+    result = call_mode.invoke(create_deep_agent(model, [looking.tool()], limits=limits), {"messages": "Go"})
 
     assert "Stopped at a limit" in result["messages"][-1].text
     assert "Last written: I hand on 0." in result["messages"][-1].text
@@ -46,11 +46,11 @@ def test_a_model_that_delegates_forever_ends_at_its_limit(colour: Colour, limits
     assert spent(result)["tool_calls"] <= 9
 
 
-def test_subagents_that_call_tools_forever_end_within_the_limit_of_all(colour: Colour) -> None:
+def test_subagents_that_call_tools_forever_end_within_the_limit_of_all(call_mode: CallMode) -> None:
     looking = Looking()
     model = Runaway(width=4)
     limits = Limits(model_calls=20, tool_calls=50)
-    result = colour.invoke(create_deep_agent(model, [looking.tool()], limits=limits), {"messages": "Go"})
+    result = call_mode.invoke(create_deep_agent(model, [looking.tool()], limits=limits), {"messages": "Go"})
 
     reports = [each.text for each in result["messages"] if each.type == "tool"]
     assert len(reports) == 4
@@ -115,13 +115,15 @@ def foreign(model: ScriptedModel, tools: Sequence[Any], name: str = "foreign") -
 
 
 @pytest.mark.parametrize("limits", [Limits(model_calls=8), Limits(tool_calls=8)])
-def test_a_compiled_subagent_that_knows_nothing_of_limits_is_stopped(colour: Colour, limits: Limits) -> None:
+def test_a_compiled_subagent_that_knows_nothing_of_limits_is_stopped(
+    call_mode: CallMode, limits: Limits
+) -> None:
     looking = Looking()
     child = Runaway(delegates=False)
     order = call("task", description="Look", subagent_type="foreign")
     model = ScriptedModel(always=lambda _: order)
     agent = create_deep_agent(model, subagents=[foreign(child, [looking.tool()])], limits=limits)
-    result = colour.invoke(agent, {"messages": "Go"})
+    result = call_mode.invoke(agent, {"messages": "Go"})
 
     stopped = result["messages"][-2]
     assert stopped.additional_kwargs["error_code"] == "limit_reached"
@@ -130,7 +132,7 @@ def test_a_compiled_subagent_that_knows_nothing_of_limits_is_stopped(colour: Col
     assert len(looking.times) <= 7
 
 
-def test_a_model_inside_a_tool_counts(colour: Colour) -> None:
+def test_a_model_inside_a_tool_counts(call_mode: CallMode) -> None:
     inner = ScriptedModel(always=lambda _: "yes")
 
     def consult(question: str) -> str:
@@ -139,7 +141,7 @@ def test_a_model_inside_a_tool_counts(colour: Colour) -> None:
 
     model = ScriptedModel(always=lambda asked: call("consult", question=str(len(asked.messages))))
     agent = create_deep_agent(model, [consult], limits=Limits(model_calls=7))
-    result = colour.invoke(agent, {"messages": "Go"})
+    result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert spent(result)["model_calls"] == 7
     assert (len(model.asked), len(inner.asked)) == (4, 3)

@@ -19,7 +19,7 @@ from deepagents import CompiledSubAgent, Limits, create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests.agents import crashes, killed
 from tests.agents.runaways import GO, THREAD, Looking, Runaway, mark, spent
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.savers import opened
 
 
@@ -27,12 +27,14 @@ def approved(requests: Sequence[Any]) -> Any:
     return {"decisions": [{"type": "approve"}] * len(requests)}
 
 
-def led_to_its_end(colour: Colour, make: Callable[[], Any], *, one_by_one: bool = False) -> tuple[Any, int]:
+def led_to_its_end(
+    call_mode: CallMode, make: Callable[[], Any], *, one_by_one: bool = False
+) -> tuple[Any, int]:
     """Approve everything, and go on after each failure, with an agent made anew each time."""
     given: Any = {"messages": "Go"}
     for stops in range(40):
         try:
-            result = colour.invoke(make(), given, {**THREAD}, durability="sync")
+            result = call_mode.invoke(make(), given, {**THREAD}, durability="sync")
         except ConnectionResetError:
             given = None
             continue
@@ -43,13 +45,15 @@ def led_to_its_end(colour: Colour, make: Callable[[], Any], *, one_by_one: bool 
     raise AssertionError("it never ended")
 
 
-def test_approvals_neither_forget_what_was_spent_nor_count_it_twice(colour: Colour, tmp_path: Path) -> None:
+def test_approvals_neither_forget_what_was_spent_nor_count_it_twice(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     looking = Looking()
     model = Runaway(delegates=False)
-    with opened("sqlite", colour, str(tmp_path / "c.sqlite")) as saver:
+    with opened("sqlite", call_mode, str(tmp_path / "c.sqlite")) as saver:
         options: Any = {"checkpointer": saver, "interrupt_on": {"look": True}}
         result, stops = led_to_its_end(
-            colour,
+            call_mode,
             lambda: create_deep_agent(model, [looking.tool()], limits=Limits(model_calls=6), **options),
         )
 
@@ -58,12 +62,12 @@ def test_approvals_neither_forget_what_was_spent_nor_count_it_twice(colour: Colo
     assert spent(result)["tool_calls"] == 6
 
 
-def test_a_subagent_that_asks_goes_on_counting_for_the_whole(colour: Colour) -> None:
+def test_a_subagent_that_asks_goes_on_counting_for_the_whole(call_mode: CallMode) -> None:
     looking = Looking()
     model = Runaway()
     options: Any = {"checkpointer": InMemorySaver(), "interrupt_on": {"look": True}}
     result, stops = led_to_its_end(
-        colour, lambda: create_deep_agent(model, [looking.tool()], limits=Limits(model_calls=6), **options)
+        call_mode, lambda: create_deep_agent(model, [looking.tool()], limits=Limits(model_calls=6), **options)
     )
 
     assert stops == 5
@@ -73,12 +77,12 @@ def test_a_subagent_that_asks_goes_on_counting_for_the_whole(colour: Colour) -> 
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_subagents_that_ask_side_by_side_share_one_limit(colour: Colour, one_by_one: bool) -> None:
+def test_subagents_that_ask_side_by_side_share_one_limit(call_mode: CallMode, one_by_one: bool) -> None:
     looking = Looking()
     model = Runaway(width=3)
     options: Any = {"checkpointer": InMemorySaver(), "interrupt_on": {"look": True}}
     result, stops = led_to_its_end(
-        colour,
+        call_mode,
         lambda: create_deep_agent(model, [looking.tool()], limits=Limits(model_calls=10), **options),
         one_by_one=one_by_one,
     )
@@ -89,7 +93,7 @@ def test_subagents_that_ask_side_by_side_share_one_limit(colour: Colour, one_by_
     assert spent(result)["tool_calls"] == len(looking.times) + 3
 
 
-def test_a_subagent_that_remembers_does_not_count_its_past_again(colour: Colour) -> None:
+def test_a_subagent_that_remembers_does_not_count_its_past_again(call_mode: CallMode) -> None:
     child = ScriptedModel(always=lambda asked: "Done." if asked.last == "seen 1" else call("look", at="1"))
     looking = Looking()
     inner = create_deep_agent(child, [looking.tool()], limits=Limits(model_calls=5), checkpointer=True)
@@ -98,18 +102,18 @@ def test_a_subagent_that_remembers_does_not_count_its_past_again(colour: Colour)
     agent = create_deep_agent(
         model, subagents=[spec], limits=Limits(model_calls=12), checkpointer=InMemorySaver()
     )
-    result = colour.invoke(agent, GO, THREAD)
+    result = call_mode.invoke(agent, GO, THREAD)
 
     assert len(model.asked) + len(child.asked) == 12
     assert spent(result)["model_calls"] == 12
 
 
-def test_a_run_that_breaks_off_goes_on_counting(colour: Colour, tmp_path: Path) -> None:
+def test_a_run_that_breaks_off_goes_on_counting(call_mode: CallMode, tmp_path: Path) -> None:
     looking = Looking()
     model = Runaway(delegates=False, hangs_up={4, 9})
-    with opened("sqlite", colour, str(tmp_path / "c.sqlite")) as saver:
+    with opened("sqlite", call_mode, str(tmp_path / "c.sqlite")) as saver:
         result, stops = led_to_its_end(
-            colour,
+            call_mode,
             lambda: create_deep_agent(
                 model, [looking.tool()], checkpointer=saver, limits=Limits(model_calls=10)
             ),
@@ -161,7 +165,7 @@ def test_what_a_subagent_had_saved_counts_when_its_process_ended_suddenly() -> N
     assert spent(result)["tool_calls"] == len(looking.times) + 1
 
 
-def test_each_message_has_a_budget_of_its_own_and_a_thread_can_have_one(colour: Colour) -> None:
+def test_each_message_has_a_budget_of_its_own_and_a_thread_can_have_one(call_mode: CallMode) -> None:
     for limits, expected in (
         (Limits(model_calls=3), [3, 6]),
         (Limits(model_calls=3, per="thread"), [3, 3]),
@@ -170,25 +174,27 @@ def test_each_message_has_a_budget_of_its_own_and_a_thread_can_have_one(colour: 
         agent = create_deep_agent(model, [Looking().tool()], checkpointer=InMemorySaver(), limits=limits)
         counts: list[int] = []
         for _ in range(2):
-            result = colour.invoke(agent, {"messages": "Go"}, THREAD)
+            result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
             assert "Stopped" in result["messages"][-1].text
             counts.append(len(model.asked))
         assert counts == expected
 
 
 @pytest.mark.parametrize("per", ["message", "thread"])
-def test_a_model_that_always_fails_is_stopped_however_often_it_is_taken_up(colour: Colour, per: Any) -> None:
+def test_a_model_that_always_fails_is_stopped_however_often_it_is_taken_up(
+    call_mode: CallMode, per: Any
+) -> None:
     model = ScriptedModel(always=lambda _: ConnectionResetError("gone"))
     agent = create_deep_agent(
         model, limits=Limits(model_calls=3, per=per), model_retries=0, checkpointer=InMemorySaver()
     )
-    result, stops = led_to_its_end(colour, lambda: agent)
+    result, stops = led_to_its_end(call_mode, lambda: agent)
 
     assert stops == len(model.asked) == 3
     assert spent(result)["model_calls"] == 3
 
 
-def test_the_time_of_a_subagent_that_asks_counts_for_the_whole(colour: Colour) -> None:
+def test_the_time_of_a_subagent_that_asks_counts_for_the_whole(call_mode: CallMode) -> None:
     def slow(asked: Asked) -> AIMessage:
         Event().wait(0.1)
         return call("look", at=str(len(asked.messages)))
@@ -203,7 +209,7 @@ def test_the_time_of_a_subagent_that_asks_counts_for_the_whole(colour: Colour) -
     model = ScriptedModel(always=lambda _: call("task", description="Look", subagent_type="child"))
     options: Any = {"checkpointer": InMemorySaver(), "interrupt_on": {"look": True}, "subagents": [child]}
     result, stops = led_to_its_end(
-        colour, lambda: create_deep_agent(model, [looking.tool()], limits=Limits(seconds=0.35), **options)
+        call_mode, lambda: create_deep_agent(model, [looking.tool()], limits=Limits(seconds=0.35), **options)
     )
 
     assert stops <= 4
@@ -211,7 +217,7 @@ def test_the_time_of_a_subagent_that_asks_counts_for_the_whole(colour: Colour) -
     assert 0.35 <= mark(result)["spent"] < 5
 
 
-def test_reading_what_is_saved_counts_nothing(colour: Colour) -> None:
+def test_reading_what_is_saved_counts_nothing(call_mode: CallMode) -> None:
     agents: list[Any] = []
 
     def look(at: str) -> str:
@@ -225,17 +231,17 @@ def test_reading_what_is_saved_counts_nothing(colour: Colour) -> None:
     other = create_deep_agent(
         Runaway(delegates=False), [look], limits=Limits(model_calls=6), checkpointer=saver
     )
-    colour.invoke(other, GO, THREAD)
+    call_mode.invoke(other, GO, THREAD)
     model = ScriptedModel(call("look", at="1"), call("look", at="2"), call("look", at="3"), "Done.")
     mine = create_deep_agent(model, [look], limits=Limits(model_calls=7), checkpointer=InMemorySaver())
     agents += [other, mine]
-    result = colour.invoke(mine, GO, THREAD)
+    result = call_mode.invoke(mine, GO, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert mine.get_state(THREAD).values["_limits_spent"]["model_calls"] == 4
 
 
-def test_a_foreign_subagent_that_asks_goes_on_counting(colour: Colour) -> None:
+def test_a_foreign_subagent_that_asks_goes_on_counting(call_mode: CallMode) -> None:
     looking = Looking()
     child = Runaway(delegates=False)
     asking: Any = HumanInTheLoopMiddleware(interrupt_on={"look": True})
@@ -244,7 +250,7 @@ def test_a_foreign_subagent_that_asks_goes_on_counting(colour: Colour) -> None:
     model = ScriptedModel(always=lambda _: call("task", description="Look", subagent_type="foreign"))
     saver = InMemorySaver()
     result, stops = led_to_its_end(
-        colour,
+        call_mode,
         lambda: create_deep_agent(model, subagents=[spec], limits=Limits(model_calls=6), checkpointer=saver),
     )
 
@@ -255,17 +261,17 @@ def test_a_foreign_subagent_that_asks_goes_on_counting(colour: Colour) -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(tool_calls=3, per="thread"), Limits(model_calls=3, per="thread")])
-def test_a_thread_that_has_used_up_its_budget_answers_no_more(colour: Colour, limits: Limits) -> None:
+def test_a_thread_that_has_used_up_its_budget_answers_no_more(call_mode: CallMode, limits: Limits) -> None:
     looking, model = Looking(), Runaway(delegates=False)
     agent = create_deep_agent(model, [looking.tool()], checkpointer=InMemorySaver(), limits=limits)
-    first, second = (colour.invoke(agent, GO, THREAD) for _ in range(2))
+    first, second = (call_mode.invoke(agent, GO, THREAD) for _ in range(2))
 
     assert len(looking.times) == 3
     assert len(model.asked) == (4 if limits.tool_calls else 3)
     assert mark(first)["kind"] == mark(second)["kind"]
 
 
-def test_a_budget_for_the_thread_binds_an_agent_below_another(colour: Colour) -> None:
+def test_a_budget_for_the_thread_binds_an_agent_below_another(call_mode: CallMode) -> None:
     child = ScriptedModel(always=lambda _: "Done.")
     inner = create_deep_agent(child, limits=Limits(model_calls=2, per="thread"), checkpointer=True)
     spec = CompiledSubAgent(name="child", description="d", runnable=inner)
@@ -274,14 +280,14 @@ def test_a_budget_for_the_thread_binds_an_agent_below_another(colour: Colour) ->
     agent = create_deep_agent(
         model, subagents=[spec], limits=Limits(model_calls=8), checkpointer=InMemorySaver()
     )
-    result = colour.invoke(agent, GO, THREAD)
+    result = call_mode.invoke(agent, GO, THREAD)
 
     assert len(child.asked) == 2
     assert result["messages"][-1].text == "Fine."
     assert agent.get_state(THREAD).values["_limits_spent"]["model_calls"] == 5 + 2
 
 
-def test_what_waits_when_a_new_message_comes_counts_for_the_thread(colour: Colour) -> None:
+def test_what_waits_when_a_new_message_comes_counts_for_the_thread(call_mode: CallMode) -> None:
     def worked(asked: Asked) -> AIMessage:
         steps = len(asked.messages)
         return call("glob", pattern=f"*{steps}") if steps < 6 else call("look", at="1")
@@ -293,13 +299,13 @@ def test_what_waits_when_a_new_message_comes_counts_for_the_thread(colour: Colou
     agent = create_deep_agent(
         model, [Looking().tool()], limits=Limits(model_calls=10, per="thread"), **options
     )
-    results = [colour.invoke(agent, GO, THREAD) for _ in range(4)]
+    results = [call_mode.invoke(agent, GO, THREAD) for _ in range(4)]
 
     assert len(worker.asked) + len(model.asked) == 10
     assert spent(results[-1])["model_calls"] == 10
 
 
-def test_calls_of_a_resumed_step_are_counted_once_whoever_is_first(colour: Colour) -> None:
+def test_calls_of_a_resumed_step_are_counted_once_whoever_is_first(call_mode: CallMode) -> None:
     model = ScriptedModel(
         calls(
             *[("look", {"at": str(at)}) for at in range(3)], *[("ask", {"at": str(at)}) for at in range(9)]
@@ -314,7 +320,7 @@ def test_calls_of_a_resumed_step_are_counted_once_whoever_is_first(colour: Colou
     agent = create_deep_agent(
         model, [Looking().tool(), ask], limits=Limits(model_calls=2), checkpointer=InMemorySaver()
     )
-    waiting = colour.invoke(agent, GO, THREAD)["__interrupt__"]
-    result = colour.invoke(agent, Command(resume={each.id: "yes" for each in waiting}), THREAD)
+    waiting = call_mode.invoke(agent, GO, THREAD)["__interrupt__"]
+    result = call_mode.invoke(agent, Command(resume={each.id: "yes" for each in waiting}), THREAD)
 
     assert spent(result)["tool_calls"] == 3 + 9 + 1

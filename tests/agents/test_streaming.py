@@ -21,7 +21,7 @@ from deepagents.backends import StateBackend
 from deepagents.middleware.rubric import RubricMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware, SummarizationToolMiddleware
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 
@@ -74,23 +74,23 @@ def texts(pieces: list[Any]) -> str:
     return "".join(message.text for message, _ in pieces if isinstance(message, AIMessage))
 
 
-def test_values_are_whole_states(colour: Colour) -> None:
-    states = colour.stream(delegating("helper"), HELLO, stream_mode="values")
+def test_values_are_whole_states(call_mode: CallMode) -> None:
+    states = call_mode.stream(delegating("helper"), HELLO, stream_mode="values")
 
     assert [len(state["messages"]) for state in states] == [1, 2, 3, 4, 5, 6]
     assert states[-1]["messages"][-1].text == "All done."
 
 
-def test_updates_are_the_default(colour: Colour) -> None:
-    updates = colour.stream(delegating("helper"), HELLO)
+def test_updates_are_the_default(call_mode: CallMode) -> None:
+    updates = call_mode.stream(delegating("helper"), HELLO)
 
     nodes = [node for update in updates for node in update]
     assert nodes == ["PatchToolCallsMiddleware.before_agent", *["model", "tools"] * 2, "model"]
 
 
-def test_tokens_of_subagents_come_with_subgraphs_only(colour: Colour) -> None:
-    alone = colour.stream(delegating("helper"), HELLO, stream_mode="messages")
-    everyone = colour.stream(delegating("helper"), HELLO, stream_mode="messages", subgraphs=True)
+def test_tokens_of_subagents_come_with_subgraphs_only(call_mode: CallMode) -> None:
+    alone = call_mode.stream(delegating("helper"), HELLO, stream_mode="messages")
+    everyone = call_mode.stream(delegating("helper"), HELLO, stream_mode="messages", subgraphs=True)
 
     assert texts(alone) == "All done."
     spoken = [
@@ -107,10 +107,10 @@ def test_tokens_of_subagents_come_with_subgraphs_only(colour: Colour) -> None:
     ]
 
 
-def test_tags_and_metadata_of_the_caller_reach_every_token(colour: Colour) -> None:
+def test_tags_and_metadata_of_the_caller_reach_every_token(call_mode: CallMode) -> None:
     config: Any = {"tags": ["mine"], "metadata": {"user": "u1"}}
 
-    pieces = colour.stream(delegating("helper"), HELLO, config, stream_mode="messages", subgraphs=True)
+    pieces = call_mode.stream(delegating("helper"), HELLO, config, stream_mode="messages", subgraphs=True)
 
     seen = {
         (metadata["lc_agent_name"], metadata["user"], "mine" in metadata["tags"])
@@ -120,8 +120,8 @@ def test_tags_and_metadata_of_the_caller_reach_every_token(colour: Colour) -> No
     assert seen == {("lead", "u1", True), ("helper", "u1", True)}
 
 
-def test_parallel_subagents_have_a_namespace_each(colour: Colour) -> None:
-    pieces = colour.stream(delegating("one", "two"), HELLO, stream_mode="messages", subgraphs=True)
+def test_parallel_subagents_have_a_namespace_each(call_mode: CallMode) -> None:
+    pieces = call_mode.stream(delegating("one", "two"), HELLO, stream_mode="messages", subgraphs=True)
 
     names: dict[Any, set[str]] = {}
     for namespace, (_, metadata) in pieces:
@@ -131,8 +131,8 @@ def test_parallel_subagents_have_a_namespace_each(colour: Colour) -> None:
     assert all(len(namespace) == 1 and namespace[0].startswith("tools:") for namespace in names)
 
 
-def test_a_nested_subagent_is_a_namespace_deeper(colour: Colour) -> None:
-    pieces = colour.stream(nesting(), HELLO, stream_mode="messages", subgraphs=True)
+def test_a_nested_subagent_is_a_namespace_deeper(call_mode: CallMode) -> None:
+    pieces = call_mode.stream(nesting(), HELLO, stream_mode="messages", subgraphs=True)
 
     said: dict[int, str] = {}
     for namespace, (message, _) in pieces:
@@ -141,7 +141,7 @@ def test_a_nested_subagent_is_a_namespace_deeper(colour: Colour) -> None:
     assert said == {0: "high words", 1: "middle words", 2: "deep words"}
 
 
-def test_forks_are_told_apart_like_other_subagents(colour: Colour) -> None:
+def test_forks_are_told_apart_like_other_subagents(call_mode: CallMode) -> None:
     fork: Any = {
         "name": "fork",
         "description": "goes on",
@@ -152,7 +152,7 @@ def test_forks_are_told_apart_like_other_subagents(colour: Colour) -> None:
     tasks = [("task", {"description": n, "subagent_type": "fork"}) for n in ("1", "2")]
     agent = create_deep_agent(ScriptedModel(calls(*tasks), "Done."), subagents=[fork])
 
-    chunks = colour.stream(agent, HELLO, stream_mode=["messages", "values"], subgraphs=True)
+    chunks = call_mode.stream(agent, HELLO, stream_mode=["messages", "values"], subgraphs=True)
 
     said: dict[Any, str] = {}
     for namespace, mode, data in chunks:
@@ -162,9 +162,9 @@ def test_forks_are_told_apart_like_other_subagents(colour: Colour) -> None:
     assert {key for _, mode, data in chunks if mode == "values" for key in data} <= PUBLIC
 
 
-def test_what_tools_write_comes_from_subagents_too(colour: Colour) -> None:
-    alone = colour.stream(delegating("one", "two"), HELLO, stream_mode="custom")
-    everyone = colour.stream(delegating("one", "two"), HELLO, stream_mode="custom", subgraphs=True)
+def test_what_tools_write_comes_from_subagents_too(call_mode: CallMode) -> None:
+    alone = call_mode.stream(delegating("one", "two"), HELLO, stream_mode="custom")
+    everyone = call_mode.stream(delegating("one", "two"), HELLO, stream_mode="custom", subgraphs=True)
 
     assert alone == [{"pinged": 0}]
     assert sorted((len(namespace), data["pinged"]) for namespace, data in everyone) == [
@@ -174,8 +174,8 @@ def test_what_tools_write_comes_from_subagents_too(colour: Colour) -> None:
     ]
 
 
-def test_tasks_tell_what_begins_and_ends(colour: Colour) -> None:
-    tasks = colour.stream(delegating("helper"), HELLO, stream_mode="tasks", subgraphs=True)
+def test_tasks_tell_what_begins_and_ends(call_mode: CallMode) -> None:
+    tasks = call_mode.stream(delegating("helper"), HELLO, stream_mode="tasks", subgraphs=True)
 
     begun = [each["name"] for namespace, each in tasks if namespace == ROOT and "result" not in each]
     ended = [each["name"] for namespace, each in tasks if namespace == ROOT and "result" in each]
@@ -187,10 +187,10 @@ def test_tasks_tell_what_begins_and_ends(colour: Colour) -> None:
     }
 
 
-def test_checkpoints_and_debug_are_of_the_whole_run(colour: Colour) -> None:
+def test_checkpoints_and_debug_are_of_the_whole_run(call_mode: CallMode) -> None:
     agent = delegating("helper", checkpointer=InMemorySaver())
 
-    chunks = colour.stream(agent, HELLO, THREAD, stream_mode=["checkpoints", "debug"], subgraphs=True)
+    chunks = call_mode.stream(agent, HELLO, THREAD, stream_mode=["checkpoints", "debug"], subgraphs=True)
 
     for mode, kinds in (("checkpoints", None), ("debug", {"task", "task_result", "checkpoint"})):
         seen = [(namespace, data) for namespace, each, data in chunks if each == mode]
@@ -198,11 +198,11 @@ def test_checkpoints_and_debug_are_of_the_whole_run(colour: Colour) -> None:
         assert kinds is None or {data["type"] for _, data in seen} == kinds
 
 
-def test_several_modes_name_theirs(colour: Colour) -> None:
+def test_several_modes_name_theirs(call_mode: CallMode) -> None:
     modes = ["values", "updates", "messages", "custom"]
-    chunks = colour.stream(delegating("helper"), HELLO, stream_mode=modes)
-    deep = colour.stream(delegating("helper"), HELLO, stream_mode=modes, subgraphs=True)
-    named = colour.stream(delegating("helper"), HELLO, stream_mode=modes, subgraphs=True, version="v2")
+    chunks = call_mode.stream(delegating("helper"), HELLO, stream_mode=modes)
+    deep = call_mode.stream(delegating("helper"), HELLO, stream_mode=modes, subgraphs=True)
+    named = call_mode.stream(delegating("helper"), HELLO, stream_mode=modes, subgraphs=True, version="v2")
 
     assert {mode for mode, _ in chunks} == set(modes)
     assert {mode for _, mode, _ in deep} == set(modes)
@@ -211,11 +211,11 @@ def test_several_modes_name_theirs(colour: Colour) -> None:
     }
 
 
-def test_a_question_to_a_person_arrives_in_the_updates_once(colour: Colour) -> None:
+def test_a_question_to_a_person_arrives_in_the_updates_once(call_mode: CallMode) -> None:
     agent = delegating("one", "two", interrupt_on={"ping": True}, checkpointer=InMemorySaver())
-    colour.stream(agent, HELLO, THREAD)
+    call_mode.stream(agent, HELLO, THREAD)
 
-    updates = colour.stream(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    updates = call_mode.stream(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
 
     asked = [each.id for update in updates for each in update.get("__interrupt__", ())]
     assert len(asked) == len(set(asked)) == 2
@@ -230,9 +230,9 @@ def remembering(**settings: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
 PUBLIC = {"messages", "files", "todos", "structured_response"}
 
 
-def test_private_state_is_in_no_stream_of_values_or_updates_and_is_kept(colour: Colour) -> None:
+def test_private_state_is_in_no_stream_of_values_or_updates_and_is_kept(call_mode: CallMode) -> None:
     for agent in (remembering(), remembering().with_config({"tags": ["a"]})):
-        chunks = colour.stream(agent, HELLO, THREAD, stream_mode=["values", "updates"], subgraphs=True)
+        chunks = call_mode.stream(agent, HELLO, THREAD, stream_mode=["values", "updates"], subgraphs=True)
 
         shown = {key for _, mode, data in chunks for key in (data if mode == "values" else written(data))}
         assert shown <= PUBLIC
@@ -243,22 +243,22 @@ def written(update: dict[str, Any]) -> set[str]:
     return {key for each in update.values() for key in each or ()}
 
 
-def test_who_asks_for_private_state_gets_it(colour: Colour) -> None:
+def test_who_asks_for_private_state_gets_it(call_mode: CallMode) -> None:
     agent = remembering()
 
-    *_, last = colour.stream(
+    *_, last = call_mode.stream(
         agent, HELLO, THREAD, stream_mode="values", output_keys=agent.stream_channels_list
     )
 
     assert {"file_versions", "memory_contents", "messages"} <= set(last)
 
 
-def test_private_state_stays_inside_when_the_agent_is_part_of_a_graph(colour: Colour) -> None:
+def test_private_state_stays_inside_when_the_agent_is_part_of_a_graph(call_mode: CallMode) -> None:
     graph: Any = StateGraph(MessagesState)
     graph.add_node("agent", remembering())
     graph.add_edge(START, "agent")
 
-    chunks = colour.stream(graph.compile(), HELLO, stream_mode=["values", "updates"], subgraphs=True)
+    chunks = call_mode.stream(graph.compile(), HELLO, stream_mode=["values", "updates"], subgraphs=True)
 
     inside = [data for namespace, mode, data in chunks if namespace and mode == "values"]
     assert inside
@@ -348,13 +348,13 @@ SECRETIVE: list[Callable[[], Any]] = [summing_up, compacting, graded, clipping]
 
 @pytest.mark.parametrize("make", SECRETIVE, ids=lambda make: make.__name__)
 def test_no_word_of_summaries_and_graders_is_among_the_messages(
-    make: Callable[[], Any], colour: Colour
+    make: Callable[[], Any], call_mode: CallMode
 ) -> None:
     given = {**HELLO, "rubric": "c"} if make is graded else HELLO
 
     for subgraphs in (False, True):
         thread: Any = {"configurable": {"thread_id": str(subgraphs)}}
-        pieces = colour.stream(make(), given, thread, stream_mode="messages", subgraphs=subgraphs)
+        pieces = call_mode.stream(make(), given, thread, stream_mode="messages", subgraphs=subgraphs)
         read = [piece[1] if subgraphs else piece for piece in pieces]
         assert read
         assert SECRET not in str([message for message, _ in read])

@@ -13,7 +13,7 @@ from langchain_core.tools import tool
 
 from deepagents import CompiledSubAgent, SubAgentMiddleware, create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 GO = {"messages": "Go"}
 
@@ -47,11 +47,11 @@ def times_out(_: Any) -> Any:
     ("work", "code"), [(cancels, "cancelled"), (times_out, "tool_failed")], ids=["cancelled", "timed out"]
 )
 def test_who_finished_keeps_its_result_when_a_sibling_is_cancelled_or_too_late(
-    colour: Colour, work: Any, code: str
+    call_mode: CallMode, work: Any, code: str
 ) -> None:
     ready = CompiledSubAgent(name="bad", description="d", runnable=RunnableLambda(work))
     with ScriptedModel(together("bad", "good", "bad"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[ready, writer()]), GO)
+        result = call_mode.invoke(create_deep_agent(model, subagents=[ready, writer()]), GO)
 
     assert answers(result) == [("error", code), ("success", "fine"), ("error", code)]
     assert result["files"]["/a.txt"]["content"] == "A"
@@ -85,7 +85,7 @@ def forever(_: Asked) -> AIMessage:
 
 
 @pytest.mark.parametrize("kind", ["isolated", "fork", "compiled", "grandchild"])
-def test_a_limit_of_the_call_binds_whoever_is_called(colour: Colour, kind: str) -> None:
+def test_a_limit_of_the_call_binds_whoever_is_called(call_mode: CallMode, kind: str) -> None:
     asked: list[int] = []
 
     def say(request: Asked) -> AIMessage:
@@ -113,7 +113,7 @@ def test_a_limit_of_the_call_binds_whoever_is_called(colour: Colour, kind: str) 
     }[kind]
     with ScriptedModel(together("child"), "Done.") as model:
         agent = create_deep_agent(model, subagents=[subagent])
-        result = colour.invoke(agent, GO, {"recursion_limit": 12})
+        result = call_mode.invoke(agent, GO, {"recursion_limit": 12})
 
     assert 2 <= len(asked) <= 6
     (status, said) = answers(result)[0]
@@ -132,7 +132,7 @@ def _listing() -> Any:
     return ls
 
 
-def test_a_limit_that_a_compiled_subagent_has_stays_where_it_is_lower(colour: Colour) -> None:
+def test_a_limit_that_a_compiled_subagent_has_stays_where_it_is_lower(call_mode: CallMode) -> None:
     asked: list[int] = []
 
     def say(request: Asked) -> AIMessage:
@@ -144,7 +144,7 @@ def test_a_limit_that_a_compiled_subagent_has_stays_where_it_is_lower(colour: Co
         name="child", description="d", runnable=graph.with_config({"recursion_limit": 6})
     )
     with ScriptedModel(together("child"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[ready]), GO)
+        result = call_mode.invoke(create_deep_agent(model, subagents=[ready]), GO)
 
     assert len(asked) <= 3
     assert answers(result) == [("error", "tool_failed")]

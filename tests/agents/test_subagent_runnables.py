@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda
 from deepagents import CompiledSubAgent, create_deep_agent
 from deepagents.middleware.subagents import SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY
 from deepagents.testing import Asked, ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 GO = {"messages": "Go"}
 
@@ -22,17 +22,17 @@ def delegate(to: str) -> AIMessage:
     return call("task", description="Go", subagent_type=to)
 
 
-def test_a_plain_text_in_the_place_of_messages_is_the_answer(colour: Colour) -> None:
+def test_a_plain_text_in_the_place_of_messages_is_the_answer(call_mode: CallMode) -> None:
     ready = CompiledSubAgent(
         name="plain", description="d", runnable=RunnableLambda(lambda _: {"messages": "Hello. "})
     )
     with ScriptedModel(delegate("plain"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[ready]), GO)
+        result = call_mode.invoke(create_deep_agent(model, subagents=[ready]), GO)
 
     assert result["messages"][-2].text == "Hello."
 
 
-def test_an_awaiting_caller_may_use_what_only_blocks(colour: Colour) -> None:
+def test_an_awaiting_caller_may_use_what_only_blocks(call_mode: CallMode) -> None:
     class Blocking:
         def with_config(self, config: Any) -> Any:
             return self
@@ -43,7 +43,7 @@ def test_an_awaiting_caller_may_use_what_only_blocks(colour: Colour) -> None:
     blocking: Any = Blocking()
     ready = CompiledSubAgent(name="plain", description="d", runnable=blocking)
     with ScriptedModel(delegate("plain"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[ready]), GO)
+        result = call_mode.invoke(create_deep_agent(model, subagents=[ready]), GO)
 
     assert result["messages"][-2].text == "Worked."
 
@@ -72,7 +72,7 @@ def test_an_answer_that_is_no_json_is_said_all_the_same(structured: Any, expecte
     assert result["files"]["/a.txt"]["content"] == "A"
 
 
-def test_a_first_use_holds_up_no_event_loop(colour: Colour) -> None:
+def test_a_first_use_holds_up_no_event_loop(call_mode: CallMode) -> None:
     made_in: set[int] = set()
 
     class Made(AgentMiddleware[Any, Any, Any]):
@@ -84,13 +84,13 @@ def test_a_first_use_holds_up_no_event_loop(colour: Colour) -> None:
     spec: Any = {"name": "child", "description": "d", "middleware": [Made()], "model": ScriptedModel("Fine.")}
     agent = create_deep_agent(ScriptedModel(delegate("child"), "Done."), subagents=[spec])
     made_in.clear()
-    colour.invoke(agent, GO)
+    call_mode.invoke(agent, GO)
 
     assert made_in
     assert threading.get_ident() not in made_in
 
 
-def test_a_format_that_was_changed_in_place_is_another_one(colour: Colour) -> None:
+def test_a_format_that_was_changed_in_place_is_another_one(call_mode: CallMode) -> None:
     wanted: dict[str, Any] = {"title": "Tide", "type": "object", "properties": {"a": {"type": "integer"}}}
 
     def answer(asked: Asked) -> AIMessage:
@@ -100,8 +100,8 @@ def test_a_format_that_was_changed_in_place_is_another_one(colour: Colour) -> No
     spec: Any = {"name": "child", "description": "d", "model": ScriptedModel(always=answer)}
     agent = create_deep_agent(ScriptedModel(*[delegate("child"), "Done."] * 2), subagents=[spec])
     config: Any = {"configurable": {SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: wanted}}
-    first = colour.invoke(agent, GO, config)
+    first = call_mode.invoke(agent, GO, config)
     wanted["properties"]["b"] = {"type": "integer"}
-    second = colour.invoke(agent, GO, config)
+    second = call_mode.invoke(agent, GO, config)
 
     assert [each["messages"][-2].text for each in (first, second)] == ['{"a": 1}', '{"a": 1, "b": 1}']

@@ -21,7 +21,7 @@ from deepagents.errors import ConfigError
 from deepagents.middleware.subagents import SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY, create_sub_agent
 from deepagents.middleware.subagents.middleware import build_task_tool
 from deepagents.testing import Asked, ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 GO = {"messages": "Go"}
 
@@ -50,11 +50,11 @@ def text(content: str) -> dict[str, Any]:
     return {"content": content, "encoding": "utf-8"}
 
 
-def ran(spec: Any, colour: Colour, **given: Any) -> dict[str, Any]:
+def ran(spec: Any, call_mode: CallMode, **given: Any) -> dict[str, Any]:
     files = given.pop("files", {})
     with ScriptedModel(delegate(), "Done.") as model:
         agent = create_deep_agent(model, subagents=[spec], **given)
-        return colour.invoke(agent, {**GO, "files": files})
+        return call_mode.invoke(agent, {**GO, "files": files})
 
 
 def weather() -> str:
@@ -102,9 +102,9 @@ def _prefixed(response: Any) -> Any:
 
 
 @pytest.mark.parametrize("tools", [None, []])
-def test_no_tools_are_no_tools_of_the_callers_either(colour: Colour, tools: Any) -> None:
+def test_no_tools_are_no_tools_of_the_callers_either(call_mode: CallMode, tools: Any) -> None:
     spec = child("ok", tools=tools)
-    ran(spec, colour, tools=[weather])
+    ran(spec, call_mode, tools=[weather])
 
     assert "weather" not in spec["model"].asked[0].tool_names
 
@@ -128,40 +128,40 @@ def test_a_model_may_be_a_name_or_settings(model: Any, monkeypatch: pytest.Monke
     create_deep_agent(ScriptedModel(), subagents=[spec, twin])
 
 
-def test_middleware_of_its_own_sees_its_calls_alone(colour: Colour) -> None:
+def test_middleware_of_its_own_sees_its_calls_alone(call_mode: CallMode) -> None:
     seen: list[str] = []
 
     class Note(AgentMiddleware[Any, Any, Any]):
         def before_agent(self, state: Any, runtime: Any) -> None:
             seen.append(state["messages"][-1].text)
 
-    ran(child("ok", middleware=[Note()]), colour)
+    ran(child("ok", middleware=[Note()]), call_mode)
 
     assert seen == ["Go"]
 
 
-def test_skills_of_its_own_are_in_its_prompt_alone(colour: Colour) -> None:
+def test_skills_of_its_own_are_in_its_prompt_alone(call_mode: CallMode) -> None:
     spec = child("ok", skills=["/skills"])
     skill = "---\nname: sailing\ndescription: How to sail.\n---\nMind the wind."
-    result = ran(spec, colour, files={"/skills/sailing/SKILL.md": text(skill)})
+    result = ran(spec, call_mode, files={"/skills/sailing/SKILL.md": text(skill)})
 
     assert "How to sail." in spec["model"].asked[0].system
     assert "skills_metadata" not in result
 
 
 @pytest.mark.parametrize(("own", "left"), [({"permissions": []}, []), ({}, ["/a.txt"])])
-def test_permissions_are_the_callers_unless_it_has_its_own(colour: Colour, own: Any, left: Any) -> None:
+def test_permissions_are_the_callers_unless_it_has_its_own(call_mode: CallMode, own: Any, left: Any) -> None:
     """An empty list is none."""
     rule = FilesystemPermission(operations=["write"], paths=["/**"], mode="deny")
     spec = child(call("delete", file_path="/a.txt"), "ok", **own)
-    result = ran(spec, colour, permissions=[rule], files={"/a.txt": text("x")})
+    result = ran(spec, call_mode, permissions=[rule], files={"/a.txt": text("x")})
 
     assert sorted(result["files"]) == left
 
 
 @pytest.mark.parametrize(("own", "asks"), [({"interrupt_on": {"delete": False}}, False), ({}, True)])
 def test_what_waits_for_a_person_is_the_callers_affair_unless_it_has_its_own(
-    colour: Colour, own: Any, asks: bool
+    call_mode: CallMode, own: Any, asks: bool
 ) -> None:
     with ScriptedModel(delegate(), *([] if asks else ["Done."])) as model:
         spec = child(call("delete", file_path="/a.txt"), *([] if asks else ["ok"]), **own)
@@ -169,12 +169,12 @@ def test_what_waits_for_a_person_is_the_callers_affair_unless_it_has_its_own(
             model, subagents=[spec], interrupt_on={"delete": True}, checkpointer=InMemorySaver()
         )
         thread: Any = {"configurable": {"thread_id": "1"}}
-        result = colour.invoke(agent, {**GO, "files": {"/a.txt": text("x")}}, thread)
+        result = call_mode.invoke(agent, {**GO, "files": {"/a.txt": text("x")}}, thread)
 
     assert ("__interrupt__" in result) == asks
 
 
-def test_a_caller_may_ask_for_another_format_for_one_call(colour: Colour) -> None:
+def test_a_caller_may_ask_for_another_format_for_one_call(call_mode: CallMode) -> None:
     """Each format is compiled once, and the subagent's own subagents are not asked for it."""
     made: list[str] = []
 
@@ -200,7 +200,7 @@ def test_a_caller_may_ask_for_another_format_for_one_call(colour: Colour) -> Non
     counts: list[int] = []
     for wanted in asked_for:
         config: Any = {"configurable": {SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: wanted}}
-        said.append(colour.invoke(agent, GO, config)["messages"][-2].text)
+        said.append(call_mode.invoke(agent, GO, config)["messages"][-2].text)
         counts.append(made.count("tools"))
 
     assert said == ['{"metres":13}', '{"knots":30}', '{"knots":30}', '{"metres":13}']
@@ -208,12 +208,12 @@ def test_a_caller_may_ask_for_another_format_for_one_call(colour: Colour) -> Non
     assert counts[1:] == [counts[1]] * 3
 
 
-def test_a_compiled_subagent_refuses_another_format(colour: Colour) -> None:
+def test_a_compiled_subagent_refuses_another_format(call_mode: CallMode) -> None:
     ready = CompiledSubAgent(name="child", description="d", runnable=RunnableLambda(lambda state: state))
     with ScriptedModel(delegate(), "Oh.") as model:
         agent = create_deep_agent(model, subagents=[ready])
         config: Any = {"configurable": {SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: Wind}}
-        refused = colour.invoke(agent, GO, config)["messages"][-2]
+        refused = call_mode.invoke(agent, GO, config)["messages"][-2]
 
     assert refused.status == "error"
     assert refused.additional_kwargs["error_code"] == "not_supported"
@@ -244,10 +244,10 @@ def test_who_can_be_called_and_what_is_private_can_be_asked_and_said() -> None:
     assert middleware.private_state_keys == {"own"}
 
 
-def test_a_complete_spec_compiles_as_it_stands(colour: Colour) -> None:
+def test_a_complete_spec_compiles_as_it_stands(call_mode: CallMode) -> None:
     spec = child(call("weather"), call("Tide", metres=2), tools=[weather], system_prompt="You are Ada.")
     graph: Any = create_sub_agent(spec, response_format=Tide)
-    result = colour.invoke(graph, GO)
+    result = call_mode.invoke(graph, GO)
 
     assert result["structured_response"] == Tide(metres=2)
     assert spec["model"].asked[0].system == "You are Ada."
@@ -314,19 +314,19 @@ def test_what_can_be_is_taken(spec: dict[str, Any]) -> None:
     create_deep_agent(ScriptedModel(), subagents=[child(**spec)])
 
 
-def test_what_can_be_gone_through_once_is_kept(colour: Colour) -> None:
+def test_what_can_be_gone_through_once_is_kept(call_mode: CallMode) -> None:
     spec = child("Rain.", tools=iter([weather]), middleware=iter([Prefixing()]))
     once: Any = {"middleware": iter([Prefixing()]), "subagents": iter([spec]), "tools": iter([weather])}
     with ScriptedModel(delegate(), "Done.") as model:
         agent = create_deep_agent(model, **once)
-        result = colour.invoke(agent, GO)
+        result = call_mode.invoke(agent, GO)
 
     assert [message.text for message in result["messages"][-2:]] == ["> Rain.", "> Done."]
     assert "weather" in model.asked[0].tool_names
     assert "weather" in spec["model"].asked[0].tool_names
 
 
-def test_a_subagent_that_cannot_be_built_after_all_says_so(colour: Colour) -> None:
+def test_a_subagent_that_cannot_be_built_after_all_says_so(call_mode: CallMode) -> None:
     class Twice(AgentMiddleware[Any, Any, Any]):
         """Brings a tool that no model can be told of."""
 
@@ -334,7 +334,7 @@ def test_a_subagent_that_cannot_be_built_after_all_says_so(colour: Colour) -> No
 
     with ScriptedModel(delegate(), "Done.") as model:
         agent = create_deep_agent(model, subagents=[child("x", middleware=[Twice()])])
-        result = colour.invoke(agent, GO)
+        result = call_mode.invoke(agent, GO)
 
     said = result["messages"][-2]
     assert "the subagent 'child' cannot be built: " in said.text

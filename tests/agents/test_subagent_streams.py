@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 
 from deepagents import CompiledSubAgent, create_deep_agent
 from deepagents.testing import ScriptedModel, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 
@@ -30,11 +30,13 @@ def team() -> Any:
     return turn, create_deep_agent(ScriptedModel(turn, "Done."), subagents=subagents)
 
 
-def test_tokens_come_under_the_namespace_of_the_call_and_the_name_of_the_subagent(colour: Colour) -> None:
+def test_tokens_come_under_the_namespace_of_the_call_and_the_name_of_the_subagent(
+    call_mode: CallMode,
+) -> None:
     """Of a fork only what is its own, none of the conversation that it goes on with."""
     said: dict[Any, str] = {}
     _, agent = team()
-    for namespace, (message, metadata) in colour.stream(agent, GO, stream_mode="messages", subgraphs=True):
+    for namespace, (message, metadata) in call_mode.stream(agent, GO, stream_mode="messages", subgraphs=True):
         if not isinstance(message, AIMessage) or not message.text:
             continue
         key = (namespace, metadata.get("lc_agent_name"))
@@ -49,9 +51,9 @@ def test_tokens_come_under_the_namespace_of_the_call_and_the_name_of_the_subagen
     }
 
 
-def test_updates_of_subagents_come_under_their_namespaces(colour: Colour) -> None:
+def test_updates_of_subagents_come_under_their_namespaces(call_mode: CallMode) -> None:
     _, agent = team()
-    seen = [namespace for namespace, _ in colour.stream(agent, GO, stream_mode="updates", subgraphs=True)]
+    seen = [namespace for namespace, _ in call_mode.stream(agent, GO, stream_mode="updates", subgraphs=True)]
 
     assert len({each for each in seen if each}) == len(KINDS)
     assert all(each[0].startswith("tools:") for each in seen if each)
@@ -63,7 +65,7 @@ def checked(handle: Any, ids: dict[str, str]) -> None:
     assert handle.path[0].startswith("tools:")
 
 
-def test_the_newer_event_stream_has_a_handle_for_each_subagent(colour: Colour) -> None:
+def test_the_newer_event_stream_has_a_handle_for_each_subagent(call_mode: CallMode) -> None:
     turn, agent = team()
     ids = {each["args"]["subagent_type"]: str(each["id"]) for each in turn.tool_calls}
 
@@ -82,5 +84,5 @@ def test_the_newer_event_stream_has_a_handle_for_each_subagent(colour: Colour) -
             said[handle.name] = (handle.output["messages"][-1].text, handle.status)
         return said
 
-    said = look() if colour.name == "sync" else asyncio.run(watch())
+    said = look() if call_mode.name == "sync" else asyncio.run(watch())
     assert said == {each: (f"{each} says", "completed") for each in KINDS}

@@ -31,7 +31,7 @@ from deepagents.errors import ConfigError
 from deepagents.middleware import SkillsMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 def delegate(to: str, what: str = "Go") -> AIMessage:
@@ -50,11 +50,11 @@ def text(content: str) -> dict[str, Any]:
     return {"content": content, "encoding": "utf-8"}
 
 
-def test_the_general_purpose_agent_works_with_the_same_tools_and_prompt(colour: Colour) -> None:
+def test_the_general_purpose_agent_works_with_the_same_tools_and_prompt(call_mode: CallMode) -> None:
     script = (delegate("general-purpose", "Find out"), "the finding", "Told.")
     with ScriptedModel(*script) as model:
         agent = create_deep_agent(model, system_prompt="You are Ada.")
-        result = colour.invoke(agent, {"messages": "Find out"})
+        result = call_mode.invoke(agent, {"messages": "Find out"})
 
     main, child, _ = model.asked
     assert result["messages"][-2].text == "the finding"
@@ -64,7 +64,7 @@ def test_the_general_purpose_agent_works_with_the_same_tools_and_prompt(colour: 
     assert child.tool_names == [name for name in main.tool_names if name != "task"]
 
 
-def test_a_declared_subagent_has_its_own_model_prompt_and_tools(colour: Colour) -> None:
+def test_a_declared_subagent_has_its_own_model_prompt_and_tools(call_mode: CallMode) -> None:
     def weather(city: str) -> str:
         """Tell the weather."""
         return "rain"
@@ -73,7 +73,7 @@ def test_a_declared_subagent_has_its_own_model_prompt_and_tools(colour: Colour) 
         "meteo", call("weather", city="Oslo"), "Rain.", system_prompt="You watch clouds.", tools=[weather]
     )
     with ScriptedModel(delegate("meteo"), "Take a coat.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[child]), {"messages": "Oslo?"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[child]), {"messages": "Oslo?"})
 
     asked: Asked = child["model"].asked[0]
     assert asked.system.startswith("You watch clouds.")
@@ -95,11 +95,11 @@ def test_a_subagent_without_tools_of_its_own_takes_the_main_agents() -> None:
     assert "weather" not in has_none["model"].asked[0].tool_names
 
 
-def test_a_compiled_subagent_is_used_as_it_is(colour: Colour) -> None:
+def test_a_compiled_subagent_is_used_as_it_is(call_mode: CallMode) -> None:
     graph = create_agent(ScriptedModel("compiled answer"), tools=[])
     compiled = CompiledSubAgent(name="ready", description="is ready", runnable=graph)
     with ScriptedModel(delegate("ready"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[compiled]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[compiled]), {"messages": "Go"})
 
     assert result["messages"][-2].text == "compiled answer"
 
@@ -113,9 +113,9 @@ def test_a_compiled_subagent_may_answer_with_plain_dicts() -> None:
     assert result["messages"][-2].text == "plain"
 
 
-def test_an_unknown_subagent_is_an_error_that_names_the_known_ones(colour: Colour) -> None:
+def test_an_unknown_subagent_is_an_error_that_names_the_known_ones(call_mode: CallMode) -> None:
     with ScriptedModel(delegate("nobody"), "Oh.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
     refused = result["messages"][-2]
     assert refused.status == "error"
@@ -132,16 +132,16 @@ def test_an_extra_argument_of_task_is_refused_by_name() -> None:
     assert "files" in result["messages"][-2].text
 
 
-def test_parallel_subagents_keep_each_others_files(colour: Colour) -> None:
+def test_parallel_subagents_keep_each_others_files(call_mode: CallMode) -> None:
     first = worker("first", call("write_file", file_path="/a.txt", content="A"), "ok")
     second = worker("second", call("write_file", file_path="/b.txt", content="B"), "ok")
     with ScriptedModel(together("first", "second"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[first, second]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[first, second]), {"messages": "Go"})
 
     assert {path: data["content"] for path, data in result["files"].items()} == {"/a.txt": "A", "/b.txt": "B"}
 
 
-def test_parallel_edits_of_different_existing_files_both_stand(colour: Colour) -> None:
+def test_parallel_edits_of_different_existing_files_both_stand(call_mode: CallMode) -> None:
     def editor(name: str, path: str) -> Any:
         return worker(name, call("edit_file", file_path=path, old_string="old", new_string=name), "ok")
 
@@ -149,14 +149,14 @@ def test_parallel_edits_of_different_existing_files_both_stand(colour: Colour) -
     subagents = [editor("first", "/a.txt"), editor("second", "/b.txt")]
     with ScriptedModel(together("first", "second"), "Done.") as model:
         agent = create_deep_agent(model, subagents=subagents)
-        result = colour.invoke(agent, {"messages": "Go", "files": given})
+        result = call_mode.invoke(agent, {"messages": "Go", "files": given})
 
     assert [message.text for message in result["messages"] if message.type == "tool"] == ["ok", "ok"]
     assert result["files"]["/a.txt"]["content"] == "first"
     assert result["files"]["/b.txt"]["content"] == "second"
 
 
-def test_parallel_edits_of_one_file_merge_by_line(colour: Colour) -> None:
+def test_parallel_edits_of_one_file_merge_by_line(call_mode: CallMode) -> None:
     def editor(name: str, line: str) -> Any:
         return worker(name, call("edit_file", file_path="/a.txt", old_string=line, new_string=name), "ok")
 
@@ -164,7 +164,7 @@ def test_parallel_edits_of_one_file_merge_by_line(colour: Colour) -> None:
     subagents = [editor("FIRST", "one"), editor("LAST", "five")]
     with ScriptedModel(together("FIRST", "LAST"), "Done.") as model:
         agent = create_deep_agent(model, subagents=subagents)
-        result = colour.invoke(agent, {"messages": "Go", "files": given})
+        result = call_mode.invoke(agent, {"messages": "Go", "files": given})
 
     assert result["files"]["/a.txt"]["content"] == "FIRST\ntwo\nthree\nfour\nLAST\n"
 
@@ -183,26 +183,26 @@ def test_parallel_changes_of_one_line_are_both_kept_and_marked() -> None:
     assert "<<<<<<<" in content
 
 
-def test_a_file_that_a_subagent_deleted_stays_deleted(colour: Colour) -> None:
+def test_a_file_that_a_subagent_deleted_stays_deleted(call_mode: CallMode) -> None:
     remover = worker("remover", call("delete", file_path="/old.txt"), "ok")
     bystander = worker("bystander", "ok")
     with ScriptedModel(together("remover", "bystander"), "Done.") as model:
         agent = create_deep_agent(model, subagents=[remover, bystander])
-        result = colour.invoke(
+        result = call_mode.invoke(
             agent, {"messages": "Go", "files": {"/old.txt": text("x"), "/new.txt": text("y")}}
         )
 
     assert sorted(result["files"]) == ["/new.txt"]
 
 
-def test_a_file_that_one_deletes_and_another_changes_is_kept(colour: Colour) -> None:
+def test_a_file_that_one_deletes_and_another_changes_is_kept(call_mode: CallMode) -> None:
     edit = {"file_path": "/a.txt", "old_string": "old", "new_string": "new"}
     for order in (("remover", "editor"), ("editor", "remover")):
         remover = worker("remover", call("delete", file_path="/a.txt"), "ok")
         editor = worker("editor", call("edit_file", **edit), "ok")
         with ScriptedModel(together(*order), "Done.") as model:
             agent = create_deep_agent(model, subagents=[remover, editor])
-            result = colour.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("old")}})
+            result = call_mode.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("old")}})
 
         assert result["files"]["/a.txt"]["content"] == "new"
 
@@ -229,7 +229,7 @@ def test_values_with_reducers_are_not_counted_twice() -> None:
     assert result["spent"] == 14
 
 
-def test_parallel_subagents_really_run_side_by_side(colour: Colour) -> None:
+def test_parallel_subagents_really_run_side_by_side(call_mode: CallMode) -> None:
     both_are_here = Barrier(2, timeout=30)
 
     def meet(asked: Asked) -> str:
@@ -238,16 +238,16 @@ def test_parallel_subagents_really_run_side_by_side(colour: Colour) -> None:
 
     subagents = [worker("left", meet), worker("right", meet)]
     with ScriptedModel(together("left", "right"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=subagents), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=subagents), {"messages": "Go"})
 
     assert [message.text for message in result["messages"][-3:-1]] == ["met", "met"]
 
 
-def test_one_failing_subagent_leaves_its_siblings_alone(colour: Colour) -> None:
+def test_one_failing_subagent_leaves_its_siblings_alone(call_mode: CallMode) -> None:
     good = worker("good", call("write_file", file_path="/a.txt", content="A"), "fine")
     bad = worker("bad", RuntimeError("broken"))
     with ScriptedModel(together("bad", "good"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[good, bad]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[good, bad]), {"messages": "Go"})
 
     assert [message.status for message in result["messages"][-3:-1]] == ["error", "success"]
     assert result["files"]["/a.txt"]["content"] == "A"
@@ -263,10 +263,10 @@ class Place:
     city: str
 
 
-def test_a_structured_response_comes_back_as_json(colour: Colour) -> None:
+def test_a_structured_response_comes_back_as_json(call_mode: CallMode) -> None:
     child = worker("finder", call("Finding", what="comet", when="2026-01-02"), response_format=Finding)
     with ScriptedModel(delegate("finder"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[child]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[child]), {"messages": "Go"})
 
     assert result["messages"][-2].text == '{"what":"comet","when":"2026-01-02"}'
 
@@ -319,7 +319,7 @@ class Own(AgentMiddleware[Any, Any, Any]):
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_subagent_sees_nothing_that_features_keep_to_themselves(colour: Colour, alone: bool) -> None:
+def test_a_subagent_sees_nothing_that_features_keep_to_themselves(call_mode: CallMode, alone: bool) -> None:
     seen: list[dict[str, Any]] = []
 
     def work(state: dict[str, Any]) -> dict[str, Any]:
@@ -348,13 +348,13 @@ def test_a_subagent_sees_nothing_that_features_keep_to_themselves(colour: Colour
             model, memory=["/AGENTS.md"], skills=["/skills"], subagents=[ready], middleware=[Own()]
         )
     given = {"messages": "Go", "files": {"/AGENTS.md": text("Use tabs.")}}
-    colour.invoke(agent, given)
+    call_mode.invoke(agent, given)
 
     assert seen[0].keys() == {"messages", "files", "told"}
     assert "Use tabs." in model.asked[-1].system
 
 
-def test_middleware_that_delegates_is_told_of_private_keys_and_left_as_it_was(colour: Colour) -> None:
+def test_middleware_that_delegates_is_told_of_private_keys_and_left_as_it_was(call_mode: CallMode) -> None:
     seen: list[dict[str, Any]] = []
 
     def work(state: dict[str, Any]) -> dict[str, Any]:
@@ -365,7 +365,7 @@ def test_middleware_that_delegates_is_told_of_private_keys_and_left_as_it_was(co
     own = SubAgentMiddleware(subagents=[ready])
     before = dict(vars(own))
     agent = create_deep_agent(ScriptedModel(delegate("ready"), "Told."), middleware=[Own(), own])
-    colour.invoke(agent, {"messages": "Go"})
+    call_mode.invoke(agent, {"messages": "Go"})
 
     assert seen[0].keys() == {"messages", "files", "told"}
     assert vars(own) == before
@@ -439,14 +439,16 @@ def test_a_callers_general_purpose_agent_replaces_the_built_in_one() -> None:
         (lambda files: {"/old.txt": None}, {}),
     ],
 )
-def test_files_that_a_runnable_does_not_mention_stay(work: Any, left: dict[str, str], colour: Colour) -> None:
+def test_files_that_a_runnable_does_not_mention_stay(
+    work: Any, left: dict[str, str], call_mode: CallMode
+) -> None:
     def keep(given: Any) -> dict[str, Any]:
         return {"messages": [AIMessage("ok")], "files": work(given["files"])}
 
     clerk = CompiledSubAgent(name="clerk", description="keeps files", runnable=RunnableLambda(keep))
     with ScriptedModel(delegate("clerk"), "Done.") as model:
         agent = create_deep_agent(model, subagents=[clerk])
-        result = colour.invoke(agent, {"messages": "Go", "files": {"/old.txt": "old"}})
+        result = call_mode.invoke(agent, {"messages": "Go", "files": {"/old.txt": "old"}})
 
     assert {path: data["content"] for path, data in result["files"].items()} == left
 
@@ -479,7 +481,7 @@ class Compiled(AgentMiddleware[Any, Any, Any]):
         self.tools = Watched(seen, name)
 
 
-def test_a_subagent_is_compiled_on_first_use_and_once(colour: Colour) -> None:
+def test_a_subagent_is_compiled_on_first_use_and_once(call_mode: CallMode) -> None:
     """Also with state of its own kept back, with two at once, and in later runs."""
     seen: list[str] = []
     one, other = (worker(name, *["ok"] * 4, middleware=[Compiled(seen, name)]) for name in ("one", "other"))
@@ -487,9 +489,9 @@ def test_a_subagent_is_compiled_on_first_use_and_once(colour: Colour) -> None:
     with ScriptedModel(*script) as model:
         agent = create_deep_agent(model, subagents=[one, other])
         built = list(seen)
-        colour.invoke(agent, {"messages": "Go"})
+        call_mode.invoke(agent, {"messages": "Go"})
         used = list(seen)
-        colour.invoke(agent, {"messages": "Again"})
+        call_mode.invoke(agent, {"messages": "Again"})
 
     once: list[str] = []
     create_agent(ScriptedModel(), middleware=[Compiled(once, "one")])

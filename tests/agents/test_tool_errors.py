@@ -14,7 +14,7 @@ from langgraph.types import interrupt
 from deepagents import create_deep_agent
 from deepagents.middleware.tool_errors import ToolErrorMiddleware
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @tool
@@ -23,9 +23,9 @@ def divide(a: int, b: int) -> str:
     return str(a / b)
 
 
-def test_what_a_tool_raises_is_read_by_the_model(colour: Colour) -> None:
+def test_what_a_tool_raises_is_read_by_the_model(call_mode: CallMode) -> None:
     with ScriptedModel(call("divide", a=1, b=0), "It cannot be done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[divide]), {"messages": "1 / 0?"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[divide]), {"messages": "1 / 0?"})
 
     failed = result["messages"][-2]
     assert failed.status == "error"
@@ -35,16 +35,16 @@ def test_what_a_tool_raises_is_read_by_the_model(colour: Colour) -> None:
     assert result["messages"][-1].text == "It cannot be done."
 
 
-def test_siblings_that_finished_keep_their_results(colour: Colour) -> None:
+def test_siblings_that_finished_keep_their_results(call_mode: CallMode) -> None:
     both = calls(("divide", {"a": 1, "b": 0}), ("divide", {"a": 6, "b": 3}))
     with ScriptedModel(both, "2.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[divide]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[divide]), {"messages": "Go"})
 
     assert [message.status for message in result["messages"][-3:-1]] == ["error", "success"]
     assert result["messages"][-2].text == "2.0"
 
 
-def test_wrong_arguments_are_named_to_the_model_and_not_repeated(colour: Colour) -> None:
+def test_wrong_arguments_are_named_to_the_model_and_not_repeated(call_mode: CallMode) -> None:
     @tool
     def greet(name: str, runtime: ToolRuntime[Any, Any]) -> str:
         """Greet."""
@@ -57,7 +57,7 @@ def test_wrong_arguments_are_named_to_the_model_and_not_repeated(colour: Colour)
         ("greet", {"name": [long]}),
     )
     with ScriptedModel(wrong, "Sorry.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[greet]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[greet]), {"messages": "Go"})
 
     said = [each.text for each in result["messages"][-4:-1]]
     codes = [each.additional_kwargs["error_code"] for each in result["messages"][-4:-1]]
@@ -91,7 +91,7 @@ def test_an_unknown_tool_is_read_by_the_model() -> None:
     assert result["messages"][-2].status == "error"
 
 
-def test_a_callers_retry_sees_the_failure_first(colour: Colour) -> None:
+def test_a_callers_retry_sees_the_failure_first(call_mode: CallMode) -> None:
     attempts: list[int] = []
 
     @tool
@@ -104,14 +104,14 @@ def test_a_callers_retry_sees_the_failure_first(colour: Colour) -> None:
 
     retry: Any = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False, on_failure="error")
     with ScriptedModel(call("flaky"), "Done.") as model:
-        result = colour.invoke(
+        result = call_mode.invoke(
             create_deep_agent(model, tools=[flaky], middleware=[retry]), {"messages": "Go"}
         )
 
     assert result["messages"][-2].text == "worked"
 
 
-def test_a_bug_in_a_callers_middleware_reaches_the_caller(colour: Colour) -> None:
+def test_a_bug_in_a_callers_middleware_reaches_the_caller(call_mode: CallMode) -> None:
     class Buggy(AgentMiddleware[Any, Any, Any]):
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:
             raise AttributeError("a typo")
@@ -121,25 +121,25 @@ def test_a_bug_in_a_callers_middleware_reaches_the_caller(colour: Colour) -> Non
 
     agent = create_deep_agent(ScriptedModel(call("divide", a=1, b=1)), tools=[divide], middleware=[Buggy()])
     with pytest.raises(AttributeError, match="a typo"):
-        colour.invoke(agent, {"messages": "Go"})
+        call_mode.invoke(agent, {"messages": "Go"})
 
 
-def test_a_failing_main_model_reaches_the_caller(colour: Colour) -> None:
+def test_a_failing_main_model_reaches_the_caller(call_mode: CallMode) -> None:
     agent = create_deep_agent(ScriptedModel(ConnectionError("the provider is away")))
     with pytest.raises(ConnectionError, match="the provider is away"):
-        colour.invoke(agent, {"messages": "Go"})
+        call_mode.invoke(agent, {"messages": "Go"})
 
 
-def test_a_failing_subagents_model_is_an_error_result(colour: Colour) -> None:
+def test_a_failing_subagents_model_is_an_error_result(call_mode: CallMode) -> None:
     helper: Any = {"name": "helper", "description": "helps", "model": ScriptedModel(ConnectionError("away"))}
     with ScriptedModel(call("task", description="Help", subagent_type="helper"), "No help.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[helper]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, subagents=[helper]), {"messages": "Go"})
 
     assert result["messages"][-2].status == "error"
     assert "ConnectionError: away" in result["messages"][-2].text
 
 
-def test_an_interrupt_passes_through(colour: Colour) -> None:
+def test_an_interrupt_passes_through(call_mode: CallMode) -> None:
     @tool
     def ask(question: str) -> str:
         """Ask a person."""
@@ -148,7 +148,7 @@ def test_an_interrupt_passes_through(colour: Colour) -> None:
     agent = create_deep_agent(
         ScriptedModel(call("ask", question="Why?")), tools=[ask], checkpointer=InMemorySaver()
     )
-    result = colour.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+    result = call_mode.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
 
     assert result["__interrupt__"][0].value == "Why?"
 
@@ -163,14 +163,14 @@ def test_a_caller_can_ask_for_raising() -> None:
         agent.invoke({"messages": "1 / 0?"})
 
 
-def test_a_very_long_failure_is_cut(colour: Colour) -> None:
+def test_a_very_long_failure_is_cut(call_mode: CallMode) -> None:
     @tool
     def dump() -> str:
         """Fail, saying all."""
         raise RuntimeError("E" * 500_000)
 
     with ScriptedModel(call("dump"), "Sorry.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[dump]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[dump]), {"messages": "Go"})
 
     assert len(result["messages"][-2].text) < 5_000
     assert "[the rest was cut]" in result["messages"][-2].text

@@ -9,7 +9,7 @@ import bpe_openai
 import pytest
 
 from deepagents import create_deep_agent
-from deepagents._prompt import BASE_PROMPT
+from deepagents._agent.prompt import BASE_PROMPT
 from deepagents.backends import LocalShellBackend
 from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT

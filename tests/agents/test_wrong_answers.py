@@ -13,7 +13,7 @@ from langgraph.types import Command, interrupt
 from deepagents import create_deep_agent
 from deepagents.errors import ConfigError, StackError
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 APPROVE = {"type": "approve"}
@@ -43,13 +43,13 @@ def results(result: Any) -> list[tuple[str | None, str]]:
     ]
 
 
-def test_after_twenty_wrong_answers_the_call_is_not_run_and_the_thread_goes_on(colour: Colour) -> None:
+def test_after_twenty_wrong_answers_the_call_is_not_run_and_the_thread_goes_on(call_mode: CallMode) -> None:
     with ScriptedModel(call("send", to="Ada"), "Not sent.", "Hello.") as model:
         agent = agent_with(model)
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        waiting = [colour.invoke(agent, decide(), THREAD) for _ in range(MOST - 1)]
-        done = colour.invoke(agent, decide(), THREAD)
-        later = colour.invoke(agent, {"messages": "Hello"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        waiting = [call_mode.invoke(agent, decide(), THREAD) for _ in range(MOST - 1)]
+        done = call_mode.invoke(agent, decide(), THREAD)
+        later = call_mode.invoke(agent, {"messages": "Hello"}, THREAD)
 
     ((code, text),) = results(done)
     assert all("__interrupt__" in each for each in waiting)
@@ -59,18 +59,18 @@ def test_after_twenty_wrong_answers_the_call_is_not_run_and_the_thread_goes_on(c
     assert later["messages"][-1].text == "Hello."
 
 
-def test_the_last_answer_of_all_can_still_be_right(colour: Colour) -> None:
+def test_the_last_answer_of_all_can_still_be_right(call_mode: CallMode) -> None:
     with ScriptedModel(call("send", to="Ada"), "Sent.") as model:
         agent = agent_with(model)
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
         for _ in range(MOST - 1):
-            colour.invoke(agent, decide(), THREAD)
-        done = colour.invoke(agent, decide(APPROVE), THREAD)
+            call_mode.invoke(agent, decide(), THREAD)
+        done = call_mode.invoke(agent, decide(APPROVE), THREAD)
 
     assert results(done) == [(None, "sent to Ada")]
 
 
-def test_only_the_calls_that_were_asked_about_are_given_up(colour: Colour) -> None:
+def test_only_the_calls_that_were_asked_about_are_given_up(call_mode: CallMode) -> None:
     turn = calls(("send", {"to": "Ada"}), ("send", {"to": "Bob"}), ("ls", {"path": "/"}))
     only_ada: Any = {
         "send": {
@@ -80,10 +80,10 @@ def test_only_the_calls_that_were_asked_about_are_given_up(colour: Colour) -> No
     }
     with ScriptedModel(turn, "Done.") as model:
         agent = agent_with(model, interrupt_on=only_ada)
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
         for _ in range(MOST - 1):
-            colour.invoke(agent, decide(), THREAD)
-        done = colour.invoke(agent, decide(), THREAD)
+            call_mode.invoke(agent, decide(), THREAD)
+        done = call_mode.invoke(agent, decide(), THREAD)
 
     given = {each.tool_call_id: each for each in done["messages"] if each.type == "tool"}
     ada, bob, ls = (given[each["id"]] for each in turn.tool_calls)
@@ -91,7 +91,7 @@ def test_only_the_calls_that_were_asked_about_are_given_up(colour: Colour) -> No
     assert (bob.text, ls.status) == ("sent to Bob", "success")
 
 
-def test_a_request_is_described_once_for_each_answer(colour: Colour) -> None:
+def test_a_request_is_described_once_for_each_answer(call_mode: CallMode) -> None:
     described: list[str] = []
 
     def describe(tool_call: Any, state: Any, runtime: Any) -> str:
@@ -101,35 +101,35 @@ def test_a_request_is_described_once_for_each_answer(colour: Colour) -> None:
     config: Any = {"send": {"allowed_decisions": ["approve"], "description": describe}}
     with ScriptedModel(call("send", to="Ada"), "Sent.") as model:
         agent = agent_with(model, interrupt_on=config)
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
         for _ in range(10):
-            colour.invoke(agent, decide(), THREAD)
-        colour.invoke(agent, decide(APPROVE), THREAD)
+            call_mode.invoke(agent, decide(), THREAD)
+        call_mode.invoke(agent, decide(APPROVE), THREAD)
 
     assert len(described) == 12
 
 
 @pytest.mark.parametrize("message", [None, 5, {"a": 1}, [1]], ids=repr)
-def test_words_that_are_no_text_are_a_wrong_answer(colour: Colour, message: Any) -> None:
+def test_words_that_are_no_text_are_a_wrong_answer(call_mode: CallMode, message: Any) -> None:
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         agent = agent_with(model)
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        again = colour.invoke(agent, decide({"type": "respond", "message": message}), THREAD)
-        done = colour.invoke(agent, decide({"type": "respond", "message": "None"}), THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        again = call_mode.invoke(agent, decide({"type": "respond", "message": message}), THREAD)
+        done = call_mode.invoke(agent, decide({"type": "respond", "message": "None"}), THREAD)
 
     assert "'message'" in again["__interrupt__"][0].value["error"]
     assert results(done) == [(None, "None")]
 
 
-def test_a_function_of_the_caller_may_ask_too(colour: Colour) -> None:
+def test_a_function_of_the_caller_may_ask_too(call_mode: CallMode) -> None:
     config: Any = {
         "send": {"allowed_decisions": ["approve"], "description": lambda *_: interrupt("How shall I ask?")}
     }
     with ScriptedModel(call("send", to="Ada"), "Sent.") as model:
         agent = agent_with(model, interrupt_on=config)
-        first = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0]
-        then = colour.invoke(agent, Command(resume="Politely."), THREAD)["__interrupt__"][0]
-        done = colour.invoke(agent, decide(APPROVE), THREAD)
+        first = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0]
+        then = call_mode.invoke(agent, Command(resume="Politely."), THREAD)["__interrupt__"][0]
+        done = call_mode.invoke(agent, decide(APPROVE), THREAD)
 
     assert first.value == "How shall I ask?"
     assert then.value["action_requests"][0]["description"] == "Politely."
@@ -164,14 +164,14 @@ def own_approval(**options: Any) -> Any:
     return {"interrupt_on": None, "middleware": [HumanInTheLoopMiddleware(**standing)]}
 
 
-def test_an_approval_that_the_caller_brought_keeps_its_words_and_asks_again(colour: Colour) -> None:
+def test_an_approval_that_the_caller_brought_keeps_its_words_and_asks_again(call_mode: CallMode) -> None:
     own = own_approval(description_prefix="Please look", edit_notice="Somebody changed this.")
     edit = {"type": "edit", "edited_action": {"name": "send", "args": {"to": "Bob"}}}
     with ScriptedModel(call("send", to="Ada"), "Sent.") as model:
         agent = agent_with(model, **own)
-        first = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
-        again = colour.invoke(agent, decide(), THREAD)["__interrupt__"][0].value
-        done = colour.invoke(agent, decide(edit), THREAD)
+        first = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        again = call_mode.invoke(agent, decide(), THREAD)["__interrupt__"][0].value
+        done = call_mode.invoke(agent, decide(edit), THREAD)
 
     assert first["action_requests"][0]["description"].startswith("Please look")
     assert "tool_call_id" in first["action_requests"][0]
@@ -180,24 +180,24 @@ def test_an_approval_that_the_caller_brought_keeps_its_words_and_asks_again(colo
 
 
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
-def test_new_words_instead_of_a_decision_about_a_brought_approval(colour: Colour, mode: str) -> None:
+def test_new_words_instead_of_a_decision_about_a_brought_approval(call_mode: CallMode, mode: str) -> None:
     with ScriptedModel(call("send", to="Ada"), "I see.") as model:
         agent = agent_with(model, **own_approval(interrupt_mode=mode))
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        done = colour.invoke(agent, {"messages": "Leave it"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        done = call_mode.invoke(agent, {"messages": "Leave it"}, THREAD)
 
     ((code, text),) = results(done)
     assert code == "not_run"
     assert "was not run" in text
 
 
-def test_an_approval_may_ask_for_each_call_by_itself(colour: Colour) -> None:
+def test_an_approval_may_ask_for_each_call_by_itself(call_mode: CallMode) -> None:
     turn = calls(("send", {"to": "Ada"}), ("send", {"to": "Bob"}))
     with ScriptedModel(turn, "Done.") as model:
         agent = agent_with(model, **own_approval(interrupt_mode="per_call"))
-        asked = colour.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
         answers = {each.id: APPROVE for each in asked}
-        done = colour.invoke(agent, Command(resume=answers), THREAD)
+        done = call_mode.invoke(agent, Command(resume=answers), THREAD)
 
     assert {each.value["tool_call_id"] for each in asked} == {each["id"] for each in turn.tool_calls}
     assert sorted(text for _, text in results(done)) == ["sent to Ada", "sent to Bob"]

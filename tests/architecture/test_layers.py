@@ -13,9 +13,9 @@ from tests.architecture.source import ROOT
 LINT = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
 
 WRONG_IMPORTS = {
-    "_flow.py": "from deepagents import graph",
+    "_async.py": "from deepagents import graph",
     "errors.py": "import langchain",
-    "middleware/todos.py": "from deepagents.middleware import subagents",
+    "middleware/_base.py": "from deepagents.middleware import subagents",
     "tools/ls.py": "from deepagents.tools import glob",
     "backends/state.py": "from deepagents.backends import filesystem",
     "models/resolve.py": "from deepagents.testing import scripted",

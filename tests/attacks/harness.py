@@ -18,7 +18,7 @@ from deepagents import create_deep_agent
 from deepagents.errors import ErrorCode
 from deepagents.testing import Asked, ScriptedModel, calls
 from deepagents.testing.scripted import Said
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 CANARY = "Tw1tt3rYell0wB1rd"
 """Stands in every secret, and in the names of some; nobody who keeps the rules ever sees it."""
@@ -43,13 +43,13 @@ class Ground:
     watched: list[Callable[[], Any]] = field(default_factory=list[Callable[[], Any]])
     harmless: frozenset[str] = SEARCHES
 
-    def run(self, colour: Colour, *script: Any, always: Callable[[Asked], Said] | None = None) -> Run:
+    def run(self, call_mode: CallMode, *script: Any, always: Callable[[Asked], Said] | None = None) -> Run:
         """Let a model go through a script, and keep all that can be seen of it from outside."""
         before = self._untouched()
         with ScriptedModel(*script, *([] if always else ["Done."]), always=always) as model:
             agent = create_deep_agent(model, checkpointer=InMemorySaver(), **self.options)
             config: Any = {"configurable": {"thread_id": "1"}}
-            result = colour.invoke(agent, {"messages": "Go", **self.given}, config)
+            result = call_mode.invoke(agent, {"messages": "Go", **self.given}, config)
             state = agent.get_state(config).values
         return Run(self, dict(state), result, model.asked, before, self._untouched())
 
@@ -184,7 +184,7 @@ def in_turn(name: str, attempts: Mapping[str, Any]) -> pytest.MarkDecorator:
     """Run each attempt of a table, every other one awaiting: one body serves both colours."""
     colours = cycle(("sync", "async"))
     params = [pytest.param(attempt, next(colours), id=title) for title, attempt in attempts.items()]
-    return pytest.mark.parametrize((name, "colour"), params, indirect=["colour"])
+    return pytest.mark.parametrize((name, "call_mode"), params, indirect=["call_mode"])
 
 
 def on_path(path: str) -> Script:

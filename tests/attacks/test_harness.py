@@ -15,7 +15,7 @@ from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import LsResult, ReadResult, WriteResult
 from deepagents.testing import call
 from tests.attacks.harness import CANARY, HINT, Ground, snapshot, spellings
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 LOOK = call("read_file", file_path="/in.txt")
 
@@ -57,36 +57,36 @@ def careless(ground: Ground, answer: Callable[[], ReadResult]) -> Ground:
         (lambda top: ReadResult(error=f"cannot open {top}", code="io_error"), "leaked"),
     ],
 )
-def test_a_leak_is_seen(disk: Ground, colour: Colour, leak: Any, what: str) -> None:
-    problems = careless(disk, lambda: leak(disk.top)).run(colour, LOOK).problems()
+def test_a_leak_is_seen(disk: Ground, call_mode: CallMode, leak: Any, what: str) -> None:
+    problems = careless(disk, lambda: leak(disk.top)).run(call_mode, LOOK).problems()
 
     assert any(what in problem for problem in problems)
 
 
-def test_a_call_that_was_let_through_is_seen(disk: Ground, colour: Colour) -> None:
-    (problem,) = careless(disk, lambda: said("fine")).run(colour, LOOK).problems()
+def test_a_call_that_was_let_through_is_seen(disk: Ground, call_mode: CallMode) -> None:
+    (problem,) = careless(disk, lambda: said("fine")).run(call_mode, LOOK).problems()
 
     assert problem.startswith("read_file was not refused")
 
 
-def test_a_real_path_in_what_was_raised_is_seen(disk: Ground, colour: Colour) -> None:
-    problems = careless(disk, lambda: said("")).run(colour, call("ls", path="/")).problems()
+def test_a_real_path_in_what_was_raised_is_seen(disk: Ground, call_mode: CallMode) -> None:
+    problems = careless(disk, lambda: said("")).run(call_mode, call("ls", path="/")).problems()
 
     assert any(str(disk.top) in problem for problem in problems)
 
 
-def test_a_touch_outside_is_seen_though_the_call_was_refused(disk: Ground, colour: Colour) -> None:
+def test_a_touch_outside_is_seen_though_the_call_was_refused(disk: Ground, call_mode: CallMode) -> None:
     ground = careless(disk, lambda: said(""))
-    (problem,) = ground.run(colour, call("write_file", file_path="/a", content="x")).problems()
+    (problem,) = ground.run(call_mode, call("write_file", file_path="/a", content="x")).problems()
 
     assert problem.startswith("was touched:")
     assert problem.endswith("secret.txt")
 
 
-def test_a_root_that_is_too_wide_is_seen(disk: Ground, colour: Colour) -> None:
+def test_a_root_that_is_too_wide_is_seen(disk: Ground, call_mode: CallMode) -> None:
     disk.options["backend"] = FilesystemBackend(disk.top)
     run = disk.run(
-        colour,
+        call_mode,
         call("grep", pattern=HINT, output_mode="content"),
         call("delete", file_path="/outside"),
     )

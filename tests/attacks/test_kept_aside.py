@@ -16,7 +16,7 @@ from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.testing import Asked, ScriptedModel, call
 from tests.attacks.harness import CANARY, Ground, in_turn
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 CALL_IDS = {
     "dot-dot": "../../outside/secret.txt",
@@ -47,21 +47,21 @@ def calling(call_id: str, text: str = "x") -> AIMessage:
 
 
 @in_turn("call_id", CALL_IDS)
-def test_the_id_of_a_call_chooses_no_place(disk: Ground, colour: Colour, call_id: str) -> None:
+def test_the_id_of_a_call_chooses_no_place(disk: Ground, call_mode: CallMode, call_id: str) -> None:
     disk.options["tools"] = [shout]
     disk.harmless |= {"shout"}
-    run = disk.run(colour, calling(call_id, "xyz"))
+    run = disk.run(call_mode, calling(call_id, "xyz"))
     kept = [path for path in disk.root.rglob("*") if path.is_file() and path.name != "in.txt"]
 
     assert run.problems() == []
     assert [path.parent for path in kept] == [disk.root / "large_tool_results"]
 
 
-def test_ids_that_look_alike_overwrite_nothing(disk: Ground, colour: Colour) -> None:
+def test_ids_that_look_alike_overwrite_nothing(disk: Ground, call_mode: CallMode) -> None:
     disk.options["tools"] = [shout]
     disk.harmless |= {"shout"}
     script = [calling(each, text) for each, text in (("call.0", "one"), ("call_0", "two"), ("call/0", "six"))]
-    run = disk.run(colour, *script, calling("call_0", "ten"))
+    run = disk.run(call_mode, *script, calling("call_0", "ten"))
     kept = sorted(path.read_text()[:3] for path in (disk.root / "large_tool_results").iterdir())
 
     assert run.problems() == []
@@ -71,42 +71,42 @@ def test_ids_that_look_alike_overwrite_nothing(disk: Ground, colour: Colour) -> 
 @pytest.mark.parametrize(
     "path", ["/large_tool_results", "/large_tool_results/", "//large_tool_results//.", "\\large_tool_results"]
 )
-def test_what_is_kept_aside_is_not_deleted_at_once(disk: Ground, colour: Colour, path: str) -> None:
+def test_what_is_kept_aside_is_not_deleted_at_once(disk: Ground, call_mode: CallMode, path: str) -> None:
     disk.options["tools"] = [shout]
     disk.harmless |= {"shout"}
-    run = disk.run(colour, calling("call_0", "xyz"), call("delete", file_path=path))
+    run = disk.run(call_mode, calling("call_0", "xyz"), call("delete", file_path=path))
 
     assert run.problems() == []
     assert len(list((disk.root / "large_tool_results").iterdir())) == 1
 
 
-def test_a_link_in_the_place_of_results_leads_nowhere(disk: Ground, colour: Colour) -> None:
+def test_a_link_in_the_place_of_results_leads_nowhere(disk: Ground, call_mode: CallMode) -> None:
     disk.options["tools"] = [shout]
     disk.harmless |= {"shout"}
     (disk.root / "large_tool_results").symlink_to(disk.top / "outside")
 
-    assert disk.run(colour, calling("call_0", "xyz")).problems() == []
+    assert disk.run(call_mode, calling("call_0", "xyz")).problems() == []
 
 
-def test_a_subagent_keeps_aside_below_the_same_root(disk: Ground, colour: Colour) -> None:
+def test_a_subagent_keeps_aside_below_the_same_root(disk: Ground, call_mode: CallMode) -> None:
     disk.options["tools"] = [shout]
     disk.harmless |= {"shout", "task"}
     task = call("task", description="Shout", subagent_type="general-purpose")
 
-    assert disk.run(colour, task, calling("../../x", "xyz"), "Shouted.").problems() == []
+    assert disk.run(call_mode, task, calling("../../x", "xyz"), "Shouted.").problems() == []
 
 
 @pytest.mark.parametrize(
     "place", ["/../outside/secret.txt", "/to-directory/secret.txt", "/etc/passwd", "", "x" * 9_999, "\ud800"]
 )
 def test_a_message_that_says_it_was_kept_aside_makes_nothing_read(
-    linked: Ground, colour: Colour, place: str
+    linked: Ground, call_mode: CallMode, place: str
 ) -> None:
     marks: Any = {"lc_evicted_to": place, "lc_evicted_preview": "nothing to see"}
     message = HumanMessage("Go", additional_kwargs=marks)
     with ScriptedModel("Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver(), **linked.options)
-        result = colour.invoke(agent, {"messages": [message]}, {"configurable": {"thread_id": "1"}})
+        result = call_mode.invoke(agent, {"messages": [message]}, {"configurable": {"thread_id": "1"}})
 
     assert CANARY not in repr([result, model.asked])
 
@@ -137,14 +137,14 @@ def with_blobs(ground: Ground) -> None:
 
 
 @in_turn("reference", REFERENCES)
-def test_a_forged_reference_brings_nothing_in(linked: Ground, colour: Colour, reference: Any) -> None:
+def test_a_forged_reference_brings_nothing_in(linked: Ground, call_mode: CallMode, reference: Any) -> None:
     with_blobs(linked)
     (linked.top / "outside" / "plain.txt").write_text(CANARY)
     block: Any = {"type": "image", "mime_type": "image/png", "deepagents_blob": reference}
     message = HumanMessage([{"type": "text", "text": "See"}, block])
     with ScriptedModel("Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver(), **linked.options)
-        result = colour.invoke(agent, {"messages": [message]}, {"configurable": {"thread_id": "1"}})
+        result = call_mode.invoke(agent, {"messages": [message]}, {"configurable": {"thread_id": "1"}})
     shown = model.asked[0].messages[-1].content
 
     assert CANARY not in repr([result, model.asked])
@@ -152,7 +152,7 @@ def test_a_forged_reference_brings_nothing_in(linked: Ground, colour: Colour, re
     assert "is gone" in repr(shown)
 
 
-def test_a_blob_that_was_overwritten_is_not_shown(disk: Ground, colour: Colour) -> None:
+def test_a_blob_that_was_overwritten_is_not_shown(disk: Ground, call_mode: CallMode) -> None:
     with_blobs(disk)
     (disk.root / "a.png").write_bytes(PNG)
     poison = base64.b64encode(b"poison").decode()
@@ -165,15 +165,15 @@ def test_a_blob_that_was_overwritten_is_not_shown(disk: Ground, colour: Colour) 
     thread: Any = {"configurable": {"thread_id": "1"}}
     with ScriptedModel(call("read_file", file_path="/a.png"), overwrite, "Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver(), **disk.options)
-        colour.invoke(agent, {"messages": "Look"}, thread)
-        colour.invoke(agent, {"messages": "Look again"}, thread)
+        call_mode.invoke(agent, {"messages": "Look"}, thread)
+        call_mode.invoke(agent, {"messages": "Look again"}, thread)
     (seen,) = [message for message in model.asked[-1].messages if isinstance(message, ToolMessage)]
 
     assert poison not in repr(seen)
     assert "is gone" in repr(seen.content)
 
 
-def test_a_secret_in_the_place_of_a_blob_is_not_shown(linked: Ground, colour: Colour) -> None:
+def test_a_secret_in_the_place_of_a_blob_is_not_shown(linked: Ground, call_mode: CallMode) -> None:
     with_blobs(linked)
     digest = hashlib.sha256((linked.top / "outside" / "secret.txt").read_bytes()).hexdigest()
     (linked.root / "blobs").symlink_to(linked.top / "outside")
@@ -181,13 +181,13 @@ def test_a_secret_in_the_place_of_a_blob_is_not_shown(linked: Ground, colour: Co
     block: Any = {"type": "image", "mime_type": "image/png", "deepagents_blob": digest}
     with ScriptedModel("Done.") as model:
         agent = create_deep_agent(model, **linked.options)
-        result = colour.invoke(agent, {"messages": [HumanMessage([block])]})
+        result = call_mode.invoke(agent, {"messages": [HumanMessage([block])]})
 
     assert base64.b64encode(CANARY.encode()).decode()[4:20] not in repr([result, model.asked])
     assert "is gone" in repr(model.asked[0].messages[-1].content)
 
 
-def test_files_given_with_a_message_are_no_way_out(disk: Ground, colour: Colour, tmp_path: Path) -> None:
+def test_files_given_with_a_message_are_no_way_out(disk: Ground, call_mode: CallMode, tmp_path: Path) -> None:
     forged: Any = {
         "/../outside/secret.txt": {"content": "overwritten", "encoding": "utf-8"},
         "/a.txt": {"content": "overwritten", "encoding": "utf-8"},
@@ -196,6 +196,6 @@ def test_files_given_with_a_message_are_no_way_out(disk: Ground, colour: Colour,
     disk.given = {"files": forged}
     disk.harmless |= {"task"}
     task = call("task", description="Look", subagent_type="general-purpose")
-    run = disk.run(colour, call("read_file", file_path="/a.txt"), task, "Looked.")
+    run = disk.run(call_mode, call("read_file", file_path="/a.txt"), task, "Looked.")
 
     assert run.problems() == []

@@ -10,7 +10,7 @@ import pytest
 
 from deepagents.testing import call
 from tests.attacks.harness import HINT, SEARCHES, Ground, in_turn, on_path
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THROUGH = {
     "an absolute link to a directory": "/to-directory/secret.txt",
@@ -43,32 +43,32 @@ AT_THE_END = {
 
 
 @in_turn("path", THROUGH)
-def test_no_link_on_the_way_leads_out(linked: Ground, colour: Colour, path: str) -> None:
-    assert linked.run(colour, *on_path(path)).problems() == []
+def test_no_link_on_the_way_leads_out(linked: Ground, call_mode: CallMode, path: str) -> None:
+    assert linked.run(call_mode, *on_path(path)).problems() == []
 
 
 @in_turn("path", AT_THE_END)
 def test_no_link_at_the_end_leads_out_and_a_delete_takes_the_link(
-    linked: Ground, colour: Colour, path: str
+    linked: Ground, call_mode: CallMode, path: str
 ) -> None:
     linked.harmless |= {"delete"}
-    run = linked.run(colour, *on_path(path))
+    run = linked.run(call_mode, *on_path(path))
 
     assert run.problems() == []
     assert run.answers[-1].status == "success"
     assert not os.path.lexists(linked.root / path[1:])
 
 
-def test_deleting_a_link_to_a_directory_spares_what_is_in_it(linked: Ground, colour: Colour) -> None:
+def test_deleting_a_link_to_a_directory_spares_what_is_in_it(linked: Ground, call_mode: CallMode) -> None:
     linked.harmless |= {"delete"}
 
-    assert linked.run(colour, call("delete", file_path="/to-directory")).problems() == []
-    assert linked.run(colour, call("delete", file_path="/d")).problems() == []
+    assert linked.run(call_mode, call("delete", file_path="/to-directory")).problems() == []
+    assert linked.run(call_mode, call("delete", file_path="/d")).problems() == []
 
 
-def test_searching_from_the_root_follows_no_link_out(linked: Ground, colour: Colour) -> None:
+def test_searching_from_the_root_follows_no_link_out(linked: Ground, call_mode: CallMode) -> None:
     run = linked.run(
-        colour,
+        call_mode,
         call("ls", path="/"),
         call("glob", pattern="**/*"),
         call("glob", pattern="to-directory/**"),
@@ -82,12 +82,12 @@ def test_searching_from_the_root_follows_no_link_out(linked: Ground, colour: Col
     assert "secret" not in "".join(answer.text for answer in run.answers)
 
 
-def test_a_hard_link_is_not_a_way_to_write_outside(disk: Ground, colour: Colour) -> None:
+def test_a_hard_link_is_not_a_way_to_write_outside(disk: Ground, call_mode: CallMode) -> None:
     outside = disk.top / "outside" / "shared.txt"
     outside.write_text("shared\n")
     os.link(outside, disk.root / "shared.txt")
     run = disk.run(
-        colour,
+        call_mode,
         call("write_file", file_path="/shared.txt", content="overwritten"),
         call("edit_file", file_path="/shared.txt", old_string="shared", new_string="overwritten"),
     )
@@ -96,20 +96,20 @@ def test_a_hard_link_is_not_a_way_to_write_outside(disk: Ground, colour: Colour)
     assert run.codes == ["permission_denied", "permission_denied"]
 
 
-def test_a_socket_is_no_file(disk: Ground, colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_is_no_file(disk: Ground, call_mode: CallMode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(disk.root)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket")
         disk.harmless = SEARCHES | {"delete"}
 
-        assert disk.run(colour, *on_path("/socket")).problems() == []
+        assert disk.run(call_mode, *on_path("/socket")).problems() == []
 
 
 def test_a_root_that_is_a_link_is_no_door_to_its_siblings(
-    disk: Ground, colour: Colour, tmp_path: Path
+    disk: Ground, call_mode: CallMode, tmp_path: Path
 ) -> None:
     disk.root.joinpath("sub").symlink_to("../outside")
     known = disk.top.parent / "known"
     disk.options["backend"] = type(disk.options["backend"])(known / "root")
 
-    assert disk.run(colour, *on_path("/sub/secret.txt")).problems() == []
+    assert disk.run(call_mode, *on_path("/sub/secret.txt")).problems() == []

@@ -13,7 +13,7 @@ from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.testing import call, calls
 from tests.attacks.harness import CHANGES, LOOKS, Ground, in_turn, on_path
 from tests.attacks.test_directly import as_nobody, open_to_all
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 EVERYTHING = frozenset((*LOOKS, *CHANGES))
 
@@ -82,16 +82,16 @@ FAULTS = [
 
 @in_turn("fault", {fault.__name__.replace("_", " "): fault for fault in FAULTS})
 def test_no_fault_tells_where_files_really_are(
-    disk: Ground, colour: Colour, fault: Callable[[Path], None]
+    disk: Ground, call_mode: CallMode, fault: Callable[[Path], None]
 ) -> None:
     disk.harmless = EVERYTHING
     disk.options["backend"] = FilesystemBackend(disk.root)
     fault(disk.root)
 
-    assert disk.run(colour, *on_path("/d/in.txt"), *on_path("/in.txt")).problems() == []
+    assert disk.run(call_mode, *on_path("/d/in.txt"), *on_path("/in.txt")).problems() == []
 
 
-def test_a_user_without_rights_learns_no_real_path(disk: Ground, colour: Colour) -> None:
+def test_a_user_without_rights_learns_no_real_path(disk: Ground, call_mode: CallMode) -> None:
     with open_to_all() as top:
         root = top / "root"
         shutil.copytree(disk.root, root)
@@ -99,7 +99,9 @@ def test_a_user_without_rights_learns_no_real_path(disk: Ground, colour: Colour)
         (root / "in.txt").chmod(0)
         ground = Ground(top, root, {"backend": FilesystemBackend(root)})
         with as_nobody():
-            run = ground.run(colour, *on_path("/in.txt"), call("write_file", file_path="/d/new", content="x"))
+            run = ground.run(
+                call_mode, *on_path("/in.txt"), call("write_file", file_path="/d/new", content="x")
+            )
 
     assert run.problems() == []
     assert run.codes[-1] == "permission_denied"
@@ -115,10 +117,10 @@ def full_disk() -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_takes_no_more_is_told_without_a_path(disk: Ground, colour: Colour) -> None:
+def test_a_disk_that_takes_no_more_is_told_without_a_path(disk: Ground, call_mode: CallMode) -> None:
     with full_disk():
         run = disk.run(
-            colour,
+            call_mode,
             call("write_file", file_path="/big.txt", content="x" * 5_000),
             call("edit_file", file_path="/in.txt", old_string="inside", new_string="x" * 5_000),
         )
@@ -128,10 +130,10 @@ def test_a_disk_that_takes_no_more_is_told_without_a_path(disk: Ground, colour: 
     assert not (disk.root / "big.txt").exists()
 
 
-def test_odd_arguments_are_answered_without_a_path(disk: Ground, colour: Colour) -> None:
+def test_odd_arguments_are_answered_without_a_path(disk: Ground, call_mode: CallMode) -> None:
     disk.harmless = EVERYTHING
     run = disk.run(
-        colour,
+        call_mode,
         call("read_file", file_path="/in.txt", offset=-5, limit=0),
         call("read_file", file_path="/in.txt", offset=2**62, limit=2**62),
         call("read_file", file_path=["/in.txt"]),
@@ -146,9 +148,9 @@ def test_odd_arguments_are_answered_without_a_path(disk: Ground, colour: Colour)
     assert [each for each in run.problems() if "not refused" not in each] == []
 
 
-def test_a_shell_that_cannot_start_does_not_say_where(disk: Ground, colour: Colour) -> None:
+def test_a_shell_that_cannot_start_does_not_say_where(disk: Ground, call_mode: CallMode) -> None:
     disk.options["backend"] = LocalShellBackend(disk.root)
     root_gone(disk.root)
     disk.harmless = EVERYTHING | {"execute"}
 
-    assert disk.run(colour, call("execute", command="true")).problems() == []
+    assert disk.run(call_mode, call("execute", command="true")).problems() == []

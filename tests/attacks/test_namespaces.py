@@ -13,7 +13,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, StateBackend, StoreBackend
 from deepagents.testing import ScriptedModel, call, calls
 from tests.attacks.harness import CANARY, HINT, Ground, in_turn, on_path
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 OWN = ("users", "ada")
 OTHERS = {
@@ -72,22 +72,22 @@ INTO_OTHERS = {
 
 
 @in_turn("path", INTO_OTHERS)
-def test_no_path_leads_into_another_namespace(stored: Ground, colour: Colour, path: str) -> None:
+def test_no_path_leads_into_another_namespace(stored: Ground, call_mode: CallMode, path: str) -> None:
     stored.harmless |= {"write_file", "delete"}
 
-    assert stored.run(colour, *on_path(path)).problems() == []
+    assert stored.run(call_mode, *on_path(path)).problems() == []
 
 
-def test_no_path_climbs_out_of_a_namespace(stored: Ground, colour: Colour) -> None:
-    run = stored.run(colour, *on_path("/../bob/secret.txt"), *on_path("/.."))
+def test_no_path_climbs_out_of_a_namespace(stored: Ground, call_mode: CallMode) -> None:
+    run = stored.run(call_mode, *on_path("/../bob/secret.txt"), *on_path("/.."))
 
     assert run.problems() == []
     assert set(run.codes) == {"invalid_path"}
 
 
-def test_no_search_finds_what_is_in_another_namespace(stored: Ground, colour: Colour) -> None:
+def test_no_search_finds_what_is_in_another_namespace(stored: Ground, call_mode: CallMode) -> None:
     run = stored.run(
-        colour,
+        call_mode,
         calls(
             ("ls", {"path": "/"}),
             ("ls", {"path": "/private"}),
@@ -103,17 +103,17 @@ def test_no_search_finds_what_is_in_another_namespace(stored: Ground, colour: Co
     assert run.answers[-1].text == "/notes.txt: 1"
 
 
-def test_deleting_everything_of_ones_own_spares_all_others(stored: Ground, colour: Colour) -> None:
+def test_deleting_everything_of_ones_own_spares_all_others(stored: Ground, call_mode: CallMode) -> None:
     stored.harmless |= {"delete"}
-    run = stored.run(colour, call("delete", file_path="/notes.txt"), call("delete", file_path="/private"))
+    run = stored.run(call_mode, call("delete", file_path="/notes.txt"), call("delete", file_path="/private"))
 
     assert run.problems() == []
 
 
 @pytest.mark.parametrize("path", ["/", "//", "/.", "", "\\"])
-def test_a_namespace_is_never_emptied(stored: Ground, colour: Colour, path: str) -> None:
+def test_a_namespace_is_never_emptied(stored: Ground, call_mode: CallMode, path: str) -> None:
     store: InMemoryStore = stored.options["store"]
-    run = stored.run(colour, call("delete", file_path=path))
+    run = stored.run(call_mode, call("delete", file_path=path))
 
     assert run.problems() == []
     assert store.get(OWN, "/notes.txt") is not None
@@ -142,14 +142,14 @@ FORGED = {
 
 
 @in_turn("name", FORGED)
-def test_a_forged_name_makes_no_namespace(stored: Ground, colour: Colour, name: str) -> None:
+def test_a_forged_name_makes_no_namespace(stored: Ground, call_mode: CallMode, name: str) -> None:
     store: InMemoryStore = stored.options["store"]
     before = items(store)
     backend = StoreBackend(namespace=lambda runtime: ("users", runtime.context.name))
     script = calls(("ls", {"path": "/"}), ("read_file", {"file_path": "/secret.txt"}))
     with ScriptedModel(script, call("write_file", file_path="/x", content="x"), "Done.") as model:
         agent = create_deep_agent(model, backend=backend, store=store, context_schema=Visitor)
-        result = colour.invoke(agent, {"messages": "Go"}, context=Visitor(name))
+        result = call_mode.invoke(agent, {"messages": "Go"}, context=Visitor(name))
     answers = [message for message in result["messages"] if message.type == "tool"]
 
     assert {answer.status for answer in answers} == {"error"}
@@ -157,7 +157,7 @@ def test_a_forged_name_makes_no_namespace(stored: Ground, colour: Colour, name: 
     assert items(store) == before
 
 
-def test_a_route_is_no_door_between_two_namespaces(stored: Ground, colour: Colour) -> None:
+def test_a_route_is_no_door_between_two_namespaces(stored: Ground, call_mode: CallMode) -> None:
     store: InMemoryStore = stored.options["store"]
     shared = StoreBackend(store=store, namespace=("users", "ada", "shared"))
     stored.options["backend"] = CompositeBackend(
@@ -166,7 +166,7 @@ def test_a_route_is_no_door_between_two_namespaces(stored: Ground, colour: Colou
     )
     stored.harmless |= {"write_file", "delete"}
     run = stored.run(
-        colour,
+        call_mode,
         *on_path("/mine/private/secret.txt"),
         *on_path("/mine/shared/../private/secret.txt"),
         call("grep", pattern=HINT, output_mode="content"),

@@ -10,7 +10,7 @@ import pytest
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.testing import call, calls
 from tests.attacks.harness import HINT, Ground, in_turn
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 SECONDS = 8.0
 """Of processor time: well over the bound of one search, far below what these would take without it."""
@@ -76,9 +76,9 @@ OPTIONS = {
 
 
 @in_turn("pattern", WAYS_OUT)
-def test_no_pattern_leads_out(linked: Ground, colour: Colour, pattern: str) -> None:
+def test_no_pattern_leads_out(linked: Ground, call_mode: CallMode, pattern: str) -> None:
     run = linked.run(
-        colour,
+        call_mode,
         calls(
             ("glob", {"pattern": pattern}),
             ("glob", {"pattern": pattern, "path": "/d"}),
@@ -93,7 +93,7 @@ def test_no_pattern_leads_out(linked: Ground, colour: Colour, pattern: str) -> N
 
 @pytest.mark.parametrize("where", ["disk", "state"])
 @in_turn("pattern", BOMBS)
-def test_no_pattern_explodes(disk: Ground, colour: Colour, pattern: str, where: str) -> None:
+def test_no_pattern_explodes(disk: Ground, call_mode: CallMode, pattern: str, where: str) -> None:
     name = "a" * 200
     (disk.root / name).write_text("x")
     if where == "state":
@@ -101,7 +101,7 @@ def test_no_pattern_explodes(disk: Ground, colour: Colour, pattern: str, where: 
         disk.given = {"files": {f"/{name}": {"content": "x", "encoding": "utf-8"}}}
     begin = time.process_time()
     run = disk.run(
-        colour,
+        call_mode,
         call("glob", pattern=pattern),
         call("grep", pattern="x", glob=pattern),
     )
@@ -111,19 +111,19 @@ def test_no_pattern_explodes(disk: Ground, colour: Colour, pattern: str, where: 
 
 
 @in_turn("expression", EXPRESSIONS)
-def test_no_expression_runs_for_long(disk: Ground, colour: Colour, expression: str) -> None:
+def test_no_expression_runs_for_long(disk: Ground, call_mode: CallMode, expression: str) -> None:
     (disk.root / "long.txt").write_text("a" * 5_000 + "\n" + "a" * 50 + "!\n")
     begin = time.process_time()
-    run = disk.run(colour, call("grep", pattern=expression, regex=True))
+    run = disk.run(call_mode, call("grep", pattern=expression, regex=True))
 
     assert run.problems() == []
     assert time.process_time() - begin < SECONDS
 
 
 @in_turn("pattern", OPTIONS)
-def test_what_is_searched_for_is_no_option(linked: Ground, colour: Colour, pattern: str) -> None:
+def test_what_is_searched_for_is_no_option(linked: Ground, call_mode: CallMode, pattern: str) -> None:
     run = linked.run(
-        colour,
+        call_mode,
         calls(
             ("grep", {"pattern": pattern, "output_mode": "content"}),
             ("grep", {"pattern": HINT, "glob": pattern, "output_mode": "content"}),
@@ -134,24 +134,24 @@ def test_what_is_searched_for_is_no_option(linked: Ground, colour: Colour, patte
 
 
 def test_settings_of_a_search_program_that_lie_about_are_ignored(
-    linked: Ground, colour: Colour, monkeypatch: pytest.MonkeyPatch
+    linked: Ground, call_mode: CallMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = linked.root / ".ripgreprc"
     settings.write_text("--follow\n--no-ignore\n")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(settings))
-    run = linked.run(colour, call("grep", pattern=HINT, output_mode="content"))
+    run = linked.run(call_mode, call("grep", pattern=HINT, output_mode="content"))
 
     assert run.problems() == []
     assert run.answers[0].text.startswith("No matches found")
 
 
 def test_without_the_search_program_nothing_leads_out_either(
-    linked: Ground, colour: Colour, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    linked: Ground, call_mode: CallMode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     linked.options["backend"] = FilesystemBackend(linked.root)
     run = linked.run(
-        colour,
+        call_mode,
         call("grep", pattern=f"{HINT}.*", regex=True, output_mode="content"),
         call("grep", pattern=HINT, output_mode="content", context=5),
     )

@@ -15,7 +15,7 @@ from deepagents.testing import Asked, calls
 from deepagents.testing.scripted import Said
 from tests.attacks.flipping import FLIP_DIRECTORY, FLIP_FILE, meanwhile
 from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, tried
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 SECONDS = 0.6
 EVERYTHING = frozenset((*LOOKS, *CHANGES))
@@ -66,7 +66,7 @@ class ChecksThenOpens(BackendProtocol):
             return ReadResult(error="gone", code="io_error")
 
 
-def test_the_race_is_lost_by_who_checks_first_and_opens_later(disk: Ground, colour: Colour) -> None:
+def test_the_race_is_lost_by_who_checks_first_and_opens_later(disk: Ground, call_mode: CallMode) -> None:
     (disk.root / "d" / "secret.txt").write_text("inside")
     disk.options["backend"] = ChecksThenOpens(disk.root)
     looks = calls(*[tried("read_file", "/d/secret.txt")] * 10)
@@ -76,19 +76,21 @@ def test_the_race_is_lost_by_who_checks_first_and_opens_later(disk: Ground, colo
 
     with meanwhile(FLIP_DIRECTORY, disk.root, disk.top / "outside", seconds=30) as there_is_time:
         again = as_long_as(there_is_time, looks)
-        run = disk.run(colour, always=lambda asked: "Done." if leaked(asked) else again(asked))
+        run = disk.run(call_mode, always=lambda asked: "Done." if leaked(asked) else again(asked))
 
     assert f"{CANARY!r} leaked in messages" in run.problems()
 
 
 @pytest.mark.parametrize("script", [FLIP_DIRECTORY, FLIP_FILE], ids=["directory", "file"])
 @pytest.mark.parametrize("turn", [LOOKING, CHANGING], ids=["looking", "changing"])
-def test_nobody_is_faster_than_the_check(disk: Ground, colour: Colour, script: str, turn: AIMessage) -> None:
+def test_nobody_is_faster_than_the_check(
+    disk: Ground, call_mode: CallMode, script: str, turn: AIMessage
+) -> None:
     (disk.root / "d" / "secret.txt").write_text("inside")
     (disk.top / "outside" / "sub").mkdir()
     disk.harmless = EVERYTHING
     with meanwhile(script, disk.root, disk.top / "outside", seconds=SECONDS) as there_is_time:
-        run = disk.run(colour, always=as_long_as(there_is_time, turn))
+        run = disk.run(call_mode, always=as_long_as(there_is_time, turn))
 
     assert run.problems() == []
     assert None in run.codes

@@ -7,7 +7,7 @@ import pytest
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
 from deepagents.testing import call, calls
 from tests.attacks.harness import CANARY, HINT, Ground, in_turn, on_path
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ ACROSS = {
 
 
 @in_turn("path", ACROSS)
-def test_no_path_crosses_a_route(routed: Ground, colour: Colour, path: str) -> None:
+def test_no_path_crosses_a_route(routed: Ground, call_mode: CallMode, path: str) -> None:
     routed.harmless |= {"write_file", "delete"} if "hidden" in path else set[str]()
 
-    assert routed.run(colour, *on_path(path)).problems() == []
+    assert routed.run(call_mode, *on_path(path)).problems() == []
 
 
 NOT_TO_DELETE = {
@@ -65,17 +65,21 @@ NOT_TO_DELETE = {
 
 
 @in_turn("path", NOT_TO_DELETE)
-def test_neither_a_route_nor_what_leads_to_one_is_deleted(routed: Ground, colour: Colour, path: str) -> None:
-    run = routed.run(colour, call("delete", file_path=path), call("write_file", file_path=path, content="x"))
+def test_neither_a_route_nor_what_leads_to_one_is_deleted(
+    routed: Ground, call_mode: CallMode, path: str
+) -> None:
+    run = routed.run(
+        call_mode, call("delete", file_path=path), call("write_file", file_path=path, content="x")
+    )
 
     assert [each for each in run.problems() if "write_file" not in each] == []
     assert (routed.root / "in.txt").exists()
 
 
-def test_a_name_that_begins_like_a_route_is_another_place(routed: Ground, colour: Colour) -> None:
+def test_a_name_that_begins_like_a_route_is_another_place(routed: Ground, call_mode: CallMode) -> None:
     routed.harmless |= {"write_file", "delete", "read_file"}
     run = routed.run(
-        colour,
+        call_mode,
         call("write_file", file_path="/disk2/in.txt", content="mine"),
         call("delete", file_path="/disk2"),
         call("write_file", file_path="/Disk/in.txt", content="mine"),
@@ -84,9 +88,9 @@ def test_a_name_that_begins_like_a_route_is_another_place(routed: Ground, colour
     assert run.problems() == []
 
 
-def test_no_search_crosses_a_route(routed: Ground, colour: Colour) -> None:
+def test_no_search_crosses_a_route(routed: Ground, call_mode: CallMode) -> None:
     run = routed.run(
-        colour,
+        call_mode,
         calls(
             ("ls", {"path": "/"}),
             ("ls", {"path": "/disk"}),
@@ -105,7 +109,7 @@ def test_no_search_crosses_a_route(routed: Ground, colour: Colour) -> None:
     assert "hidden.txt" not in "".join(answer.text for answer in run.answers)
 
 
-def test_the_error_of_a_route_tells_no_real_path(routed: Ground, colour: Colour) -> None:
+def test_the_error_of_a_route_tells_no_real_path(routed: Ground, call_mode: CallMode) -> None:
     gone = routed.top / "gone"
     routed.options["backend"] = CompositeBackend(
         default=FilesystemBackend(gone / "x"), routes={"/disk/": FilesystemBackend(gone)}
@@ -113,4 +117,4 @@ def test_the_error_of_a_route_tells_no_real_path(routed: Ground, colour: Colour)
     gone.write_text("a file")
     routed.given, routed.kept_files = {}, {}
 
-    assert routed.run(colour, *on_path("/disk/in.txt"), *on_path("/in.txt")).problems() == []
+    assert routed.run(call_mode, *on_path("/disk/in.txt"), *on_path("/in.txt")).problems() == []

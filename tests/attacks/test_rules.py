@@ -13,7 +13,7 @@ from deepagents.permissions import FilesystemPermission
 from deepagents.testing import call, calls
 from tests.attacks.harness import CANARY, HINT, Ground, in_turn, on_path
 from tests.attacks.test_kept_aside import shout
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 SECRETS = {
     "/secrets/plan.txt": f"one\n{CANARY}\nthree\n",
@@ -28,7 +28,7 @@ SECRETS = {
 OPEN = {"/open/notes.txt": "mine\n", "/open/.hidden": "mine\n"}
 DENY = [FilesystemPermission(["read", "write"], ["/secrets/", "/secrets/**"], "deny")]
 WHERE = [("disk", "sync"), ("disk", "async"), ("state", "sync"), ("store", "async"), ("route", "sync")]
-in_each_place = pytest.mark.parametrize(("ruled", "colour"), WHERE, indirect=True)
+in_each_place = pytest.mark.parametrize(("ruled", "call_mode"), WHERE, indirect=True)
 
 
 def data(text: str) -> dict[str, Any]:
@@ -111,17 +111,19 @@ NAMES = {
 
 @pytest.mark.parametrize("ruled", ["disk", "state", "store", "route"], indirect=True)
 @in_turn("path", NAMES)
-def test_no_name_of_a_denied_place_is_good_for_anything(ruled: Ground, colour: Colour, path: str) -> None:
-    run = ruled.run(colour, *on_path(path))
+def test_no_name_of_a_denied_place_is_good_for_anything(
+    ruled: Ground, call_mode: CallMode, path: str
+) -> None:
+    run = ruled.run(call_mode, *on_path(path))
 
     assert run.problems() == []
     assert set(run.codes) <= {"permission_denied", "invalid_path"}
 
 
 @in_each_place
-def test_no_search_shows_what_is_denied(ruled: Ground, colour: Colour) -> None:
+def test_no_search_shows_what_is_denied(ruled: Ground, call_mode: CallMode) -> None:
     run = ruled.run(
-        colour,
+        call_mode,
         calls(
             ("ls", {"path": "/"}),
             *(
@@ -172,21 +174,23 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("where", "colour"), WHERE, indirect=["colour"])
-def test_no_answer_tells_whether_something_is_there(tmp_path: Path, colour: Colour, where: str) -> None:
+@pytest.mark.parametrize(("where", "call_mode"), WHERE, indirect=["call_mode"])
+def test_no_answer_tells_whether_something_is_there(tmp_path: Path, call_mode: CallMode, where: str) -> None:
     other = {"/secrets/else": "nothing of note"}
     told: list[list[Any]] = []
     for name, secrets in (("full", SECRETS), ("empty", other)):
-        run = ground(where, tmp_path / name, DENY, secrets).run(colour, *(calls(each) for each in QUESTIONS))
+        run = ground(where, tmp_path / name, DENY, secrets).run(
+            call_mode, *(calls(each) for each in QUESTIONS)
+        )
         told.append([(answer.name, answer.text, answer.status) for answer in run.answers])
 
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize(("where", "colour"), WHERE, indirect=["colour"])
-def test_without_the_rule_the_same_calls_show_all(tmp_path: Path, colour: Colour, where: str) -> None:
+@pytest.mark.parametrize(("where", "call_mode"), WHERE, indirect=["call_mode"])
+def test_without_the_rule_the_same_calls_show_all(tmp_path: Path, call_mode: CallMode, where: str) -> None:
     told = [
-        ground(where, tmp_path / name, [], secrets).run(colour, *(calls(each) for each in QUESTIONS))
+        ground(where, tmp_path / name, [], secrets).run(call_mode, *(calls(each) for each in QUESTIONS))
         for name, secrets in (("full", SECRETS), ("empty", {"/secrets/else": "nothing of note"}))
     ]
     problems = told[0].problems()
@@ -208,17 +212,17 @@ DELETIONS = {
 }
 
 
-@pytest.mark.parametrize(("where", "colour"), WHERE[1:4:2], indirect=["colour"])
+@pytest.mark.parametrize(("where", "call_mode"), WHERE[1:4:2], indirect=["call_mode"])
 @pytest.mark.parametrize(("path", "patterns"), DELETIONS.values(), ids=list(DELETIONS))
 def test_a_directory_is_not_deleted_over_what_is_denied_in_it(
-    tmp_path: Path, colour: Colour, where: str, path: str, patterns: list[str]
+    tmp_path: Path, call_mode: CallMode, where: str, path: str, patterns: list[str]
 ) -> None:
     vault = {f"/vault{name}": text for name, text in {**SECRETS, "/secrets/a.key": CANARY}.items()}
     allow = FilesystemPermission(["write"], ["/vault", "/vault/secrets"], "allow")
     made = ground(where, tmp_path / "real", [allow, FilesystemPermission(["write"], patterns, "deny")], vault)
     made.kept = [made.root / "vault"] if where == "disk" else []
 
-    assert made.run(colour, call("delete", file_path=path)).problems() == []
+    assert made.run(call_mode, call("delete", file_path=path)).problems() == []
 
 
 RULES = {
@@ -232,35 +236,35 @@ RULES = {
 
 
 @in_turn("patterns", RULES)
-def test_a_rule_covers_hidden_names_too(tmp_path: Path, colour: Colour, patterns: list[str]) -> None:
+def test_a_rule_covers_hidden_names_too(tmp_path: Path, call_mode: CallMode, patterns: list[str]) -> None:
     rules = [FilesystemPermission(["read", "write"], patterns, "deny")]
     made = ground("disk", tmp_path / "real", rules, {"/secrets/.env": CANARY, "/secrets/x/.env": CANARY})
 
-    assert made.run(colour, *on_path("/secrets/.env"), *on_path("/secrets/x/.env")).problems() == []
+    assert made.run(call_mode, *on_path("/secrets/.env"), *on_path("/secrets/x/.env")).problems() == []
     assert (
-        made.run(colour, calls(("grep", {"pattern": HINT}), ("glob", {"pattern": "**/.env"}))).problems()
+        made.run(call_mode, calls(("grep", {"pattern": HINT}), ("glob", {"pattern": "**/.env"}))).problems()
         == []
     )
 
 
-def test_all_but_one_place_is_denied(tmp_path: Path, colour: Colour) -> None:
+def test_all_but_one_place_is_denied(tmp_path: Path, call_mode: CallMode) -> None:
     rules = [
         FilesystemPermission(["read", "write"], ["/open/**"], "allow"),
         FilesystemPermission(["read", "write"], ["/**"], "deny"),
     ]
     made = ground("disk", tmp_path / "real", rules)
     for path in ("/open/../secrets/plan.txt", "/secrets/plan.txt", "/opening", "/open"):
-        assert made.run(colour, *on_path(path)).problems() == []
+        assert made.run(call_mode, *on_path(path)).problems() == []
 
 
-def test_results_kept_aside_are_not_forged_under_a_rule(tmp_path: Path, colour: Colour) -> None:
+def test_results_kept_aside_are_not_forged_under_a_rule(tmp_path: Path, call_mode: CallMode) -> None:
     kept = {"/large_tool_results/call_0": f"the true {CANARY}"}
     made = ground(
         "disk", tmp_path / "real", [FilesystemPermission(["write"], ["/large_tool_results/**"], "deny")], kept
     )
     made.kept = [made.root / "large_tool_results"]
     run = made.run(
-        colour,
+        call_mode,
         call("write_file", file_path="/large_tool_results/call_0", content="forged"),
         call("edit_file", file_path="/large_tool_results/call_0", old_string="true", new_string="false"),
         call("delete", file_path="/large_tool_results"),
@@ -270,14 +274,14 @@ def test_results_kept_aside_are_not_forged_under_a_rule(tmp_path: Path, colour: 
 
 
 def test_a_rule_on_what_is_kept_aside_does_not_keep_the_harness_from_it(
-    tmp_path: Path, colour: Colour
+    tmp_path: Path, call_mode: CallMode
 ) -> None:
     made = ground(
         "disk", tmp_path / "real", [FilesystemPermission(["write"], ["/large_tool_results/**"], "deny")]
     )
     made.options["tools"] = [shout]
     made.harmless |= {"shout"}
-    run = made.run(colour, call("shout", text="xyz"))
+    run = made.run(call_mode, call("shout", text="xyz"))
 
     assert run.problems() == []
     assert len(list((made.root / "large_tool_results").iterdir())) == 1

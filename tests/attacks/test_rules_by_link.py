@@ -24,7 +24,7 @@ from tests.attacks.flipping import FLIP_LINK, meanwhile
 from tests.attacks.harness import CHANGES, HINT, LOOKS, Ground, Run, in_turn, on_path, tried
 from tests.attacks.test_races import as_long_as
 from tests.attacks.test_rules import DENY, ground
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @pytest.fixture
@@ -68,23 +68,23 @@ LINKS = {
 
 
 @in_turn("path", BY_LINK)
-def test_no_link_leads_past_a_rule(crossed: Ground, colour: Colour, path: str) -> None:
-    assert crossed.run(colour, *on_path(path)).problems() == []
+def test_no_link_leads_past_a_rule(crossed: Ground, call_mode: CallMode, path: str) -> None:
+    assert crossed.run(call_mode, *on_path(path)).problems() == []
 
 
 @in_turn("path", LINKS)
 def test_a_link_to_what_is_denied_is_at_most_deleted_itself(
-    crossed: Ground, colour: Colour, path: str
+    crossed: Ground, call_mode: CallMode, path: str
 ) -> None:
     crossed.harmless |= {"delete"}
 
-    assert crossed.run(colour, *on_path(path)).problems() == []
+    assert crossed.run(call_mode, *on_path(path)).problems() == []
 
 
-def test_no_search_goes_by_a_link_to_what_is_denied(crossed: Ground, colour: Colour) -> None:
+def test_no_search_goes_by_a_link_to_what_is_denied(crossed: Ground, call_mode: CallMode) -> None:
     crossed.harmless |= {"ls"}
     run = crossed.run(
-        colour,
+        call_mode,
         calls(
             *(("ls", {"path": path}) for path in ("/", "/open", "/alias", "/open/chain")),
             *(
@@ -154,7 +154,7 @@ class Halved(FilesystemBackend):
 @pytest.mark.parametrize("under", ["", "/data"])
 @pytest.mark.parametrize("kind", [Careless, Halved])
 def test_a_subclass_that_drops_the_rules_is_kept_to_them(
-    crossed: Ground, colour: Colour, kind: type[FilesystemBackend], under: str
+    crossed: Ground, call_mode: CallMode, kind: type[FilesystemBackend], under: str
 ) -> None:
     own = kind(crossed.root)
     crossed.options["backend"] = CompositeBackend(StateBackend(), {under: own}) if under else own
@@ -166,24 +166,24 @@ def test_a_subclass_that_drops_the_rules_is_kept_to_them(
     scripts = [
         each for path in ("/open/to-plan", "/alias/plan.txt", "/alias") for each in on_path(under + path)
     ]
-    run = crossed.run(colour, calls(*looks, ("ls", {"path": f"{under}/"})), *scripts)
+    run = crossed.run(call_mode, calls(*looks, ("ls", {"path": f"{under}/"})), *scripts)
 
     assert run.problems() == []
 
 
 @pytest.mark.parametrize("kind", ["looking", "changing"])
-def test_nobody_is_faster_than_a_rule(tmp_path: Path, colour: Colour, kind: str) -> None:
-    run = raced(tmp_path, colour, kind, DENY)
+def test_nobody_is_faster_than_a_rule(tmp_path: Path, call_mode: CallMode, kind: str) -> None:
+    run = raced(tmp_path, call_mode, kind, DENY)
 
     assert run.problems() == []
     assert None in run.codes
 
 
-def test_without_the_rule_the_race_is_lost(tmp_path: Path, colour: Colour) -> None:
-    assert raced(tmp_path, colour, "looking", []).problems() != []
+def test_without_the_rule_the_race_is_lost(tmp_path: Path, call_mode: CallMode) -> None:
+    assert raced(tmp_path, call_mode, "looking", []).problems() != []
 
 
-def raced(tmp_path: Path, colour: Colour, kind: str, rules: list[FilesystemPermission]) -> Run:
+def raced(tmp_path: Path, call_mode: CallMode, kind: str, rules: list[FilesystemPermission]) -> Run:
     made = ground("disk", tmp_path / "real", rules)
     (made.root / "open2").mkdir()
     (made.root / "open2" / "plan.txt").write_text("mine")
@@ -199,16 +199,16 @@ def raced(tmp_path: Path, colour: Colour, kind: str, rules: list[FilesystemPermi
     )
     made.harmless = frozenset((*LOOKS, *CHANGES))
     with meanwhile(FLIP_LINK, link, Path("../secrets"), seconds=0.8) as there_is_time:
-        return made.run(colour, always=as_long_as(there_is_time, turn))
+        return made.run(call_mode, always=as_long_as(there_is_time, turn))
 
 
 @in_turn("behind", {"as it is": "{}", "with something below": "{}/new.txt", "far below": "{}/new/new.txt"})
-def test_behind_a_link_nobody_learns_what_is_there(crossed: Ground, colour: Colour, behind: str) -> None:
+def test_behind_a_link_nobody_learns_what_is_there(crossed: Ground, call_mode: CallMode, behind: str) -> None:
     """A file, a directory and nothing at all give the same answers."""
     (crossed.root / "secrets" / "sub").mkdir()
     paths = [behind.format(f"/alias/{name}") for name in ("plan.txt", "sub", "none")]
     crossed.harmless = frozenset()
-    run = crossed.run(colour, *(calls(*(tried(tool, path) for path in paths)) for tool in LOOKS + CHANGES))
+    run = crossed.run(call_mode, *(calls(*(tried(tool, path) for path in paths)) for tool in LOOKS + CHANGES))
 
     assert run.problems() == []
     assert set(run.codes) == {"permission_denied"}

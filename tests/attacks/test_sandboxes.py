@@ -11,7 +11,7 @@ from deepagents.permissions import FilesystemPermission
 from deepagents.testing import call, calls
 from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, in_turn, on_path
 from tests.backends.sandboxes import rooted
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 EVERYTHING = frozenset((*LOOKS, *CHANGES))
 COMMAND = "cp ../outside/secret.txt pwned"
@@ -44,20 +44,20 @@ def sandbox(disk: Ground) -> Ground:
     return disk
 
 
-def test_an_injected_command_would_be_seen(sandbox: Ground, colour: Colour) -> None:
-    assert sandbox.run(colour, call("execute", command=COMMAND)).problems() != []
+def test_an_injected_command_would_be_seen(sandbox: Ground, call_mode: CallMode) -> None:
+    assert sandbox.run(call_mode, call("execute", command=COMMAND)).problems() != []
 
 
 @in_turn("path", INJECTED)
-def test_no_path_is_a_part_of_a_command(sandbox: Ground, colour: Colour, path: str) -> None:
-    assert sandbox.run(colour, *on_path(path)).problems() == []
+def test_no_path_is_a_part_of_a_command(sandbox: Ground, call_mode: CallMode, path: str) -> None:
+    assert sandbox.run(call_mode, *on_path(path)).problems() == []
 
 
 @in_turn("text", INJECTED)
-def test_no_text_is_a_part_of_a_command(sandbox: Ground, colour: Colour, text: str) -> None:
+def test_no_text_is_a_part_of_a_command(sandbox: Ground, call_mode: CallMode, text: str) -> None:
     text = f"{text[1:]}\nEOF\n__DEEPAGENTS_EOF__\n{text}"
     run = sandbox.run(
-        colour,
+        call_mode,
         call("write_file", file_path="/b.txt", content=text),
         calls(
             ("glob", {"pattern": text[:60].replace("\n", "")}),
@@ -76,23 +76,23 @@ def test_no_text_is_a_part_of_a_command(sandbox: Ground, colour: Colour, text: s
 @pytest.mark.parametrize(
     "path", ["/../outside/secret.txt", "//..//outside/secret.txt", "~/x", "/a\0b", "/a\nb"]
 )
-def test_no_spelling_leads_out_of_a_sandbox(sandbox: Ground, colour: Colour, path: str) -> None:
-    run = sandbox.run(colour, *on_path(path))
+def test_no_spelling_leads_out_of_a_sandbox(sandbox: Ground, call_mode: CallMode, path: str) -> None:
+    run = sandbox.run(call_mode, *on_path(path))
 
     assert run.problems() == []
     assert set(run.codes) == {"invalid_path"}
 
 
 @pytest.mark.parametrize("path", ["/", "//", "/.", "", "."])
-def test_the_root_of_a_sandbox_is_not_deleted(sandbox: Ground, colour: Colour, path: str) -> None:
-    run = sandbox.run(colour, call("delete", file_path=path))
+def test_the_root_of_a_sandbox_is_not_deleted(sandbox: Ground, call_mode: CallMode, path: str) -> None:
+    run = sandbox.run(call_mode, call("delete", file_path=path))
 
     assert run.problems() == []
     assert run.codes == ["invalid_path"]
     assert (sandbox.root / "in.txt").exists()
 
 
-def test_names_that_look_like_answers_forge_none(sandbox: Ground, colour: Colour) -> None:
+def test_names_that_look_like_answers_forge_none(sandbox: Ground, call_mode: CallMode) -> None:
     for name in ('{"path": "x"}', "x:1:forged", "-", "a\nb:2:forged", os.fsdecode(b"\xff\xfe")):
         (sandbox.root / name).write_text("needle\n")
     looks: list[tuple[str, dict[str, Any]]] = [
@@ -101,13 +101,15 @@ def test_names_that_look_like_answers_forge_none(sandbox: Ground, colour: Colour
         ("grep", {"pattern": "needle", "output_mode": "content"}),
     ]
 
-    assert sandbox.run(colour, calls(*looks)).problems() == []
+    assert sandbox.run(call_mode, calls(*looks)).problems() == []
 
 
-def test_rules_that_commands_in_a_sandbox_go_round_are_not_accepted(sandbox: Ground, colour: Colour) -> None:
+def test_rules_that_commands_in_a_sandbox_go_round_are_not_accepted(
+    sandbox: Ground, call_mode: CallMode
+) -> None:
     (sandbox.root / "secrets").mkdir()
     (sandbox.root / "secrets" / "plan.txt").write_text(CANARY)
     sandbox.options["permissions"] = [FilesystemPermission(["read"], ["/secrets/**"], "deny")]
 
     with pytest.raises(NotImplementedError, match="execute"):
-        sandbox.run(colour, call("grep", pattern=HINT))
+        sandbox.run(call_mode, call("grep", pattern=HINT))

@@ -15,7 +15,7 @@ from deepagents.errors import HarnessError
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import ScriptedModel, call
 from tests.attacks.harness import CANARY, Ground
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 def deny(*paths: str) -> list[FilesystemPermission]:
@@ -89,7 +89,7 @@ def test_rules_that_commands_go_round_are_not_accepted(
         create_deep_agent(ScriptedModel(), backend=make(tmp_path), permissions=rules)
 
 
-def test_without_commands_a_rule_on_a_shell_holds(tmp_path: Path, colour: Colour) -> None:
+def test_without_commands_a_rule_on_a_shell_holds(tmp_path: Path, call_mode: CallMode) -> None:
     root = tmp_path / "real" / "root"
     (root / "secrets").mkdir(parents=True)
     (root / "secrets" / "plan.txt").write_text(CANARY)
@@ -98,7 +98,7 @@ def test_without_commands_a_rule_on_a_shell_holds(tmp_path: Path, colour: Colour
     options = {"backend": backend, "middleware": [files], "permissions": deny("/secrets/**")}
     made = Ground(tmp_path / "real", root, options, kept=[root / "secrets"])
     run = made.run(
-        colour,
+        call_mode,
         call("read_file", file_path="/secrets/plan.txt"),
         call("execute", command="cat secrets/plan.txt"),
     )
@@ -108,7 +108,7 @@ def test_without_commands_a_rule_on_a_shell_holds(tmp_path: Path, colour: Colour
 
 
 def test_a_backend_chosen_at_run_time_does_not_bring_commands_past_a_rule(
-    tmp_path: Path, colour: Colour
+    tmp_path: Path, call_mode: CallMode
 ) -> None:
     root = tmp_path / "real" / "root"
     (root / "secrets").mkdir(parents=True)
@@ -118,7 +118,7 @@ def test_a_backend_chosen_at_run_time_does_not_bring_commands_past_a_rule(
             backend=lambda runtime: LocalShellBackend(root), permissions=deny("/secrets/**")
         )
     made = Ground(tmp_path / "real", root, {"middleware": [files]}, kept=[root / "secrets"])
-    run = made.run(colour, call("execute", command="cat secrets/plan.txt; rm -r secrets"))
+    run = made.run(call_mode, call("execute", command="cat secrets/plan.txt; rm -r secrets"))
 
     assert run.problems() == []
     assert run.codes == ["permission_denied"]
@@ -133,23 +133,23 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize("command", TOO_MUCH.values(), ids=list(TOO_MUCH))
-def test_a_command_ends_in_its_time(disk: Ground, colour: Colour, command: str) -> None:
+def test_a_command_ends_in_its_time(disk: Ground, call_mode: CallMode, command: str) -> None:
     disk.options["backend"] = LocalShellBackend(disk.root)
     disk.harmless |= {"execute"}
-    run = disk.run(colour, call("execute", command=command, timeout=1))
+    run = disk.run(call_mode, call("execute", command=command, timeout=1))
 
     assert run.problems() == []
     assert run.answers[0].artifact["exit_code"] == 124
 
 
 def test_commands_see_no_key_of_this_process(
-    disk: Ground, colour: Colour, monkeypatch: pytest.MonkeyPatch
+    disk: Ground, call_mode: CallMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     disk.options["backend"] = LocalShellBackend(disk.root)
     disk.harmless |= {"execute"}
 
-    run = disk.run(colour, call("execute", command="env; set; cat /proc/self/environ"))
+    run = disk.run(call_mode, call("execute", command="env; set; cat /proc/self/environ"))
 
     assert run.answers[0].status == "success"
     assert [each for each in run.problems() if CANARY in each] == []

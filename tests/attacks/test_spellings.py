@@ -6,7 +6,7 @@ import pytest
 
 from deepagents.backends import StateBackend
 from tests.attacks.harness import Ground, at_once, in_turn, on_path
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 REFUSED = {
     "dot-dot": "../outside/secret.txt",
@@ -79,31 +79,31 @@ def own_names(ground: Ground) -> set[str]:
 
 @pytest.mark.parametrize("where", ["disk", "state"])
 @in_turn("path", REFUSED)
-def test_no_spelling_leads_out(disk: Ground, colour: Colour, path: str, where: str) -> None:
+def test_no_spelling_leads_out(disk: Ground, call_mode: CallMode, path: str, where: str) -> None:
     if where == "state":
         disk.options["backend"] = StateBackend()
-    run = disk.run(colour, *at_once(path))
+    run = disk.run(call_mode, *at_once(path))
 
     assert run.problems() == []
     assert run.codes == ["invalid_path"] * 7
     assert (own_names(disk), run.state.get("files", {})) == (set(), {})
 
 
-def test_a_name_too_long_for_the_disk_is_refused(disk: Ground, colour: Colour) -> None:
-    assert disk.run(colour, *on_path("/" + "a" * 300)).problems() == []
+def test_a_name_too_long_for_the_disk_is_refused(disk: Ground, call_mode: CallMode) -> None:
+    assert disk.run(call_mode, *on_path("/" + "a" * 300)).problems() == []
 
 
 @in_turn("path", ONLY_NAMES)
-def test_what_looks_like_a_way_out_is_a_name_inside(disk: Ground, colour: Colour, path: str) -> None:
+def test_what_looks_like_a_way_out_is_a_name_inside(disk: Ground, call_mode: CallMode, path: str) -> None:
     disk.harmless |= {"write_file", "delete"}
-    run = disk.run(colour, *on_path(path))
+    run = disk.run(call_mode, *on_path(path))
 
     assert run.problems() == []
     assert [answer.status for answer in run.answers[-2:]] == ["success", "success"]
 
 
-def test_a_guessed_path_of_this_machine_is_a_name_inside(disk: Ground, colour: Colour) -> None:
+def test_a_guessed_path_of_this_machine_is_a_name_inside(disk: Ground, call_mode: CallMode) -> None:
     disk.harmless |= {"write_file", "delete"}
     guessed = disk.top.parent / "known" / "outside" / "secret.txt"
 
-    assert disk.run(colour, *on_path(str(guessed))).problems() == []
+    assert disk.run(call_mode, *on_path(str(guessed))).problems() == []

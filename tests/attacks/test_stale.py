@@ -14,7 +14,7 @@ from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from deepagents.testing.scripted import Said
 from tests.attacks.harness import Ground, in_turn
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 READ = call("read_file", file_path="/in.txt")
 THEIRS = "their work\n"
@@ -56,11 +56,11 @@ def meanwhile(happens: Callable[[Path], object], path: Path, then: Said) -> Call
 @pytest.mark.parametrize("change", IN_BETWEEN.values(), ids=list(IN_BETWEEN))
 @in_turn("clobber", CLOBBERING)
 def test_what_changed_since_it_was_read_stays(
-    disk: Ground, colour: Colour, clobber: Any, change: Callable[[Path], object]
+    disk: Ground, call_mode: CallMode, clobber: Any, change: Callable[[Path], object]
 ) -> None:
     path = disk.root / "in.txt"
     disk.harmless |= {"read_file"}
-    run = disk.run(colour, READ, meanwhile(change, path, clobber))
+    run = disk.run(call_mode, READ, meanwhile(change, path, clobber))
 
     assert run.problems() == []
     assert run.codes[-1] == "stale_version"
@@ -69,7 +69,7 @@ def test_what_changed_since_it_was_read_stays(
 
 @pytest.mark.parametrize("tool", ["write_file", "edit_file"])
 def test_another_name_of_what_was_read_gives_no_right_to_what_it_is_now(
-    disk: Ground, colour: Colour, tool: str
+    disk: Ground, call_mode: CallMode, tool: str
 ) -> None:
     path = disk.root / "in.txt"
     (disk.root / "alias").symlink_to("in.txt")
@@ -79,35 +79,35 @@ def test_another_name_of_what_was_read_gives_no_right_to_what_it_is_now(
     for name in ("/alias", "/here/in.txt"):
         path.write_text("inside\n")
         clobber = call(tool, file_path=name, **said[tool])
-        run = disk.run(colour, READ, meanwhile(lambda path: path.write_text(THEIRS), path, clobber))
+        run = disk.run(call_mode, READ, meanwhile(lambda path: path.write_text(THEIRS), path, clobber))
         assert run.codes[-1] == "stale_version"
         assert path.read_text() == THEIRS
 
 
-def test_what_was_deleted_since_it_was_read_is_not_brought_back(disk: Ground, colour: Colour) -> None:
+def test_what_was_deleted_since_it_was_read_is_not_brought_back(disk: Ground, call_mode: CallMode) -> None:
     path = disk.root / "in.txt"
     disk.harmless |= {"read_file"}
-    run = disk.run(colour, READ, meanwhile(Path.unlink, path, CLOBBERING["a write"]))
+    run = disk.run(call_mode, READ, meanwhile(Path.unlink, path, CLOBBERING["a write"]))
 
     assert run.problems() == []
     assert run.codes[-1] == "stale_version"
     assert not path.exists()
 
 
-def test_an_old_read_gives_no_right_after_a_failed_write(disk: Ground, colour: Colour) -> None:
+def test_an_old_read_gives_no_right_after_a_failed_write(disk: Ground, call_mode: CallMode) -> None:
     path = disk.root / "in.txt"
     disk.harmless |= {"read_file"}
     write = CLOBBERING["a write"]
     again = [
         write.model_copy(update={"tool_calls": [{**write.tool_calls[0], "id": f"again-{n}"}]}) for n in "12"
     ]
-    run = disk.run(colour, READ, meanwhile(lambda path: path.write_text(THEIRS), path, write), *again)
+    run = disk.run(call_mode, READ, meanwhile(lambda path: path.write_text(THEIRS), path, write), *again)
 
     assert run.codes == [None, "stale_version", "stale_version", "stale_version"]
     assert path.read_text() == THEIRS
 
 
-def test_a_search_or_a_listing_is_no_reading(disk: Ground, colour: Colour) -> None:
+def test_a_search_or_a_listing_is_no_reading(disk: Ground, call_mode: CallMode) -> None:
     path = disk.root / "in.txt"
     disk.harmless |= {"read_file"}
     look = calls(
@@ -116,7 +116,7 @@ def test_a_search_or_a_listing_is_no_reading(disk: Ground, colour: Colour) -> No
         ("glob", {"pattern": "*"}),
     )
     changed = meanwhile(lambda path: path.write_text(THEIRS), path, look)
-    run = disk.run(colour, READ, changed, CLOBBERING["a write"])
+    run = disk.run(call_mode, READ, changed, CLOBBERING["a write"])
 
     assert run.codes[-1] == "stale_version"
     assert path.read_text() == THEIRS
@@ -130,11 +130,11 @@ def both(where: str, disk: Ground) -> Any:
 
 
 @pytest.mark.parametrize("where", ["disk", "state"])
-def test_a_parent_does_not_overwrite_its_subagent(disk: Ground, colour: Colour, where: str) -> None:
+def test_a_parent_does_not_overwrite_its_subagent(disk: Ground, call_mode: CallMode, where: str) -> None:
     disk.given = both(where, disk)
     disk.harmless |= {"read_file", "task", "edit_file"}
     run = disk.run(
-        colour,
+        call_mode,
         READ,
         call("task", description="Change it", subagent_type="general-purpose"),
         call("edit_file", file_path="/in.txt", old_string="inside", new_string="the child's"),
@@ -146,14 +146,14 @@ def test_a_parent_does_not_overwrite_its_subagent(disk: Ground, colour: Colour, 
     assert run.codes[-1] == "stale_version"
 
 
-def test_a_thread_does_not_overwrite_what_changed_while_it_slept(disk: Ground, colour: Colour) -> None:
+def test_a_thread_does_not_overwrite_what_changed_while_it_slept(disk: Ground, call_mode: CallMode) -> None:
     config: Any = {"configurable": {"thread_id": "1"}}
     path = disk.root / "in.txt"
     with ScriptedModel(READ, "Read.", CLOBBERING["a write"], "Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver(), **disk.options)
-        colour.invoke(agent, {"messages": "Read it"}, config)
+        call_mode.invoke(agent, {"messages": "Read it"}, config)
         path.write_text(THEIRS)
-        result = colour.invoke(agent, {"messages": "Write it"}, config)
+        result = call_mode.invoke(agent, {"messages": "Write it"}, config)
 
     assert result["messages"][-2].additional_kwargs["error_code"] == "stale_version"
     assert path.read_text() == THEIRS
@@ -170,9 +170,9 @@ def test_a_thread_does_not_overwrite_what_changed_while_it_slept(disk: Ground, c
     ],
 )
 def test_of_two_changes_in_one_turn_the_second_is_refused(
-    disk: Ground, colour: Colour, second: tuple[str, dict[str, Any]]
+    disk: Ground, call_mode: CallMode, second: tuple[str, dict[str, Any]]
 ) -> None:
-    run = disk.run(colour, calls(("write_file", {"file_path": "/in.txt", "content": "first"}), second))
+    run = disk.run(call_mode, calls(("write_file", {"file_path": "/in.txt", "content": "first"}), second))
 
     assert run.codes[0] is None
     assert run.codes[1] in ("parallel_mutation", "invalid_path")

@@ -12,10 +12,10 @@ from langchain_core.runnables import RunnableLambda
 from deepagents.testing import call, calls
 from tests.attacks.harness import HINT, Ground, on_path
 from tests.attacks.test_rules import DENY, ground
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 PLACES = [("disk", "sync"), ("state", "async"), ("store", "sync")]
-in_each_place = pytest.mark.parametrize(("where", "colour"), PLACES, indirect=["colour"])
+in_each_place = pytest.mark.parametrize(("where", "call_mode"), PLACES, indirect=["call_mode"])
 HELP: Any = {"name": "helper", "description": "Helps", "system_prompt": "Help."}
 TRIES = (
     *on_path("/secrets/plan.txt"),
@@ -25,65 +25,71 @@ TRIES = (
 )
 
 
-def tasked(made: Ground, colour: Colour, who: str, *script: Any) -> list[str]:
+def tasked(made: Ground, call_mode: CallMode, who: str, *script: Any) -> list[str]:
     """Let a subagent go through a script; the verdict is on all that the parent and the caller see of it."""
     made.harmless |= {"task"}
     return made.run(
-        colour, call("task", description="Look", subagent_type=who), *script, "Looked."
+        call_mode, call("task", description="Look", subagent_type=who), *script, "Looked."
     ).problems()
 
 
 @in_each_place
-def test_the_general_subagent_keeps_its_parents_rules(tmp_path: Path, colour: Colour, where: str) -> None:
+def test_the_general_subagent_keeps_its_parents_rules(
+    tmp_path: Path, call_mode: CallMode, where: str
+) -> None:
     made = ground(where, tmp_path / "real", DENY)
 
-    assert tasked(made, colour, "general-purpose", *TRIES) == []
+    assert tasked(made, call_mode, "general-purpose", *TRIES) == []
 
 
 @in_each_place
-def test_a_declared_subagent_keeps_its_parents_rules(tmp_path: Path, colour: Colour, where: str) -> None:
+def test_a_declared_subagent_keeps_its_parents_rules(tmp_path: Path, call_mode: CallMode, where: str) -> None:
     made = ground(where, tmp_path / "real", DENY)
     made.options["subagents"] = [HELP]
 
-    assert tasked(made, colour, "helper", *TRIES) == []
+    assert tasked(made, call_mode, "helper", *TRIES) == []
 
 
 @in_each_place
-def test_a_subagent_with_narrower_rules_keeps_them(tmp_path: Path, colour: Colour, where: str) -> None:
+def test_a_subagent_with_narrower_rules_keeps_them(tmp_path: Path, call_mode: CallMode, where: str) -> None:
     made = ground(where, tmp_path / "real", [])
     made.options["subagents"] = [{**HELP, "permissions": DENY}]
 
-    assert tasked(made, colour, "helper", *TRIES) == []
+    assert tasked(made, call_mode, "helper", *TRIES) == []
 
 
-def test_a_subagent_of_a_subagent_is_not_freer(tmp_path: Path, colour: Colour) -> None:
+def test_a_subagent_of_a_subagent_is_not_freer(tmp_path: Path, call_mode: CallMode) -> None:
     made = ground("disk", tmp_path / "real", DENY)
     made.options["subagents"] = [HELP]
     again = call("task", description="Look", subagent_type="helper")
 
-    assert tasked(made, colour, "general-purpose", again) == []
+    assert tasked(made, call_mode, "general-purpose", again) == []
 
 
-def test_a_name_beside_the_list_is_no_subagent(tmp_path: Path, colour: Colour) -> None:
+def test_a_name_beside_the_list_is_no_subagent(tmp_path: Path, call_mode: CallMode) -> None:
     made = ground("disk", tmp_path / "real", DENY)
     names = ["../general-purpose", "general-purpose ", "", "HELPER", "__init__"]
-    run = made.run(colour, calls(*(("task", {"description": "x", "subagent_type": name}) for name in names)))
+    run = made.run(
+        call_mode, calls(*(("task", {"description": "x", "subagent_type": name}) for name in names))
+    )
 
     assert run.problems() == []
     assert set(run.codes) == {"unknown_subagent"}
 
 
-def test_arguments_beside_those_of_a_task_are_refused(tmp_path: Path, colour: Colour) -> None:
+def test_arguments_beside_those_of_a_task_are_refused(tmp_path: Path, call_mode: CallMode) -> None:
     made = ground("disk", tmp_path / "real", DENY)
     more: dict[str, Any] = {"permissions": [], "backend": "host", "files": {"/x": "y"}}
     task = {"description": "x", "subagent_type": "general-purpose"}
-    run = made.run(colour, *(call("task", **task, **{key: value}) for key, value in more.items()))
+    run = made.run(call_mode, *(call("task", **task, **{key: value}) for key, value in more.items()))
 
     assert {answer.status for answer in run.answers} == {"error"}
     assert [each for each in run.problems() if "not refused" not in each] == []
 
 
-def test_files_that_a_foreign_subagent_returns_land_as_files_only(tmp_path: Path, colour: Colour) -> None:
+def test_files_that_a_foreign_subagent_returns_land_as_files_only(
+    tmp_path: Path, call_mode: CallMode
+) -> None:
     """A runnable of the caller's own is the caller's code; what it returns is still only merged."""
     forged = {"/../outside/secret.txt": {"content": "x", "encoding": "utf-8"}}
     worker: Any = RunnableLambda(lambda state: {"messages": [AIMessage("Done")], "files": forged})
@@ -92,4 +98,4 @@ def test_files_that_a_foreign_subagent_returns_land_as_files_only(tmp_path: Path
 
     made.harmless |= {"task"}
 
-    assert made.run(colour, call("task", description="Go", subagent_type="own")).problems() == []
+    assert made.run(call_mode, call("task", description="Go", subagent_type="own")).problems() == []

@@ -20,7 +20,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from deepagents import FilesystemPermission
-from deepagents._flow import Flow, run, twins
+from deepagents._async import Coro, run, sync_and_async
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.backends._guard import Guard
 from deepagents.backends.calls import Files
@@ -34,7 +34,7 @@ from deepagents.permissions import Rules
 from tests.backends.flat_backend import FlatBackend
 from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, wait_until_ready
 from tests.backends.sandboxes import rooted
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 KILLS = 20
 ADD_FOR_EVER = again_after_each_kill(
@@ -69,16 +69,16 @@ THREAD: Any = {"configurable": {"thread_id": "one"}}
 
 
 class Doing:
-    """Runs a flow in either colour."""
+    """Runs a flow in either call_mode."""
 
-    def _flow(self, flow: Flow[Any]) -> Flow[Any]:
-        return (yield from flow)
+    async def _flow(self, flow: Coro[Any]) -> Any:
+        return await flow
 
-    do, ado = twins(_flow)
+    do, ado = sync_and_async(_flow)
 
 
-def do(colour: Colour, flow: Flow[Any]) -> Any:
-    return colour.call(Doing(), "do", flow)
+def do(call_mode: CallMode, flow: Coro[Any]) -> Any:
+    return call_mode.call(Doing(), "do", flow)
 
 
 class Foreign(BackendProtocol):
@@ -113,20 +113,20 @@ class Careful(FilesystemBackend):
         return [FileUploadResponse(path, "permission_denied") for path, _ in files]
 
 
-def test_a_backend_that_cannot_append_gets_the_file_whole(colour: Colour) -> None:
+def test_a_backend_that_cannot_append_gets_the_file_whole(call_mode: CallMode) -> None:
     backend = Foreign(log=b"one\r\n")
 
-    do(colour, Files(backend).append("/log", "two\n"))
-    do(colour, Files(backend).append("/new", "first\n"))
+    do(call_mode, Files(backend).append("/log", "two\n"))
+    do(call_mode, Files(backend).append("/new", "first\n"))
 
     assert backend.files == {"/log": b"one\r\ntwo\n", "/new": b"first\n"}
 
 
-def test_a_backend_of_the_oldest_kind_reads_and_writes(colour: Colour) -> None:
+def test_a_backend_of_the_oldest_kind_reads_and_writes(call_mode: CallMode) -> None:
     backend = FlatBackend({"/log": "one\n"})
 
-    do(colour, Files(backend).append("/log", "two\n"))
-    do(colour, Files(backend).append("/new", "first\n"))
+    do(call_mode, Files(backend).append("/log", "two\n"))
+    do(call_mode, Files(backend).append("/new", "first\n"))
 
     assert backend.files == {"/log": "one\ntwo\n", "/new": "first\n"}
 
@@ -156,42 +156,42 @@ class Oldest(BackendProtocol):
     ],
 )
 def test_what_no_text_can_hold_is_refused_by_a_backend_of_text(
-    colour: Colour, file: Any, added: Any, code: str
+    call_mode: CallMode, file: Any, added: Any, code: str
 ) -> None:
     backend = Oldest(file)
 
     with pytest.raises(ToolFailure, match="/log") as failed:
-        do(colour, Files(backend).append("/log", added))
+        do(call_mode, Files(backend).append("/log", added))
 
     assert failed.value.code == code
     assert backend.file == file
 
 
-def test_what_cannot_be_put_back_is_said(colour: Colour) -> None:
+def test_what_cannot_be_put_back_is_said(call_mode: CallMode) -> None:
     backend = Foreign(log=b"one\n")
     backend.full = True
 
     with pytest.raises(ToolFailure, match="no room") as failed:
-        do(colour, Files(backend).append("/log", "two\n"))
+        do(call_mode, Files(backend).append("/log", "two\n"))
 
     assert failed.value.code == "io_error"
     assert backend.files == {"/log": b"one\n"}
 
 
 def test_an_inherited_append_does_not_go_round_what_a_subclass_forbids(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     (tmp_path / "log").write_text("one\n")
 
     with pytest.raises(ToolFailure) as failed:
-        do(colour, Files(Careful(tmp_path)).append("/log", "two\n"))
+        do(call_mode, Files(Careful(tmp_path)).append("/log", "two\n"))
 
     assert failed.value.code == "permission_denied"
     assert (tmp_path / "log").read_text() == "one\n"
 
 
 @pytest.mark.parametrize("where", ["disk", "store", "sandbox", "route", "foreign"])
-def test_half_characters_are_kept(colour: Colour, tmp_path: Path, where: str) -> None:
+def test_half_characters_are_kept(call_mode: CallMode, tmp_path: Path, where: str) -> None:
     backends: dict[str, BackendProtocol] = {
         "disk": FilesystemBackend(tmp_path),
         "store": StoreBackend(store=InMemoryStore(), namespace=("a",)),
@@ -203,17 +203,17 @@ def test_half_characters_are_kept(colour: Colour, tmp_path: Path, where: str) ->
     path = "/far/log" if where == "route" else "/log"
 
     for text in ("ü\n", "a\ud800b\n", "c\n"):
-        do(colour, files.append(path, text))
+        do(call_mode, files.append(path, text))
 
-    assert do(colour, files.download(path)).decode("utf-8", "surrogatepass") == "ü\na\ud800b\nc\n"
+    assert do(call_mode, files.download(path)).decode("utf-8", "surrogatepass") == "ü\na\ud800b\nc\n"
 
 
-def test_a_route_appends_as_its_backend_can(colour: Colour, tmp_path: Path) -> None:
+def test_a_route_appends_as_its_backend_can(call_mode: CallMode, tmp_path: Path) -> None:
     foreign = Foreign(log=b"one\n")
     tree = CompositeBackend(FilesystemBackend(tmp_path), {"/far/": foreign})
 
     for path in ("/far/log", "/near/log"):
-        done = do(colour, Files(tree).append(path, "two\n"))
+        done = do(call_mode, Files(tree).append(path, "two\n"))
         assert done.path == path
 
     assert foreign.files == {"/log": b"one\ntwo\n"}
@@ -221,7 +221,7 @@ def test_a_route_appends_as_its_backend_can(colour: Colour, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["native", "whole"])
-def test_rules_bind_an_append(colour: Colour, tmp_path: Path, kind: Literal["native", "whole"]) -> None:
+def test_rules_bind_an_append(call_mode: CallMode, tmp_path: Path, kind: Literal["native", "whole"]) -> None:
     rules = Rules([FilesystemPermission(operations=["write"], paths=["/secret/**"], mode="deny")])
     (tmp_path / "secret").mkdir()
     (tmp_path / "link").symlink_to("secret")
@@ -230,34 +230,34 @@ def test_rules_bind_an_append(colour: Colour, tmp_path: Path, kind: Literal["nat
 
     for path in ("/secret/log", *(["/link/log"] if kind == "native" else [])):
         with pytest.raises(ToolFailure) as failed:
-            do(colour, files.append(path, "x"))
+            do(call_mode, files.append(path, "x"))
         assert failed.value.code == "permission_denied"
-    do(colour, files.append("/log", "x"))
+    do(call_mode, files.append("/log", "x"))
 
     assert not list((tmp_path / "secret").iterdir())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no permission bits there")
-def test_a_file_stays_the_same_file_with_its_bits(colour: Colour, tmp_path: Path) -> None:
+def test_a_file_stays_the_same_file_with_its_bits(call_mode: CallMode, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("one\n")
     log.chmod(0o640)
     before = log.stat()
 
-    do(colour, Files(FilesystemBackend(tmp_path)).append("/log", "two\n"))
+    do(call_mode, Files(FilesystemBackend(tmp_path)).append("/log", "two\n"))
 
     assert log.read_text() == "one\ntwo\n"
     assert (log.stat().st_ino, stat.S_IMODE(log.stat().st_mode)) == (before.st_ino, 0o640)
 
 
-def test_no_link_leads_an_append_out(colour: Colour, tmp_path: Path) -> None:
+def test_no_link_leads_an_append_out(call_mode: CallMode, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("mine\n")
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "out").symlink_to(outside)
     for backend in (FilesystemBackend(tmp_path / "root"), rooted(tmp_path / "root")):
         with pytest.raises(ToolFailure) as failed:
-            do(colour, Files(backend).append("/out", "x"))
+            do(call_mode, Files(backend).append("/out", "x"))
         assert failed.value.code == "invalid_path"
     assert outside.read_text() == "mine\n"
 

@@ -17,7 +17,7 @@ from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import FileDownloadResponse, GlobResult, GrepResult, LsResult
 from deepagents.errors import ConfigError
 from tests.backends.flat_backend import FlatBackend
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 def paths(found: Any) -> list[str]:
@@ -88,23 +88,23 @@ def test_what_is_no_backend_is_refused() -> None:
         CompositeBackend(FlatBackend(), {"/a": nothing})
 
 
-def test_directories_that_lead_to_routes_are_listed_once(colour: Colour) -> None:
+def test_directories_that_lead_to_routes_are_listed_once(call_mode: CallMode) -> None:
     default = FlatBackend({"/a/own.txt": "", "/z.txt": "", "/a/b/hidden.txt": "", "/file": ""})
     composite = CompositeBackend(
         default, {"/a/b/": FlatBackend({"/x": ""}), "/a/c/d/": FlatBackend(), "/file": FlatBackend()}
     )
 
-    assert paths(colour.call(composite, "ls", "/")) == ["/a/", "/file/", "/z.txt"]
-    assert paths(colour.call(composite, "ls", "/a")) == ["/a/b/", "/a/c/", "/a/own.txt"]
-    assert paths(colour.call(composite, "ls", "/a/c/")) == ["/a/c/d/"]
-    assert paths(colour.call(composite, "ls", "/a/b")) == ["/a/b/x"]
+    assert paths(call_mode.call(composite, "ls", "/")) == ["/a/", "/file/", "/z.txt"]
+    assert paths(call_mode.call(composite, "ls", "/a")) == ["/a/b/", "/a/c/", "/a/own.txt"]
+    assert paths(call_mode.call(composite, "ls", "/a/c/")) == ["/a/c/d/"]
+    assert paths(call_mode.call(composite, "ls", "/a/b")) == ["/a/b/x"]
 
 
-def test_a_directory_on_the_way_to_a_route_need_not_exist(colour: Colour, tmp_path: Path) -> None:
+def test_a_directory_on_the_way_to_a_route_need_not_exist(call_mode: CallMode, tmp_path: Path) -> None:
     composite = CompositeBackend(FilesystemBackend(tmp_path), {"/a/b": FlatBackend()})
 
-    assert paths(colour.call(composite, "ls", "/a")) == ["/a/b/"]
-    assert colour.call(composite, "ls", "/c").code == "file_not_found"
+    assert paths(call_mode.call(composite, "ls", "/a")) == ["/a/b/"]
+    assert call_mode.call(composite, "ls", "/c").code == "file_not_found"
 
 
 MD = {"/t.md": "x", "/sub/n.md": "x"}
@@ -127,41 +127,41 @@ MD = {"/t.md": "x", "/sub/n.md": "x"}
     ],
 )
 def test_a_pattern_speaks_of_the_whole_tree(
-    colour: Colour, pattern: str, path: str | None, found: list[str]
+    call_mode: CallMode, pattern: str, path: str | None, found: list[str]
 ) -> None:
     composite = CompositeBackend(FlatBackend(MD), {"/memories/": FlatBackend(MD)})
 
-    assert paths(colour.call(composite, "glob", pattern, path)) == found
-    assert paths(colour.call(composite, "grep", "x", path, pattern)) == found
+    assert paths(call_mode.call(composite, "glob", pattern, path)) == found
+    assert paths(call_mode.call(composite, "grep", "x", path, pattern)) == found
 
 
-def test_a_route_that_a_pattern_cannot_reach_is_not_asked(colour: Colour) -> None:
+def test_a_route_that_a_pattern_cannot_reach_is_not_asked(call_mode: CallMode) -> None:
     memories, notes = FlatBackend(MD), FlatBackend(MD)
     composite = CompositeBackend(FlatBackend(), {"/memories/": memories, "/notes/": notes})
 
-    colour.call(composite, "glob", "notes/*.md")
+    call_mode.call(composite, "glob", "notes/*.md")
 
     assert (memories.asked, notes.asked) == ([], [("glob", "/*.md", "/")])
 
 
-def test_a_cap_keeps_the_first_lines_of_the_whole_tree(colour: Colour) -> None:
+def test_a_cap_keeps_the_first_lines_of_the_whole_tree(call_mode: CallMode) -> None:
     composite = CompositeBackend(
         FlatBackend({"/a": "x", "/z": "x"}),
         {"/m": FlatBackend({"/b": "x\nx"}), "/c": FlatBackend({"/b": "x"})},
     )
 
-    cut = colour.call(composite, "grep", "x", max_count=3)
-    exact = colour.call(composite, "grep", "x", max_count=5)
+    cut = call_mode.call(composite, "grep", "x", max_count=3)
+    exact = call_mode.call(composite, "grep", "x", max_count=5)
 
     assert (paths(cut), cut.truncated) == (["/a", "/c/b", "/m/b"], True)
     assert (paths(exact), exact.truncated) == (["/a", "/c/b", "/m/b", "/m/b", "/z"], False)
 
 
-def test_lines_that_cannot_be_seen_do_not_use_up_the_cap(colour: Colour) -> None:
+def test_lines_that_cannot_be_seen_do_not_use_up_the_cap(call_mode: CallMode) -> None:
     default = FlatBackend({"/m/hidden": "x\n" * 9, "/z": "x"})
     composite = CompositeBackend(default, {"/m": FlatBackend()})
 
-    found = colour.call(composite, "grep", "x", max_count=2)
+    found = call_mode.call(composite, "grep", "x", max_count=2)
 
     assert (paths(found), found.truncated) == (["/z"], False)
 
@@ -180,12 +180,12 @@ class Broken(BackendProtocol):
 
 
 @pytest.mark.parametrize(("method", "code"), [("glob", "io_error"), ("grep", "invalid_argument")])
-def test_a_route_that_fails_does_not_hide_the_others(colour: Colour, method: str, code: str) -> None:
+def test_a_route_that_fails_does_not_hide_the_others(call_mode: CallMode, method: str, code: str) -> None:
     composite = CompositeBackend(
         FlatBackend({"/a": "*"}), {"/bad": Broken(), "/good": FlatBackend({"/b": "*"})}
     )
 
-    found = colour.call(composite, method, "*")
+    found = call_mode.call(composite, method, "*")
 
     assert [each["path"] for each in found.matches] == ["/a", "/good/b"]
     assert found.code == code
@@ -220,35 +220,35 @@ def wedged() -> Iterator[Wedged]:
     yield backend
     backend.let_go.set()
     for thread in threading.enumerate():
-        if thread.name == "deepagents-aside":
+        if thread.name == "deepagents-io":
             thread.join(10)
 
 
 @pytest.mark.parametrize(("method", "times"), [("grep", 1), ("glob", 5)])
 def test_routes_that_never_answer_do_not_hide_the_others(
-    colour: Colour, wedged: Wedged, method: str, times: int
+    call_mode: CallMode, wedged: Wedged, method: str, times: int
 ) -> None:
     good = FlatBackend({"/b": "*"})
     routes = {"/good": good, "/late": wedged, "/never": wedged}
     composite = CompositeBackend(FlatBackend({"/a": "*"}), routes, route_timeout=0.5)
 
     for _ in range(times):
-        found = colour.call(composite, method, "*")
+        found = call_mode.call(composite, method, "*")
 
         assert [each["path"] for each in found.matches] == ["/a", "/good/b"]
         assert found.code == "timeout"
         assert [line.partition(":")[0] for line in found.error.splitlines()] == ["/late", "/never"]
 
 
-def test_a_default_that_never_answers_leaves_the_routes_to_list(colour: Colour, wedged: Wedged) -> None:
+def test_a_default_that_never_answers_leaves_the_routes_to_list(call_mode: CallMode, wedged: Wedged) -> None:
     composite = CompositeBackend(wedged, {"/good": FlatBackend()}, route_timeout=0.05)
 
-    found = colour.call(composite, "ls", "/")
+    found = call_mode.call(composite, "ls", "/")
 
     assert (found.code, [each["path"] for each in found.entries]) == ("timeout", ["/good/"])
 
 
-def test_what_runs_in_this_process_and_a_route_alone_are_waited_for(colour: Colour) -> None:
+def test_what_runs_in_this_process_and_a_route_alone_are_waited_for(call_mode: CallMode) -> None:
     class Slow(Wedged):
         def capabilities(self, path: str = "/") -> Capabilities:
             return Capabilities(in_process=True)
@@ -263,8 +263,8 @@ def test_what_runs_in_this_process_and_a_route_alone_are_waited_for(colour: Colo
 
     composite = CompositeBackend(FlatBackend(), {"/state": Slow(), "/alone": Alone()}, route_timeout=0.01)
 
-    assert paths(colour.call(composite, "glob", "*", "/alone")) == ["/alone/a"]
-    assert "/state/a" in [each["path"] for each in colour.call(composite, "glob", "*/a").matches]
+    assert paths(call_mode.call(composite, "glob", "*", "/alone")) == ["/alone/a"]
+    assert "/state/a" in [each["path"] for each in call_mode.call(composite, "glob", "*/a").matches]
 
 
 def test_blocking_searches_go_to_all_routes_at_the_same_time() -> None:
@@ -280,49 +280,51 @@ def test_blocking_searches_go_to_all_routes_at_the_same_time() -> None:
     assert paths(composite.glob("*/a")) == ["/1/a", "/2/a"]
 
 
-def test_when_all_fail_there_are_no_matches(colour: Colour) -> None:
+def test_when_all_fail_there_are_no_matches(call_mode: CallMode) -> None:
     composite = CompositeBackend(Broken(), {"/bad": Broken()})
 
-    found = colour.call(composite, "glob", "*")
+    found = call_mode.call(composite, "glob", "*")
 
     assert found.matches is None
     assert [line.partition(":")[0] for line in found.error.splitlines()] == ["/", "/bad"]
 
 
-def test_a_default_that_cannot_list_leaves_the_routes(colour: Colour) -> None:
-    found = colour.call(CompositeBackend(Broken(), {"/good": FlatBackend()}), "ls", "/")
+def test_a_default_that_cannot_list_leaves_the_routes(call_mode: CallMode) -> None:
+    found = call_mode.call(CompositeBackend(Broken(), {"/good": FlatBackend()}), "ls", "/")
 
     assert (found.code, [each["path"] for each in found.entries]) == ("io_error", ["/good/"])
 
 
 @pytest.mark.parametrize("path", ["/", "", "/memories", "/memories/", "memories", "/a", "/a/b", "/../x"])
-def test_no_route_and_nothing_above_one_can_be_deleted(colour: Colour, tmp_path: Path, path: str) -> None:
+def test_no_route_and_nothing_above_one_can_be_deleted(
+    call_mode: CallMode, tmp_path: Path, path: str
+) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/keep").write_text("")
     memories = FilesystemBackend(tmp_path / "a")
     composite = CompositeBackend(FilesystemBackend(tmp_path), {"/memories": memories, "/a/b": memories})
 
-    done = colour.call(composite, "delete", path)
+    done = call_mode.call(composite, "delete", path)
 
     assert done.code == "invalid_path"
     assert (tmp_path / "a/keep").exists()
 
 
-def test_a_route_that_cannot_delete_says_so(colour: Colour, tmp_path: Path) -> None:
+def test_a_route_that_cannot_delete_says_so(call_mode: CallMode, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
     composite = CompositeBackend(FilesystemBackend(tmp_path), {"/flat": FlatBackend({"/a": ""})})
 
-    assert colour.call(composite, "delete", "/flat/a").code == "not_supported"
-    assert colour.call(composite, "delete", "/a").path == "/a"
+    assert call_mode.call(composite, "delete", "/flat/a").code == "not_supported"
+    assert call_mode.call(composite, "delete", "/a").path == "/a"
     assert [composite.capabilities(path).delete for path in ("/", "/flat")] == [True, False]
 
 
-def test_errors_name_the_path_that_was_asked(colour: Colour, tmp_path: Path) -> None:
+def test_errors_name_the_path_that_was_asked(call_mode: CallMode, tmp_path: Path) -> None:
     composite = CompositeBackend(FlatBackend(), {"/disk": FilesystemBackend(tmp_path)})
 
-    assert "'/disk/a.txt' not found" in colour.call(composite, "read", "/disk/a.txt").error
-    assert "'/disk/a.txt'" in colour.call(composite, "edit", "/disk/a.txt", "x", "y").error
-    assert "'/disk/no'" in colour.call(composite, "ls", "/disk/no").error
+    assert "'/disk/a.txt' not found" in call_mode.call(composite, "read", "/disk/a.txt").error
+    assert "'/disk/a.txt'" in call_mode.call(composite, "edit", "/disk/a.txt", "x", "y").error
+    assert "'/disk/no'" in call_mode.call(composite, "ls", "/disk/no").error
 
 
 class Turn(FlatBackend):

@@ -17,7 +17,7 @@ from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import ReadResult
 from deepagents.testing import ScriptedModel, call
 from tests.backends.flat_backend import FlatBackend
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.tools.bench import code_of
 
 FAST = 0.5
@@ -52,12 +52,12 @@ WORK = [
 
 @pytest.mark.filterwarnings("ignore:A backend factory:DeprecationWarning")
 @pytest.mark.parametrize("route", [unmade, Untold(), Unlinked()])
-def test_a_route_that_fails_leaves_the_others_usable(colour: Colour, tmp_path: Path, route: Any) -> None:
+def test_a_route_that_fails_leaves_the_others_usable(call_mode: CallMode, tmp_path: Path, route: Any) -> None:
     rules = [FilesystemPermission(["read"], ["/m/secret/**"], "deny")]
     backend = CompositeBackend(FilesystemBackend(tmp_path), {"/m/": route})
     with ScriptedModel(*WORK, call("read_file", file_path="/m/a"), "Done.") as model:
         agent = create_deep_agent(model, backend=backend, permissions=rules)
-        told = colour.invoke(agent, {"messages": "Go"})["messages"][2:-1:2]
+        told = call_mode.invoke(agent, {"messages": "Go"})["messages"][2:-1:2]
 
     assert [code_of(each) for each in told[:3]] == [None] * 3
     assert all("/x" in each.text for each in told[3:5])
@@ -66,7 +66,7 @@ def test_a_route_that_fails_leaves_the_others_usable(colour: Colour, tmp_path: P
 
 
 def test_a_factory_is_asked_once_for_each_model_call_and_each_tool_call_that_reaches_it(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     made: list[Any] = []
 
@@ -85,7 +85,7 @@ def test_a_factory_is_asked_once_for_each_model_call_and_each_tool_call_that_rea
     counts: list[int] = []
     script = iter([*WORK, call("read_file", file_path="/m/a"), "Done."])
     with ScriptedModel(*[count] * 7) as model:
-        colour.invoke(create_deep_agent(model, backend=backend), {"messages": "Go"})
+        call_mode.invoke(create_deep_agent(model, backend=backend), {"messages": "Go"})
 
     assert counts == [1, 1 + 0, 1 + 1, 1 + 0, 1 + 1, 1 + 1, 1 + 1]
 
@@ -109,24 +109,24 @@ def wedged() -> Iterator[Wedged]:
     yield backend
     backend.open.set()
     for thread in threading.enumerate():
-        if thread.name == "deepagents-aside":
+        if thread.name == "deepagents-io":
             thread.join(10)
 
 
-def test_a_route_that_hangs_holds_up_no_other(colour: Colour, wedged: Wedged) -> None:
+def test_a_route_that_hangs_holds_up_no_other(call_mode: CallMode, wedged: Wedged) -> None:
     backend = CompositeBackend(StoreBackend(store=InMemoryStore()), {"/w": wedged})
     hanging = call("read_file", file_path="/w/a")
     with ScriptedModel(*[hanging] * 5, *WORK, "Done.") as model:
         files = FilesystemMiddleware(backend=backend, backend_timeout=FAST)
         agent = create_deep_agent(model, middleware=[files])
-        told = colour.invoke(agent, {"messages": "Go"})["messages"][2:-1:2]
+        told = call_mode.invoke(agent, {"messages": "Go"})["messages"][2:-1:2]
 
     assert [code_of(each) for each in told] == ["timeout"] * 5 + [None] * 5
     assert "read was not tried" in told[4].text
 
 
 def test_a_link_to_what_a_route_hides_reads_it_under_the_rules_of_that_place(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "old").write_text("hidden")
@@ -135,8 +135,8 @@ def test_a_link_to_what_a_route_hides_reads_it_under_the_rules_of_that_place(
     rules = [FilesystemPermission(["read"], ["/m/**"], "deny")]
     with ScriptedModel(call("read_file", file_path="/link"), "Done.") as model:
         agent = create_deep_agent(model, backend=backend, permissions=rules)
-        told = colour.invoke(agent, {"messages": "Go"})["messages"][2]
+        told = call_mode.invoke(agent, {"messages": "Go"})["messages"][2]
 
-    assert colour.call(backend, "read", "/m/old").file_data is None
-    assert colour.call(backend, "read", "/link").file_data["content"] == "hidden"
+    assert call_mode.call(backend, "read", "/m/old").file_data is None
+    assert call_mode.call(backend, "read", "/link").file_data["content"] == "hidden"
     assert code_of(told) == "permission_denied"

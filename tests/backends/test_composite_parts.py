@@ -23,7 +23,7 @@ from deepagents.errors import BackendError
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.testing import ScriptedModel, call
 from tests.backends.flat_backend import FlatBackend
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 def paths(found: Any) -> list[str]:
@@ -46,13 +46,13 @@ class Shelf(BackendProtocol):
         return [FileDownloadResponse(path, self.kept[path]) for path in paths[: self.most]]
 
 
-def test_transfers_are_divided_and_answered_in_order(colour: Colour) -> None:
+def test_transfers_are_divided_and_answered_in_order(call_mode: CallMode) -> None:
     default, shelf = Shelf(), Shelf()
     composite = CompositeBackend(default, {"/s/": shelf, "/no": FlatBackend()})
     files = [("/s/b", b"1"), ("/a", b"2"), ("/../x", b"3"), ("/no/a", b"4"), ("s/a", b"5")]
 
-    sent = colour.call(composite, "upload_files", files)
-    back = colour.call(composite, "download_files", ["/a", "/s/a", "~", "/s/b"])
+    sent = call_mode.call(composite, "upload_files", files)
+    back = call_mode.call(composite, "download_files", ["/a", "/s/a", "~", "/s/b"])
 
     assert [each.path for each in sent] == [path for path, _ in files]
     assert [each.error for each in sent[:3]] == [None, None, "invalid_path"]
@@ -67,10 +67,10 @@ def test_transfers_are_divided_and_answered_in_order(colour: Colour) -> None:
     ]
 
 
-def test_a_transfer_that_is_answered_short_fails_for_the_rest(colour: Colour) -> None:
+def test_a_transfer_that_is_answered_short_fails_for_the_rest(call_mode: CallMode) -> None:
     composite = CompositeBackend(Shelf(), {"/s": Shelf(most=1)})
 
-    sent = colour.call(composite, "upload_files", [("/s/a", b""), ("/s/b", b""), ("/c", b"")])
+    sent = call_mode.call(composite, "upload_files", [("/s/a", b""), ("/s/b", b""), ("/c", b"")])
 
     assert [each.path for each in sent] == ["/s/a", "/s/b", "/c"]
     assert [bool(each.error) for each in sent] == [False, True, False]
@@ -88,29 +88,29 @@ def untimed_execute(self: Any, command: str) -> ExecuteResponse:
 Untimed: Any = type("Untimed", (SandboxBackendProtocol,), {"execute": untimed_execute})
 
 
-def test_commands_run_on_the_default(colour: Colour) -> None:
+def test_commands_run_on_the_default(call_mode: CallMode) -> None:
     composite = CompositeBackend(Shell(), {"/other": Untimed()})
 
     assert composite.capabilities().execute
-    assert colour.call(composite, "execute", "ls", timeout=3).output == "ls within 3"
-    assert colour.call(CompositeBackend(composite, {}), "execute", "ls").output == "ls within None"
+    assert call_mode.call(composite, "execute", "ls", timeout=3).output == "ls within 3"
+    assert call_mode.call(CompositeBackend(composite, {}), "execute", "ls").output == "ls within None"
 
 
-def test_a_timeout_that_the_default_does_not_take_is_not_dropped(colour: Colour) -> None:
+def test_a_timeout_that_the_default_does_not_take_is_not_dropped(call_mode: CallMode) -> None:
     composite = CompositeBackend(Untimed(), {})
 
-    assert colour.call(composite, "execute", "ls").output == "ls"
+    assert call_mode.call(composite, "execute", "ls").output == "ls"
     with pytest.raises(BackendError, match="timeout") as refused:
-        colour.call(composite, "execute", "ls", timeout=3)
+        call_mode.call(composite, "execute", "ls", timeout=3)
     assert refused.value.code == "not_supported"
 
 
-def test_a_default_that_runs_nothing_says_so(colour: Colour) -> None:
+def test_a_default_that_runs_nothing_says_so(call_mode: CallMode) -> None:
     composite = CompositeBackend(FlatBackend(), {"/shell": Shell()})
 
     assert not composite.capabilities().execute
     with pytest.raises(NotImplementedError, match="doesn't support command execution"):
-        colour.call(composite, "execute", "ls")
+        call_mode.call(composite, "execute", "ls")
 
 
 @dataclass(frozen=True)
@@ -177,36 +177,38 @@ def test_links_are_resolved_inside_their_route(tmp_path: Path) -> None:
     assert composite.real_path("/a/") == "/a"
 
 
-def test_versions_reach_the_route(colour: Colour, tmp_path: Path) -> None:
+def test_versions_reach_the_route(call_mode: CallMode, tmp_path: Path) -> None:
     composite = CompositeBackend(FlatBackend(), {"/disk": FilesystemBackend(tmp_path)})
-    version = colour.call(composite, "write", "/disk/a", "one").version
+    version = call_mode.call(composite, "write", "/disk/a", "one").version
     (tmp_path / "a").write_text("two!")
 
     assert [composite.capabilities(path).versions for path in ("/", "/disk/a")] == [False, True]
-    assert colour.call(composite, "write", "/disk/a", "x", expected_version=version).code == "stale_version"
-    assert colour.call(composite, "edit", "/disk/a", "t", "x", expected_version=version).code == (
+    assert (
+        call_mode.call(composite, "write", "/disk/a", "x", expected_version=version).code == "stale_version"
+    )
+    assert call_mode.call(composite, "edit", "/disk/a", "t", "x", expected_version=version).code == (
         "stale_version"
     )
-    assert colour.call(composite, "write", "/a", "x", expected_version="any").error is None
+    assert call_mode.call(composite, "write", "/a", "x", expected_version="any").error is None
 
 
 def test_an_expression_is_not_searched_literally_where_a_route_knows_none(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     (tmp_path / "a").write_text("one\nx1\n")
     composite = CompositeBackend(FilesystemBackend(tmp_path), {"/flat": FlatBackend({"/b": "x."})})
 
-    found = colour.call(composite, "grep", "x.", regex=True)
+    found = call_mode.call(composite, "grep", "x.", regex=True)
 
     assert [each["path"] for each in found.matches] == ["/a"]
     assert (found.code, found.error.partition(":")[0]) == ("not_supported", "/flat")
 
 
-def test_all_lines_have_context_or_none_has(colour: Colour, tmp_path: Path) -> None:
+def test_all_lines_have_context_or_none_has(call_mode: CallMode, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one\nx\n")
     composite = CompositeBackend(FilesystemBackend(tmp_path), {"/flat": FlatBackend({"/b": "x"})})
 
-    found = colour.call(composite, "grep", "x", context_lines=1)
+    found = call_mode.call(composite, "grep", "x", context_lines=1)
 
     assert [each["context_before"] for each in found.matches] == [[{"line": 1, "text": "one"}], []]
 
@@ -232,13 +234,13 @@ def older_backends() -> list[BackendProtocol]:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_backends_of_earlier_versions_serve_routes(colour: Colour) -> None:
+def test_backends_of_earlier_versions_serve_routes(call_mode: CallMode) -> None:
     old, raw = older_backends()
     composite = CompositeBackend(FlatBackend({"/a.md": "x"}), {"/old": old, "/raw": raw})
 
-    assert paths(colour.call(composite, "ls", "/old")) == ["/old/dir/", "/old/old.md"]
-    assert paths(colour.call(composite, "glob", "**/*.md")) == ["/a.md", "/old/old.md", "/raw/old.md"]
-    found = colour.call(composite, "grep", "x", max_count=2)
+    assert paths(call_mode.call(composite, "ls", "/old")) == ["/old/dir/", "/old/old.md"]
+    assert paths(call_mode.call(composite, "glob", "**/*.md")) == ["/a.md", "/old/old.md", "/raw/old.md"]
+    found = call_mode.call(composite, "grep", "x", max_count=2)
     assert [each["path"] for each in found.matches] == ["/a.md", "/old/dir/b"]
     assert (found.truncated, found.error) == (True, "/raw: Invalid pattern")
 
@@ -267,22 +269,22 @@ class Obedient(FlatBackend):
         return LsResult(entries=[])
 
 
-def test_rules_reach_a_route_in_its_own_paths(colour: Colour) -> None:
+def test_rules_reach_a_route_in_its_own_paths(call_mode: CallMode) -> None:
     route = Obedient()
     composite = CompositeBackend(FlatBackend(), {"/r": route})
 
-    colour.call(composite, "ls", "/r", allowed=Except(("/r/secret",)))
+    call_mode.call(composite, "ls", "/r", allowed=Except(("/r/secret",)))
 
     assert route.seen == [(False, True)]
 
 
-def test_rules_bind_backends_that_know_none(colour: Colour) -> None:
+def test_rules_bind_backends_that_know_none(call_mode: CallMode) -> None:
     files = {"/open": "x", "/secret/a": "x\nx\nx"}
     composite = CompositeBackend(FlatBackend(files), {"/r": FlatBackend(files)})
     rules = Except(("/secret", "/r/secret"))
 
     def ask(method: str, *args: Any, **options: Any) -> Any:
-        return colour.call(composite, method, *args, allowed=rules, **options)
+        return call_mode.call(composite, method, *args, allowed=rules, **options)
 
     assert paths(ask("ls", "/")) == ["/open", "/r/"]
     assert paths(ask("ls", "/r")) == ["/r/open"]
@@ -308,7 +310,7 @@ Unruly: Any = type("Unruly", (FilesystemBackend,), {"read": unruly_read, "delete
 
 
 def test_rules_bind_what_a_link_leads_to_and_all_that_a_deletion_takes(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     (tmp_path / "d/secret").mkdir(parents=True)
     (tmp_path / "d/secret/a").write_text("x")
@@ -317,9 +319,9 @@ def test_rules_bind_what_a_link_leads_to_and_all_that_a_deletion_takes(
     composite = CompositeBackend(FlatBackend(), {"/r": Unruly(tmp_path)})
     rules = Except(("/r/d/secret",))
 
-    assert colour.call(composite, "read", "/r/link", allowed=rules).code == "permission_denied"
-    assert colour.call(composite, "delete", "/r/d", allowed=rules).code == "permission_denied"
-    assert colour.call(composite, "delete", "/r/link", allowed=rules).error is None
+    assert call_mode.call(composite, "read", "/r/link", allowed=rules).code == "permission_denied"
+    assert call_mode.call(composite, "delete", "/r/d", allowed=rules).code == "permission_denied"
+    assert call_mode.call(composite, "delete", "/r/link", allowed=rules).error is None
     assert (tmp_path / "d/secret/a").exists()
 
 
@@ -334,22 +336,22 @@ async def half_new_read(self: Any, file_path: str, offset: int = 0, limit: int =
 HalfNew: Any = type("HalfNew", (FilesystemBackend,), {"als": half_new_ls, "aread": half_new_read})
 
 
-def test_rules_bind_a_backend_of_which_one_colour_knows_them(colour: Colour, tmp_path: Path) -> None:
+def test_rules_bind_a_backend_of_which_one_colour_knows_them(call_mode: CallMode, tmp_path: Path) -> None:
     for each in ("open", "secret"):
         (tmp_path / each).write_text("x")
     composite = CompositeBackend(FlatBackend(), {"/r": HalfNew(tmp_path)})
     rules = Except(("/r/secret",))
 
-    assert paths(colour.call(composite, "ls", "/r", allowed=rules)) == ["/r/open"]
-    assert colour.call(composite, "read", "/r/secret", allowed=rules).code == "permission_denied"
+    assert paths(call_mode.call(composite, "ls", "/r", allowed=rules)) == ["/r/open"]
+    assert call_mode.call(composite, "read", "/r/secret", allowed=rules).code == "permission_denied"
 
 
-def test_rules_bind_transfers(colour: Colour) -> None:
+def test_rules_bind_transfers(call_mode: CallMode) -> None:
     shelf = Shelf()
     composite = CompositeBackend(FlatBackend(), {"/s": shelf})
     files = [("/s/secret/a", b""), ("/s/b", b"")]
 
-    sent = colour.call(composite, "upload_files", files, allowed=Except(("/s/secret",)))
+    sent = call_mode.call(composite, "upload_files", files, allowed=Except(("/s/secret",)))
 
     assert [each.error for each in sent] == ["permission_denied", None]
     assert list(shelf.kept) == ["/b"]
@@ -386,20 +388,20 @@ def test_a_factory_makes_its_backend_for_each_run() -> None:
     assert seen[0] is None
 
 
-def test_a_factory_that_fails_is_one_failed_route(colour: Colour) -> None:
+def test_a_factory_that_fails_is_one_failed_route(call_mode: CallMode) -> None:
     def fail(runtime: Any) -> BackendProtocol:
         raise RuntimeError("no store")
 
     with pytest.warns(DeprecationWarning, match="factory"):
         composite = CompositeBackend(FlatBackend({"/a": ""}), {"/made": fail})
 
-    found = colour.call(composite, "glob", "*")
+    found = call_mode.call(composite, "glob", "*")
 
     assert [each["path"] for each in found.matches] == ["/a"]
     assert "no store" in found.error
 
 
-def test_an_agent_works_on_one_tree(colour: Colour, tmp_path: Path) -> None:
+def test_an_agent_works_on_one_tree(call_mode: CallMode, tmp_path: Path) -> None:
     backend = CompositeBackend(StateBackend(), {"/memories/": FilesystemBackend(tmp_path)})
     with ScriptedModel(
         call("write_file", file_path="/draft.md", content="tea"),
@@ -409,7 +411,7 @@ def test_an_agent_works_on_one_tree(colour: Colour, tmp_path: Path) -> None:
         call("read_file", file_path="/memories/none.md"),
         "Noted.",
     ) as model:
-        result = colour.invoke(create_deep_agent(model, backend=backend), {"messages": "I like tea"})
+        result = call_mode.invoke(create_deep_agent(model, backend=backend), {"messages": "I like tea"})
 
     said = [message.text for message in result["messages"] if message.type == "tool"]
     assert said[2].split("\n") == ["/draft.md", "/memories/likes.md"]

@@ -19,7 +19,7 @@ from deepagents.backends.results import WriteResult
 from deepagents.testing import ScriptedModel, calls
 from deepagents.testing.contract import BackendContract
 from tests.backends.hosted import Hub
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 class TextsOnly(ContextHubBackend):
@@ -67,9 +67,11 @@ def backend(hub: Hub) -> ContextHubBackend:
     return ContextHubBackend("-/agent", client=hub)
 
 
-def test_a_repository_is_read_whole_and_once(backend: ContextHubBackend, hub: Hub, colour: Colour) -> None:
-    read = colour.call(backend, "read", "/a.md")
-    listed = colour.call(backend, "ls", "/")
+def test_a_repository_is_read_whole_and_once(
+    backend: ContextHubBackend, hub: Hub, call_mode: CallMode
+) -> None:
+    read = call_mode.call(backend, "read", "/a.md")
+    listed = call_mode.call(backend, "ls", "/")
 
     assert read.file_data["content"] == "one\ntwo\n"
     assert [each["path"] for each in listed.entries] == ["/a.md"]
@@ -89,31 +91,33 @@ def test_what_is_linked_is_no_file(backend: ContextHubBackend) -> None:
     assert backend.has_prior_commits()
 
 
-def test_a_repository_that_is_not_there_is_empty_until_the_first_commit(colour: Colour) -> None:
+def test_a_repository_that_is_not_there_is_empty_until_the_first_commit(call_mode: CallMode) -> None:
     hub = Hub()
     backend = ContextHubBackend("me/new", client=hub)
 
     assert not backend.has_prior_commits()
-    assert colour.call(backend, "ls", "/").entries == []
-    assert colour.call(backend, "write", "/a", "text").error is None
+    assert call_mode.call(backend, "ls", "/").entries == []
+    assert call_mode.call(backend, "write", "/a", "text").error is None
     assert hub.texts() == {"a": "text"}
     assert backend.has_prior_commits()
 
 
 def test_each_change_is_a_commit_on_top_of_the_last(
-    backend: ContextHubBackend, hub: Hub, colour: Colour
+    backend: ContextHubBackend, hub: Hub, call_mode: CallMode
 ) -> None:
-    colour.call(backend, "write", "/b/c.md", "three")
-    colour.call(backend, "edit", "/a.md", "one", "1")
-    colour.call(backend, "delete", "/b")
-    colour.call(backend, "upload_files", [("/x", b"x"), ("/y", b"y"), ("/bin", b"\xff\x00")])
+    call_mode.call(backend, "write", "/b/c.md", "three")
+    call_mode.call(backend, "edit", "/a.md", "one", "1")
+    call_mode.call(backend, "delete", "/b")
+    call_mode.call(backend, "upload_files", [("/x", b"x"), ("/y", b"y"), ("/bin", b"\xff\x00")])
 
     assert hub.texts() == {"a.md": "1\ntwo\n", "x": "x", "y": "y"}
     assert (len(hub.commits), hub.pulled) == (5, 1)
 
 
-def test_what_is_no_text_is_refused_and_the_rest_taken(backend: ContextHubBackend, colour: Colour) -> None:
-    answers = colour.call(backend, "upload_files", [("/bin", b"\xff\x00"), ("/b", b"b")])
+def test_what_is_no_text_is_refused_and_the_rest_taken(
+    backend: ContextHubBackend, call_mode: CallMode
+) -> None:
+    answers = call_mode.call(backend, "upload_files", [("/bin", b"\xff\x00"), ("/b", b"b")])
 
     assert [each.error for each in answers] == ["invalid_encoding", None]
     assert backend.append("/b", b"\xff\x00").code == "invalid_encoding"
@@ -121,12 +125,12 @@ def test_what_is_no_text_is_refused_and_the_rest_taken(backend: ContextHubBacken
 
 
 def test_a_change_is_made_again_on_top_of_somebody_elses(
-    backend: ContextHubBackend, hub: Hub, colour: Colour
+    backend: ContextHubBackend, hub: Hub, call_mode: CallMode
 ) -> None:
-    colour.call(backend, "ls", "/")
+    call_mode.call(backend, "ls", "/")
     hub.commit({"a.md": FileEntry(content="zero\none\ntwo\n"), "theirs": FileEntry(content="t")})
 
-    edited = colour.call(backend, "edit", "/a.md", "one", "1")
+    edited = call_mode.call(backend, "edit", "/a.md", "one", "1")
 
     assert edited.error is None
     assert hub.texts() == {"a.md": "zero\n1\ntwo\n", "theirs": "t"}
@@ -162,12 +166,12 @@ def test_one_who_never_comes_first_gives_up(hub: Hub) -> None:
     assert ContextHubBackend("-/agent", client=Busy()).write("/a", "x").code == "parallel_mutation"
 
 
-def test_parallel_changes_all_land(colour: Colour) -> None:
+def test_parallel_changes_all_land(call_mode: CallMode) -> None:
     hub = Hub()
     backend = ContextHubBackend("-/agent", client=hub)
     many = [("write_file", {"file_path": f"/{n}", "content": str(n)}) for n in range(12)]
 
-    colour.invoke(
+    call_mode.invoke(
         create_deep_agent(ScriptedModel(calls(*many), "Done."), backend=backend), {"messages": "Go"}
     )
 
@@ -184,14 +188,14 @@ def test_parallel_changes_all_land(colour: Colour) -> None:
     ],
 )
 def test_a_hub_that_fails_is_an_error_result(
-    failure: Exception, backend: ContextHubBackend, hub: Hub, colour: Colour
+    failure: Exception, backend: ContextHubBackend, hub: Hub, call_mode: CallMode
 ) -> None:
     hub.failure = failure
 
     answers = [
-        colour.call(backend, "read", "/a.md"),
-        colour.call(backend, "write", "/a.md", "x"),
-        colour.call(backend, "grep", "x"),
+        call_mode.call(backend, "read", "/a.md"),
+        call_mode.call(backend, "write", "/a.md", "x"),
+        call_mode.call(backend, "grep", "x"),
     ]
 
     for answer in answers:
@@ -199,7 +203,7 @@ def test_a_hub_that_fails_is_an_error_result(
         assert answer.error.startswith(f"Hub unavailable: {type(failure).__name__}")
         assert "secret" not in answer.error
     hub.failure = None
-    assert colour.call(backend, "read", "/a.md").error is None
+    assert call_mode.call(backend, "read", "/a.md").error is None
 
 
 def test_a_failed_commit_is_not_taken_for_kept(backend: ContextHubBackend, hub: Hub) -> None:

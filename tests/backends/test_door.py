@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langgraph.errors import GraphInterrupt
 
-from deepagents._flow import Flow, arun, run
+from deepagents._async import Coro, arun, run
 from deepagents.backends._door import ask
 from deepagents.backends._patience import Patience
 from deepagents.backends.capabilities import Capabilities
@@ -22,11 +22,11 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 from deepagents.errors import BackendError
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
-def driven(colour: Colour, flow: Callable[[], Flow[Any]]) -> Any:
-    return run(flow()) if colour.name == "sync" else asyncio.run(arun(flow()))
+def driven(call_mode: CallMode, flow: Callable[[], Coro[Any]]) -> Any:
+    return run(flow()) if call_mode.name == "sync" else asyncio.run(arun(flow()))
 
 
 class Told(BackendProtocol):
@@ -44,14 +44,16 @@ class Told(BackendProtocol):
         return WriteResult(path=file_path, version=expected_version)
 
 
-def test_options_reach_a_method_that_names_them(colour: Colour) -> None:
-    asked = driven(colour, lambda: ask(Told(), "write", "/a", "A", expected_version="1", allowed=None, odd=2))
+def test_options_reach_a_method_that_names_them(call_mode: CallMode) -> None:
+    asked = driven(
+        call_mode, lambda: ask(Told(), "write", "/a", "A", expected_version="1", allowed=None, odd=2)
+    )
 
     assert asked.version == "1"
 
 
-def test_options_that_a_method_does_not_name_are_left_out(colour: Colour) -> None:
-    assert driven(colour, lambda: ask(Told(), "ls", "/", expected_version="1")).entries == []
+def test_options_that_a_method_does_not_name_are_left_out(call_mode: CallMode) -> None:
+    assert driven(call_mode, lambda: ask(Told(), "ls", "/", expected_version="1")).entries == []
 
 
 @pytest.mark.parametrize(
@@ -65,40 +67,42 @@ def test_options_that_a_method_does_not_name_are_left_out(colour: Colour) -> Non
         (StopIteration("x"), "io_error", "ls failed: RuntimeError"),
     ],
 )
-def test_what_a_backend_raises_has_a_code(colour: Colour, error: Exception, code: str, text: str) -> None:
+def test_what_a_backend_raises_has_a_code(
+    call_mode: CallMode, error: Exception, code: str, text: str
+) -> None:
     with pytest.raises(BackendError) as raised:
-        driven(colour, lambda: ask(Told(error), "ls", "/"))
+        driven(call_mode, lambda: ask(Told(error), "ls", "/"))
 
     assert raised.value.code == code
     assert raised.value.text == text
 
 
 @pytest.mark.parametrize("error", [GraphInterrupt(()), KeyboardInterrupt()])
-def test_interrupts_pass(colour: Colour, error: BaseException) -> None:
+def test_interrupts_pass(call_mode: CallMode, error: BaseException) -> None:
     with pytest.raises(type(error)):
-        driven(colour, lambda: ask(Told(error), "ls", "/"))
+        driven(call_mode, lambda: ask(Told(error), "ls", "/"))
 
 
-def test_a_method_that_is_not_there_is_an_error(colour: Colour) -> None:
+def test_a_method_that_is_not_there_is_an_error(call_mode: CallMode) -> None:
     with pytest.raises(BackendError, match="AttributeError"):
-        driven(colour, lambda: ask(Told(), "execute", "ls"))
+        driven(call_mode, lambda: ask(Told(), "execute", "ls"))
 
 
-def test_a_backend_that_cannot_tell_its_abilities_is_asked_in_bounded_time(colour: Colour) -> None:
+def test_a_backend_that_cannot_tell_its_abilities_is_asked_in_bounded_time(call_mode: CallMode) -> None:
     class Moody(Told):
         def capabilities(self, path: str = "/") -> Capabilities:
             raise RuntimeError("ask me later")
 
-    assert driven(colour, lambda: ask(Moody(), "ls", "/", patience=Patience(30))).entries == []
+    assert driven(call_mode, lambda: ask(Moody(), "ls", "/", patience=Patience(30))).entries == []
 
 
-def test_a_wait_in_the_abilities_of_a_backend_is_not_swallowed(colour: Colour) -> None:
+def test_a_wait_in_the_abilities_of_a_backend_is_not_swallowed(call_mode: CallMode) -> None:
     class Waiting(Told):
         def capabilities(self, path: str = "/") -> Capabilities:
             raise GraphInterrupt(())
 
     with pytest.raises(GraphInterrupt):
-        driven(colour, lambda: ask(Waiting(), "ls", "/", patience=Patience(30)))
+        driven(call_mode, lambda: ask(Waiting(), "ls", "/", patience=Patience(30)))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_a_wait_in_the_abilities_of_a_backend_is_not_swallowed(colour: Colour) -
     ],
 )
 def test_abilities_are_those_of_the_place_that_is_asked_about(
-    colour: Colour, method: str, given: list[Any], place: str
+    call_mode: CallMode, method: str, given: list[Any], place: str
 ) -> None:
     asked: list[str] = []
 
@@ -126,7 +130,7 @@ def test_abilities_are_those_of_the_place_that_is_asked_about(
             return Capabilities(in_process=True)
 
     with suppress(BackendError):
-        driven(colour, lambda: ask(Placed(), method, *given, patience=Patience(30)))
+        driven(call_mode, lambda: ask(Placed(), method, *given, patience=Patience(30)))
 
     assert asked == [place]
 
@@ -147,19 +151,19 @@ class Moving(BackendProtocol):
 @pytest.mark.parametrize("answer", [None, "done", [None], [object()]])
 @pytest.mark.parametrize(("method", "files"), [("upload_files", [("/a", b"A")]), ("download_files", ["/a"])])
 def test_a_transfer_that_answers_with_something_else_is_an_error(
-    colour: Colour, method: str, files: Any, answer: Any
+    call_mode: CallMode, method: str, files: Any, answer: Any
 ) -> None:
     with pytest.raises(BackendError, match="not with a list of File(Upload|Download)Response") as raised:
-        driven(colour, lambda: ask(Moving(answer), method, files))
+        driven(call_mode, lambda: ask(Moving(answer), method, files))
 
     assert raised.value.code == "io_error"
 
 
-def test_files_that_a_transfer_leaves_out_are_told_of(colour: Colour) -> None:
-    up = driven(colour, lambda: ask(Moving([]), "upload_files", [("/a", b"A")]))
+def test_files_that_a_transfer_leaves_out_are_told_of(call_mode: CallMode) -> None:
+    up = driven(call_mode, lambda: ask(Moving([]), "upload_files", [("/a", b"A")]))
     answer = [FileDownloadResponse("/a", b"A")]
-    down = driven(colour, lambda: ask(Moving(answer), "download_files", ["/a", "/b"]))
-    more = driven(colour, lambda: ask(Moving(answer * 3), "download_files", ["/a", "/b"]))
+    down = driven(call_mode, lambda: ask(Moving(answer), "download_files", ["/a", "/b"]))
+    more = driven(call_mode, lambda: ask(Moving(answer * 3), "download_files", ["/a", "/b"]))
 
     assert up == [FileUploadResponse("/a", error="io_error: the backend gave no answer for this file")]
     assert [each.path for each in down] == ["/a", "/b"]

@@ -18,7 +18,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.testing import ScriptedModel, call
 from deepagents.testing.scripted import calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.tools.bench import code_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="these are faults of POSIX systems")
@@ -33,13 +33,13 @@ from deepagents.backends import FilesystemBackend
 from deepagents.testing import ScriptedModel
 from deepagents.testing.scripted import calls
 
-colour, root, script = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+call_mode, root, script = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 
 def run(root, script):
     model = ScriptedModel(*(calls((tool, arguments)) for tool, arguments in script), "Done.")
     agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root))
     given = {"messages": "Go"}
-    result = agent.invoke(given) if colour == "sync" else asyncio.run(agent.ainvoke(given))
+    result = agent.invoke(given) if call_mode == "sync" else asyncio.run(agent.ainvoke(given))
     assert result["messages"][-1].text == "Done."
     told = [each for each in result["messages"] if each.type == "tool"]
     return [(each.text, each.additional_kwargs.get("error_code")) for each in told]
@@ -88,10 +88,10 @@ while True:
 """
 
 
-def run_in_child(colour: Colour, root: Path, setting: str, *script: Any) -> list[tuple[str, str | None]]:
+def run_in_child(call_mode: CallMode, root: Path, setting: str, *script: Any) -> list[tuple[str, str | None]]:
     """Run an agent in a process of its own, in a setting that would trouble this one."""
     program = RUN.replace("SETTING", setting)
-    arguments = [sys.executable, "-c", program, colour.name, str(root), json.dumps(script)]
+    arguments = [sys.executable, "-c", program, call_mode.name, str(root), json.dumps(script)]
     ended = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
     return [(text, code) for text, code in json.loads(ended.stdout.splitlines()[-1])]
@@ -110,20 +110,20 @@ def process(program: str, path: Path) -> Generator[None]:
             other.kill()
 
 
-def run(colour: Colour, root: Path, *script: Any) -> list[ToolMessage]:
+def run(call_mode: CallMode, root: Path, *script: Any) -> list[ToolMessage]:
     with ScriptedModel(*script, "Done.", profile={"max_input_tokens": 10**9}) as model:
         agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root))
         began = time.monotonic()
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
     assert time.monotonic() - began < BOUNDED
     assert result["messages"][-1].text == "Done."
     return [message for message in result["messages"] if message.type == "tool"]
 
 
-def test_a_full_disk_fails_the_write_and_keeps_the_file(colour: Colour, tmp_path: Path) -> None:
+def test_a_full_disk_fails_the_write_and_keeps_the_file(call_mode: CallMode, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("before")
     told = run_in_child(
-        colour,
+        call_mode,
         tmp_path,
         FULL,
         ("write_file", {"file_path": "/a.md", "content": KILOBYTE * 30}),
@@ -156,10 +156,10 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_disk_that_is_really_full(colour: Colour, small_disk: Path) -> None:
+def test_a_disk_that_is_really_full(call_mode: CallMode, small_disk: Path) -> None:
     (small_disk / "a.md").write_text("before")
     told = run(
-        colour,
+        call_mode,
         small_disk,
         call("write_file", file_path="/a.md", content=KILOBYTE * 100),
         call("edit_file", file_path="/a.md", old_string="before", new_string=KILOBYTE * 100),
@@ -173,7 +173,7 @@ def test_a_disk_that_is_really_full(colour: Colour, small_disk: Path) -> None:
     assert (small_disk / "a.md").read_text() == "before"
 
 
-def test_what_the_system_forbids_is_said_and_left_alone(colour: Colour, tmp_path: Path) -> None:
+def test_what_the_system_forbids_is_said_and_left_alone(call_mode: CallMode, tmp_path: Path) -> None:
     open_to_all = tmp_path / "open"
     locked = open_to_all / "locked"
     locked.mkdir(parents=True)
@@ -187,7 +187,7 @@ def test_what_the_system_forbids_is_said_and_left_alone(colour: Colour, tmp_path
     locked.chmod(0o000)
     open_to_all.chmod(0o555)
     told = run_in_child(
-        colour,
+        call_mode,
         open_to_all,
         NOBODY,
         ("read_file", {"file_path": "/mine.md"}),
@@ -211,10 +211,10 @@ def test_what_the_system_forbids_is_said_and_left_alone(colour: Colour, tmp_path
     assert (open_to_all / "mine.md").read_text() == "needle"
 
 
-def test_a_file_that_comes_and_goes_is_read_whole_or_not_at_all(colour: Colour, tmp_path: Path) -> None:
+def test_a_file_that_comes_and_goes_is_read_whole_or_not_at_all(call_mode: CallMode, tmp_path: Path) -> None:
     reads = [("read_file", {"file_path": "/a.md", "limit": 5000})] * 5
     with process(CHURN_A_FILE, tmp_path / "a.md"):
-        told = run(colour, tmp_path, *(calls(*reads) for _ in range(20)))
+        told = run(call_mode, tmp_path, *(calls(*reads) for _ in range(20)))
 
     assert {code_of(each) for each in told} <= {None, "file_not_found"}
     read = [each.text for each in told if each.status == "success"]
@@ -222,7 +222,7 @@ def test_a_file_that_comes_and_goes_is_read_whole_or_not_at_all(colour: Colour, 
     assert all(("\taa" in text) != ("\tbb" in text) for text in read)
 
 
-def test_directories_that_come_and_go_do_not_stop_a_search(colour: Colour, tmp_path: Path) -> None:
+def test_directories_that_come_and_go_do_not_stop_a_search(call_mode: CallMode, tmp_path: Path) -> None:
     stays = tmp_path / "zz.md"
     stays.write_text("needle")
     searches = [
@@ -233,7 +233,7 @@ def test_directories_that_come_and_go_do_not_stop_a_search(colour: Colour, tmp_p
         ("delete", {"file_path": "/d5"}),
     ]
     with process(CHURN_A_TREE, tmp_path):
-        told = run(colour, tmp_path, *(calls(*searches) for _ in range(20)))
+        told = run(call_mode, tmp_path, *(calls(*searches) for _ in range(20)))
 
     for each in told[0::5] + told[1::5] + told[2::5]:
         assert "/zz.md" in each.text

@@ -13,7 +13,7 @@ import pytest
 from deepagents.backends._directory import temporary_name
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.filesystem.atomic import FORGOTTEN_AFTER
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @pytest.fixture
@@ -38,33 +38,35 @@ def paths(result: Any) -> list[str]:
 
 
 def test_a_file_is_written_read_edited_listed_found_and_deleted(
-    backend: FilesystemBackend, root: Path, colour: Colour
+    backend: FilesystemBackend, root: Path, call_mode: CallMode
 ) -> None:
-    written = colour.call(backend, "write", "/src/a.py", "one\ntwo\n")
-    edited = colour.call(backend, "edit", "/src/a.py", "two", "three", expected_version=written.version)
+    written = call_mode.call(backend, "write", "/src/a.py", "one\ntwo\n")
+    edited = call_mode.call(backend, "edit", "/src/a.py", "two", "three", expected_version=written.version)
 
     assert (root / "src" / "a.py").read_text() == "one\nthree\n"
     assert (written.path, edited.path, edited.occurrences) == ("/src/a.py", "/src/a.py", 1)
-    page = colour.call(backend, "read", "/src/a.py")
+    page = call_mode.call(backend, "read", "/src/a.py")
     assert (content(page), page.start_line, page.end_line, page.total_lines) == ("one\nthree\n", 1, 2, 2)
     assert page.version == edited.version != written.version
-    assert paths(colour.call(backend, "ls", "/")) == ["/src/"]
-    assert paths(colour.call(backend, "glob", "*.py")) == ["/src/a.py"]
-    assert colour.call(backend, "grep", "thr").matches == [{"path": "/src/a.py", "line": 2, "text": "three"}]
-    assert colour.call(backend, "delete", "/src").error is None
+    assert paths(call_mode.call(backend, "ls", "/")) == ["/src/"]
+    assert paths(call_mode.call(backend, "glob", "*.py")) == ["/src/a.py"]
+    assert call_mode.call(backend, "grep", "thr").matches == [
+        {"path": "/src/a.py", "line": 2, "text": "three"}
+    ]
+    assert call_mode.call(backend, "delete", "/src").error is None
     assert list(root.iterdir()) == []
 
 
 def test_bytes_go_up_and_come_down_as_they_are_and_one_failure_loses_no_other(
-    backend: FilesystemBackend, root: Path, colour: Colour
+    backend: FilesystemBackend, root: Path, call_mode: CallMode
 ) -> None:
     (root / "dir").mkdir()
     data = bytes(range(256)) + b"\r\n"
 
-    up = colour.call(
+    up = call_mode.call(
         backend, "upload_files", [("/a/b.bin", data), ("/../x", b""), ("/dir", b""), ("/a/b.bin/c", b"")]
     )
-    down = colour.call(backend, "download_files", ["/a/b.bin", "/none", "/dir", "/a\x00b"])
+    down = call_mode.call(backend, "download_files", ["/a/b.bin", "/none", "/dir", "/a\x00b"])
 
     assert [each.error for each in up] == [None, "invalid_path", "is_directory", "invalid_path"]
     assert [each.error for each in down] == [None, "file_not_found", "is_directory", "invalid_path"]
@@ -150,23 +152,23 @@ def test_a_search_where_nothing_is_finds_nothing(backend: FilesystemBackend) -> 
 
 
 def test_an_invalid_expression_is_an_error_and_a_valid_one_matches(
-    backend: FilesystemBackend, colour: Colour
+    backend: FilesystemBackend, call_mode: CallMode
 ) -> None:
     backend.write("/a.txt", "a1\nb\n")
 
-    assert colour.call(backend, "grep", "(", regex=True).code == "invalid_pattern"
-    assert [m["line"] for m in colour.call(backend, "grep", "[0-9]", regex=True).matches] == [1]
+    assert call_mode.call(backend, "grep", "(", regex=True).code == "invalid_pattern"
+    assert [m["line"] for m in call_mode.call(backend, "grep", "[0-9]", regex=True).matches] == [1]
 
 
-def test_context_is_on_every_match_when_asked_for(backend: FilesystemBackend, colour: Colour) -> None:
+def test_context_is_on_every_match_when_asked_for(backend: FilesystemBackend, call_mode: CallMode) -> None:
     backend.write("/a.txt", "1\nw\n3\n")
 
-    (match,) = colour.call(backend, "grep", "w", context_lines=1).matches
+    (match,) = call_mode.call(backend, "grep", "w", context_lines=1).matches
 
     assert match["context_before"] == [{"line": 1, "text": "1"}]
     assert match["context_after"] == [{"line": 3, "text": "3"}]
     with pytest.raises(ValueError, match="-1"):
-        colour.call(backend, "grep", "w", context_lines=-1)
+        call_mode.call(backend, "grep", "w", context_lines=-1)
 
 
 def test_a_search_of_one_file_leaves_its_neighbours_alone(backend: FilesystemBackend) -> None:
@@ -249,15 +251,17 @@ def test_a_file_with_several_names_is_read_but_not_written(backend: FilesystemBa
     assert backend.write("/b", "x").error is None
 
 
-def test_a_stale_version_is_refused_and_the_file_stays(backend: FilesystemBackend, colour: Colour) -> None:
-    first = colour.call(backend, "write", "/a", "1").version
-    second = colour.call(backend, "write", "/a", "2", expected_version=first).version
+def test_a_stale_version_is_refused_and_the_file_stays(
+    backend: FilesystemBackend, call_mode: CallMode
+) -> None:
+    first = call_mode.call(backend, "write", "/a", "1").version
+    second = call_mode.call(backend, "write", "/a", "2", expected_version=first).version
 
-    assert colour.call(backend, "write", "/a", "3", expected_version=first).code == "stale_version"
-    assert colour.call(backend, "edit", "/a", "2", "3", expected_version=first).code == "stale_version"
-    assert content(colour.call(backend, "read", "/a")) == "2"
+    assert call_mode.call(backend, "write", "/a", "3", expected_version=first).code == "stale_version"
+    assert call_mode.call(backend, "edit", "/a", "2", "3", expected_version=first).code == "stale_version"
+    assert content(call_mode.call(backend, "read", "/a")) == "2"
     backend.delete("/a")
-    assert colour.call(backend, "write", "/a", "3", expected_version=second).code == "stale_version"
+    assert call_mode.call(backend, "write", "/a", "3", expected_version=second).code == "stale_version"
 
 
 def test_equal_content_written_again_is_another_version(backend: FilesystemBackend) -> None:
@@ -478,17 +482,17 @@ def test_the_documented_attributes_are_there(root: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
-def test_what_is_no_text_is_refused_in_a_result(colour: Colour, root: Path, wrong: Any) -> None:
+def test_what_is_no_text_is_refused_in_a_result(call_mode: CallMode, root: Path, wrong: Any) -> None:
     files = FilesystemBackend(root)
     (root / "a").write_text("line\n")
     answers = [
-        colour.call(files, "write", "/a", wrong),
-        colour.call(files, "write", "/new", wrong),
-        colour.call(files, "edit", "/a", wrong, "x"),
-        colour.call(files, "edit", "/a", "line", wrong),
+        call_mode.call(files, "write", "/a", wrong),
+        call_mode.call(files, "write", "/new", wrong),
+        call_mode.call(files, "edit", "/a", wrong, "x"),
+        call_mode.call(files, "edit", "/a", "line", wrong),
     ]
-    uploaded = colour.call(files, "upload_files", [("/b", "text"), ("/c", b"C")])
+    uploaded = call_mode.call(files, "upload_files", [("/b", "text"), ("/c", b"C")])
 
     assert [each.code for each in answers] == ["invalid_argument"] * 4
     assert [each.error is None for each in uploaded] == [False, True]
-    assert colour.call(files, "read", "/a").file_data["content"] == "line\n"
+    assert call_mode.call(files, "read", "/a").file_data["content"] == "line\n"

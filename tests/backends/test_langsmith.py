@@ -15,7 +15,7 @@ from deepagents.backends import LangSmithSandbox
 from deepagents.backends.sandbox import BaseSandbox
 from deepagents.testing import ScriptedModel, call
 from tests.backends.hosted import LocalSandbox
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @pytest.fixture
@@ -44,18 +44,18 @@ def test_it_is_named_after_the_sandbox(sandbox: LangSmithSandbox) -> None:
     ],
 )
 def test_output_is_that_of_both_streams(
-    command: str, output: str, code: int, sandbox: LangSmithSandbox, colour: Colour
+    command: str, output: str, code: int, sandbox: LangSmithSandbox, call_mode: CallMode
 ) -> None:
-    ended = colour.call(sandbox, "execute", command)
+    ended = call_mode.call(sandbox, "execute", command)
 
     assert (ended.output, ended.exit_code) == (output, code)
 
 
 def test_a_command_has_half_an_hour_unless_told_otherwise(
-    sandbox: LangSmithSandbox, local: LocalSandbox, colour: Colour
+    sandbox: LangSmithSandbox, local: LocalSandbox, call_mode: CallMode
 ) -> None:
     for timeout in (None, 5, 0):
-        colour.call(sandbox, "execute", "true", timeout=timeout)
+        call_mode.call(sandbox, "execute", "true", timeout=timeout)
 
     assert local.timeouts == [1800, 5, 0]
 
@@ -68,21 +68,21 @@ def test_a_command_that_takes_too_long_has_a_result(sandbox: LangSmithSandbox) -
 
 
 def test_each_file_has_an_answer_of_its_own(
-    sandbox: LangSmithSandbox, tmp_path: Path, colour: Colour
+    sandbox: LangSmithSandbox, tmp_path: Path, call_mode: CallMode
 ) -> None:
     file, folder = str(tmp_path / "a"), str(tmp_path / "d" / "b")
 
-    sent = colour.call(
+    sent = call_mode.call(
         sandbox, "upload_files", [(file, b"\0one"), (folder, b"two"), ("relative", b""), (str(tmp_path), b"")]
     )
-    had = colour.call(sandbox, "download_files", [file, "relative", str(tmp_path), f"{file}-none"])
+    had = call_mode.call(sandbox, "download_files", [file, "relative", str(tmp_path), f"{file}-none"])
 
     assert [each.error for each in sent] == [None, None, "invalid_path", "is_directory"]
     assert [each.error for each in had] == [None, "invalid_path", "is_directory", "file_not_found"]
     assert had[0].content == b"\0one"
 
 
-def test_an_agent_works_in_it(sandbox: LangSmithSandbox, tmp_path: Path, colour: Colour) -> None:
+def test_an_agent_works_in_it(sandbox: LangSmithSandbox, tmp_path: Path, call_mode: CallMode) -> None:
     path = f"{tmp_path}/notes/a.md"
     model = ScriptedModel(
         call("write_file", file_path=path, content="one\r\ntwo\n"),
@@ -93,7 +93,7 @@ def test_an_agent_works_in_it(sandbox: LangSmithSandbox, tmp_path: Path, colour:
         "Done.",
     )
 
-    result = colour.invoke(create_deep_agent(model, backend=sandbox), {"messages": "Write"})
+    result = call_mode.invoke(create_deep_agent(model, backend=sandbox), {"messages": "Write"})
 
     *_, found, read, counted = [each for each in result["messages"] if each.type == "tool"]
     assert "a.md" in found.text
@@ -104,12 +104,12 @@ def test_an_agent_works_in_it(sandbox: LangSmithSandbox, tmp_path: Path, colour:
 
 
 def test_a_sandbox_that_is_gone_is_an_error_and_no_crash(
-    sandbox: LangSmithSandbox, local: LocalSandbox, colour: Colour
+    sandbox: LangSmithSandbox, local: LocalSandbox, call_mode: CallMode
 ) -> None:
     local.is_gone = True
     model = ScriptedModel(call("execute", command="ls"), call("read_file", file_path="/a"), "It is gone.")
 
-    result = colour.invoke(create_deep_agent(model, backend=sandbox), {"messages": "Look"})
+    result = call_mode.invoke(create_deep_agent(model, backend=sandbox), {"messages": "Look"})
 
     answers = [each for each in result["messages"] if each.type == "tool"]
     assert [each.status for each in answers] == ["error", "error"]

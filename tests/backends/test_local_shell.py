@@ -16,7 +16,7 @@ from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.local_shell.output import Bounded, Stream
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.errors import ConfigError
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 
@@ -39,11 +39,11 @@ def ends_soon(pid: int) -> bool:
 
 
 def test_a_command_runs_in_the_root_and_files_are_beside_it(
-    shell: LocalShellBackend, tmp_path: Path, colour: Colour
+    shell: LocalShellBackend, tmp_path: Path, call_mode: CallMode
 ) -> None:
-    colour.call(shell, "write", "/a.txt", "text\n")
+    call_mode.call(shell, "write", "/a.txt", "text\n")
 
-    result = colour.call(shell, "execute", "cat a.txt && pwd -P")
+    result = call_mode.call(shell, "execute", "cat a.txt && pwd -P")
 
     assert (result.output, result.exit_code, result.truncated) == (f"text\n{tmp_path.resolve()}", 0, False)
 
@@ -73,8 +73,8 @@ def test_a_command_says_what_it_printed_and_how_it_ended(
 
 
 @pytest.mark.parametrize("command", ["", "  ", None, 7, "a\0b", "echo \ud800"], ids=ascii)
-def test_what_is_no_command_is_an_answer(shell: LocalShellBackend, command: str, colour: Colour) -> None:
-    result = colour.call(shell, "execute", command)
+def test_what_is_no_command_is_an_answer(shell: LocalShellBackend, command: str, call_mode: CallMode) -> None:
+    result = call_mode.call(shell, "execute", command)
 
     assert (result.output.startswith("Error: Command must"), result.exit_code) == (True, 1)
 
@@ -88,22 +88,22 @@ def test_a_directory_that_is_gone_is_an_answer_without_its_path(tmp_path: Path) 
 
 @pytest.mark.parametrize("seconds", [0, -1])
 def test_no_time_at_all_is_misuse(
-    shell: LocalShellBackend, tmp_path: Path, colour: Colour, seconds: int
+    shell: LocalShellBackend, tmp_path: Path, call_mode: CallMode, seconds: int
 ) -> None:
     with pytest.raises(ValueError, match="timeout"):
         LocalShellBackend(tmp_path, timeout=seconds)
     with pytest.raises(ValueError, match="timeout"):
-        colour.call(shell, "execute", "true", timeout=seconds)
+        call_mode.call(shell, "execute", "true", timeout=seconds)
 
 
-def test_a_command_out_of_time_is_ended_with_all_that_it_started(tmp_path: Path, colour: Colour) -> None:
+def test_a_command_out_of_time_is_ended_with_all_that_it_started(tmp_path: Path, call_mode: CallMode) -> None:
     shell = LocalShellBackend(tmp_path, timeout=1)
     command = (
         "echo before; sleep 61 & echo $! > child; (trap '' TERM; sleep 62) & echo $! > stubborn; sleep 63"
     )
     started = time.monotonic()
 
-    result = colour.call(shell, "execute", command)
+    result = call_mode.call(shell, "execute", command)
 
     assert time.monotonic() - started < 10
     assert (result.exit_code, result.output.startswith("before\n")) == (124, True)
@@ -135,11 +135,11 @@ def test_one_that_hides_in_a_session_of_its_own_and_holds_the_output_does_not_ho
 
 
 def test_a_background_process_does_not_hold_the_call_and_goes_on(
-    shell: LocalShellBackend, tmp_path: Path, colour: Colour
+    shell: LocalShellBackend, tmp_path: Path, call_mode: CallMode
 ) -> None:
     started = time.monotonic()
 
-    result = colour.call(shell, "execute", "sleep 60 & echo $! > pid; echo hi")
+    result = call_mode.call(shell, "execute", "sleep 60 & echo $! > pid; echo hi")
 
     pid = int((tmp_path / "pid").read_text())
     assert (result.output, result.exit_code, time.monotonic() - started < 10) == ("hi", 0, True)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from deepagents._flow import Flow, aside, run
+from deepagents._async import run, start_thread
 from deepagents.backends._locks import KeyedLocks
 from deepagents.errors import BackendError
 
@@ -111,7 +111,7 @@ async def test_a_thread_that_the_loop_waits_for_does_not_wait_for_a_task_of_that
     await locks.acquire("a").wait()
 
     with pytest.raises(BackendError, match="Await the async method") as caught:
-        aside(lambda: locks.acquire("a").block()).result(10)
+        start_thread(lambda: locks.acquire("a").block()).result(10)
     locks.release("a")
 
     assert caught.value.code == "parallel_mutation"
@@ -121,7 +121,7 @@ async def test_a_thread_that_the_loop_waits_for_does_not_wait_for_a_task_of_that
 async def test_a_thread_waits_on_for_a_task_whose_loop_turns() -> None:
     locks = KeyedLocks(still=0.02)
     await locks.acquire("a").wait()
-    waited = aside(lambda: locks.acquire("a").block())
+    waited = start_thread(lambda: locks.acquire("a").block())
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(waited)), 0.1)
     locks.release("a")
@@ -134,7 +134,7 @@ async def test_a_thread_waits_on_for_a_task_whose_loop_turns() -> None:
 def test_all_keys_are_let_go_when_the_work_fails() -> None:
     locks = KeyedLocks()
 
-    def work() -> Flow[None]:
+    async def work() -> None:
         assert len(locks) == 2
         raise ValueError("no")
         yield

@@ -10,10 +10,10 @@ from contextlib import suppress
 
 import pytest
 
-from deepagents._flow import Call, await_aside
+from deepagents._async import IOCall, await_thread
 from deepagents.backends._patience import Patience
 from deepagents.errors import BackendError
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 SHORT = 0.02
 
@@ -21,10 +21,10 @@ SHORT = 0.02
 class Door:
     """Calls that wait here until it opens."""
 
-    def __init__(self, colour: Colour) -> None:
+    def __init__(self, call_mode: CallMode) -> None:
         self.opened = threading.Event()
-        self.colour = colour
-        self.call = Call(self.wait, lambda: await_aside(self.wait))
+        self.call_mode = call_mode
+        self.call = IOCall(self.wait, lambda: await_thread(self.wait))
 
     def wait(self) -> str:
         self.opened.wait(60)
@@ -33,16 +33,16 @@ class Door:
     def open(self) -> None:
         self.opened.set()
         for thread in threading.enumerate():
-            if thread.name == "deepagents-aside":
+            if thread.name == "deepagents-io":
                 thread.join(10)
 
     def try_(self, patience: Patience, seconds: float | None = None, part: str = "/") -> str:
         bound = patience.bound(self.call, "read", seconds, part)
-        return self.colour.call(_Bound(bound), "go")
+        return self.call_mode.call(_Bound(bound), "go")
 
 
 class _Bound:
-    def __init__(self, call: Call[str]) -> None:
+    def __init__(self, call: IOCall[str]) -> None:
         self.go = call.block
         self._wait = call.wait
 
@@ -51,9 +51,9 @@ class _Bound:
 
 
 @pytest.fixture
-def door(colour: Colour) -> Iterator[Door]:
+def door(call_mode: CallMode) -> Iterator[Door]:
     """A door that is open at the end."""
-    door = Door(colour)
+    door = Door(call_mode)
     yield door
     door.open()
 
@@ -102,18 +102,18 @@ def test_one_part_that_hangs_holds_up_no_other(door: Door) -> None:
             door.try_(patience, part="/wedged")
     with pytest.raises(BackendError, match="was not tried"):
         door.try_(patience, part="/wedged")
-    other = Door(door.colour)
+    other = Door(door.call_mode)
     other.opened.set()
 
     assert other.try_(patience, 30, part="/healthy") == "through"
 
 
-def test_a_failure_in_time_is_that_failure(colour: Colour) -> None:
+def test_a_failure_in_time_is_that_failure(call_mode: CallMode) -> None:
     def fail() -> str:
         raise TimeoutError("the server's own")
 
-    door = Door(colour)
-    door.call = Call(fail, lambda: await_aside(fail))
+    door = Door(call_mode)
+    door.call = IOCall(fail, lambda: await_thread(fail))
     with pytest.raises(TimeoutError, match="the server's own"):
         door.try_(Patience(30))
 
@@ -131,7 +131,7 @@ async def test_cancelling_the_wait_cancels_what_is_awaited() -> None:
             raise
         return "never"
 
-    bound = Patience(60).bound(Call(lambda: "never", work), "read")
+    bound = Patience(60).bound(IOCall(lambda: "never", work), "read")
     waiting = asyncio.ensure_future(bound.wait())
     await started.wait()
     waiting.cancel()
@@ -147,7 +147,7 @@ async def test_an_overdue_call_is_cancelled_and_leaves_no_task() -> None:
         return "never"
 
     with pytest.raises(BackendError, match="timed out"):
-        await Patience(SHORT).bound(Call(lambda: "never", work), "read").wait()
+        await Patience(SHORT).bound(IOCall(lambda: "never", work), "read").wait()
     await asyncio.sleep(0)
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -163,7 +163,7 @@ async def test_cancelling_does_not_wait_without_end_for_what_will_not_stop() -> 
         await stop.wait()
         return "at last"
 
-    bound = Patience(SHORT * 50).bound(Call(lambda: "never", stubborn), "read")
+    bound = Patience(SHORT * 50).bound(IOCall(lambda: "never", stubborn), "read")
     waiting = asyncio.ensure_future(bound.wait())
     await started.wait()
     waiting.cancel()
@@ -182,7 +182,7 @@ async def test_how_an_overdue_call_ends_is_not_logged(caplog: pytest.LogCaptureF
         raise ValueError("postgres://user:password@host")
 
     with suppress(BackendError):
-        await Patience(SHORT).bound(Call(lambda: "never", fail_late), "read").wait()
+        await Patience(SHORT).bound(IOCall(lambda: "never", fail_late), "read").wait()
     go_on.set()
     for _ in range(3):
         await asyncio.sleep(0)

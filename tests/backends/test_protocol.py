@@ -23,7 +23,7 @@ from deepagents.backends.results import (
     LsResult,
     WriteResult,
 )
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("ls", ("/",)),
@@ -47,14 +47,14 @@ class BareSandbox(SandboxBackendProtocol):
 
 
 @pytest.mark.parametrize(("method", "args"), CALLS)
-def test_what_is_not_overridden_says_so(colour: Colour, method: str, args: tuple[Any, ...]) -> None:
+def test_what_is_not_overridden_says_so(call_mode: CallMode, method: str, args: tuple[Any, ...]) -> None:
     with pytest.raises(NotImplementedError, match=rf"Bare does not implement {method}\(\)"):
-        colour.call(Bare(), method, *args)
+        call_mode.call(Bare(), method, *args)
 
 
-def test_a_bare_sandbox_says_what_it_lacks(colour: Colour) -> None:
+def test_a_bare_sandbox_says_what_it_lacks(call_mode: CallMode) -> None:
     with pytest.raises(NotImplementedError, match=r"BareSandbox does not implement execute\(\)"):
-        colour.call(BareSandbox(), "execute", "ls")
+        call_mode.call(BareSandbox(), "execute", "ls")
     with pytest.raises(NotImplementedError, match="id"):
         _ = BareSandbox().id
 
@@ -92,8 +92,8 @@ def test_awaited_work_runs_in_a_thread_with_its_context() -> None:
     assert not found.startswith("MainThread")
 
 
-def test_options_reach_the_blocking_twin(colour: Colour) -> None:
-    assert colour.call(Small(), "write", "/a", "x", expected_version="v").version == "v"
+def test_options_reach_the_blocking_twin(call_mode: CallMode) -> None:
+    assert call_mode.call(Small(), "write", "/a", "x", expected_version="v").version == "v"
 
 
 def test_abilities_follow_from_what_is_overridden() -> None:

@@ -23,7 +23,7 @@ from deepagents.backends.results import WriteResult
 from deepagents.backends.sandbox import MAX_OUTPUT_BYTES, TRUNCATION_MSG, BaseSandbox
 from deepagents.backends.sandbox.codec import MARK
 from tests.backends.sandboxes import DirectorySandbox, rooted
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 HOSTILE = [
     "it's",
@@ -77,16 +77,16 @@ class Rules:
         return not f"{self.denied}/".startswith(f"{directory.rstrip('/')}/") and self(directory)
 
 
-CALLS: dict[str, Callable[[Colour, BaseSandbox], Any]] = {
-    "ls": lambda colour, box: colour.call(box, "ls", "/"),
-    "read": lambda colour, box: colour.call(box, "read", "/a"),
-    "write": lambda colour, box: colour.call(box, "write", "/a", "x"),
-    "write long": lambda colour, box: colour.call(box, "write", "/a", "x" * 60_000),
-    "edit": lambda colour, box: colour.call(box, "edit", "/a", "x", "y"),
-    "delete": lambda colour, box: colour.call(box, "delete", "/a"),
-    "glob": lambda colour, box: colour.call(box, "glob", "*"),
-    "grep": lambda colour, box: colour.call(box, "grep", "x"),
-    "grep by pattern": lambda colour, box: colour.call(box, "grep", "x", None, "a/*"),
+CALLS: dict[str, Callable[[CallMode, BaseSandbox], Any]] = {
+    "ls": lambda call_mode, box: call_mode.call(box, "ls", "/"),
+    "read": lambda call_mode, box: call_mode.call(box, "read", "/a"),
+    "write": lambda call_mode, box: call_mode.call(box, "write", "/a", "x"),
+    "write long": lambda call_mode, box: call_mode.call(box, "write", "/a", "x" * 60_000),
+    "edit": lambda call_mode, box: call_mode.call(box, "edit", "/a", "x", "y"),
+    "delete": lambda call_mode, box: call_mode.call(box, "delete", "/a"),
+    "glob": lambda call_mode, box: call_mode.call(box, "glob", "*"),
+    "grep": lambda call_mode, box: call_mode.call(box, "grep", "x"),
+    "grep by pattern": lambda call_mode, box: call_mode.call(box, "grep", "x", None, "a/*"),
 }
 
 
@@ -97,9 +97,9 @@ CALLS: dict[str, Callable[[Colour, BaseSandbox], Any]] = {
     ids=["silent", "unknown", "failed", "not found"],
 )
 def test_no_answer_is_an_error_and_never_an_empty_success(
-    colour: Colour, call: Callable[[Colour, BaseSandbox], Any], response: ExecuteResponse
+    call_mode: CallMode, call: Callable[[CallMode, BaseSandbox], Any], response: ExecuteResponse
 ) -> None:
-    found = call(colour, Answering(response))
+    found = call(call_mode, Answering(response))
 
     assert found.code == "io_error"
     assert "unexpected server response" in found.error
@@ -107,11 +107,11 @@ def test_no_answer_is_an_error_and_never_an_empty_success(
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_without_python_every_operation_says_what_is_missing(
-    colour: Colour, call: Callable[[Colour, BaseSandbox], Any], sandbox: DirectorySandbox
+    call_mode: CallMode, call: Callable[[CallMode, BaseSandbox], Any], sandbox: DirectorySandbox
 ) -> None:
     sandbox.env["PATH"] = ""
 
-    found = call(colour, sandbox)
+    found = call(call_mode, sandbox)
 
     assert found.code == "not_supported"
     assert "python3" in found.error
@@ -119,9 +119,9 @@ def test_without_python_every_operation_says_what_is_missing(
 
 def test_awaited_operations_use_nothing_that_blocks(sandbox: DirectorySandbox) -> None:
     with asyncio.Runner() as runner:
-        colour = Colour("async", runner)
+        call_mode = CallMode("async", runner)
         for call in CALLS.values():
-            call(colour, sandbox)
+            call(call_mode, sandbox)
 
     assert sandbox.commands
     assert all(command.startswith("async ") for command in sandbox.commands)
@@ -129,34 +129,36 @@ def test_awaited_operations_use_nothing_that_blocks(sandbox: DirectorySandbox) -
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_and_contents_are_only_names_and_contents(
-    colour: Colour, sandbox: DirectorySandbox, name: str
+    call_mode: CallMode, sandbox: DirectorySandbox, name: str
 ) -> None:
     path, content = f"/{name}/{name}", f"{name}\n"
 
-    assert colour.call(sandbox, "write", path, content).path == path
-    assert colour.call(sandbox, "edit", path, name, f"{name}!").occurrences == 1
-    assert colour.call(sandbox, "read", path).file_data["content"] == f"{name}!\n"
-    assert [match["path"] for match in colour.call(sandbox, "grep", name).matches] == [path]
-    assert colour.call(sandbox, "delete", f"/{name}").error is None
+    assert call_mode.call(sandbox, "write", path, content).path == path
+    assert call_mode.call(sandbox, "edit", path, name, f"{name}!").occurrences == 1
+    assert call_mode.call(sandbox, "read", path).file_data["content"] == f"{name}!\n"
+    assert [match["path"] for match in call_mode.call(sandbox, "grep", name).matches] == [path]
+    assert call_mode.call(sandbox, "delete", f"/{name}").error is None
     assert list(sandbox.directory.iterdir()) == []
 
 
 @pytest.mark.parametrize("size", [50_000, 50_001])
 def test_a_long_text_travels_as_a_file_and_not_in_the_command(
-    colour: Colour, sandbox: DirectorySandbox, size: int
+    call_mode: CallMode, sandbox: DirectorySandbox, size: int
 ) -> None:
     content = "".join(chr(97 + number * number % 26) for number in range(size))
 
-    assert colour.call(sandbox, "write", "/d/a.txt", content).error is None
+    assert call_mode.call(sandbox, "write", "/d/a.txt", content).error is None
     assert len(sandbox.commands) == (1 if size == 50_000 else 2)
-    assert colour.call(sandbox, "edit", "/d/a.txt", content[1:], "short").occurrences == 1
+    assert call_mode.call(sandbox, "edit", "/d/a.txt", content[1:], "short").occurrences == 1
 
     assert (sandbox.directory / "d/a.txt").read_text() == f"{content[0]}short"
     assert [each.name for each in (sandbox.directory / "d").iterdir()] == ["a.txt"]
 
 
-def test_a_long_edit_of_a_missing_file_uploads_nothing(colour: Colour, sandbox: DirectorySandbox) -> None:
-    done = colour.call(sandbox, "edit", "/a.txt", "x" * 60_000, "y")
+def test_a_long_edit_of_a_missing_file_uploads_nothing(
+    call_mode: CallMode, sandbox: DirectorySandbox
+) -> None:
+    done = call_mode.call(sandbox, "edit", "/a.txt", "x" * 60_000, "y")
 
     assert done.code == "file_not_found"
     assert list(sandbox.directory.iterdir()) == []
@@ -167,12 +169,12 @@ def test_a_long_edit_of_a_missing_file_uploads_nothing(colour: Colour, sandbox: 
     [([], "io_error"), ([FileUploadResponse("/a", "permission_denied")], "permission_denied")],
 )
 def test_a_failed_upload_is_a_failed_write(
-    colour: Colour, answers: list[FileUploadResponse], code: str
+    call_mode: CallMode, answers: list[FileUploadResponse], code: str
 ) -> None:
     there = {"items": 0, "real": "/a", "exists": True, "is_dir": False}
     box = Answering(ExecuteResponse(f"{MARK}{json.dumps(there)}\n", 0), answers)
 
-    done = colour.call(box, "write", "/a", "x" * 60_000)
+    done = call_mode.call(box, "write", "/a", "x" * 60_000)
 
     assert done.code == code
     assert "Failed to write file '/a'" in done.error
@@ -225,17 +227,19 @@ class Breaking(Changing):
         return "true" if "BROKEN" in self.env else command
 
 
-def test_a_connection_that_breaks_leaves_nothing_of_a_staged_text(colour: Colour, tmp_path: Path) -> None:
+def test_a_connection_that_breaks_leaves_nothing_of_a_staged_text(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     box = Breaking(tmp_path, root=str(tmp_path))
 
     with pytest.raises(ConnectionError):
-        colour.call(box, "write", "/a.txt", "x" * 60_000)
+        call_mode.call(box, "write", "/a.txt", "x" * 60_000)
 
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_change_sweeps_away_what_one_that_broke_off_left_an_hour_ago(
-    colour: Colour, sandbox: DirectorySandbox
+    call_mode: CallMode, sandbox: DirectorySandbox
 ) -> None:
     old, new = (sandbox.directory / f".deepagents-{digit * 16}.tmp" for digit in "01")
     old.touch()
@@ -243,17 +247,19 @@ def test_a_change_sweeps_away_what_one_that_broke_off_left_an_hour_ago(
     hour_ago = time.time() - 3700
     os.utime(old, (hour_ago, hour_ago))
 
-    colour.call(sandbox, "write", "/a.txt", "x")
+    call_mode.call(sandbox, "write", "/a.txt", "x")
 
     assert sorted(each.name for each in sandbox.directory.iterdir()) == [new.name, "a.txt"]
 
 
 @pytest.mark.parametrize("size", [1, 60_000])
-def test_a_stale_write_brings_no_directory_back(colour: Colour, sandbox: DirectorySandbox, size: int) -> None:
-    version = colour.call(sandbox, "write", "/gone/a.txt", "x").version
-    colour.call(sandbox, "delete", "/gone")
+def test_a_stale_write_brings_no_directory_back(
+    call_mode: CallMode, sandbox: DirectorySandbox, size: int
+) -> None:
+    version = call_mode.call(sandbox, "write", "/gone/a.txt", "x").version
+    call_mode.call(sandbox, "delete", "/gone")
 
-    done = colour.call(sandbox, "write", "/gone/a.txt", "x" * size, expected_version=version)
+    done = call_mode.call(sandbox, "write", "/gone/a.txt", "x" * size, expected_version=version)
 
     assert done.code == "stale_version"
     assert "was deleted since it was read" in done.error
@@ -271,7 +277,7 @@ def within(command: str) -> type[Wrapped]:
 
 
 def test_a_file_of_somebody_unknown_in_a_user_namespace_can_be_changed(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root gives files away")
@@ -281,12 +287,12 @@ def test_a_file_of_somebody_unknown_in_a_user_namespace_can_be_changed(
     file.chmod(0o666)
     os.chown(file, 1000, 1000)
 
-    done = colour.call(box, "edit", "/a.txt", "one", "two")
+    done = call_mode.call(box, "edit", "/a.txt", "one", "two")
 
     assert (done.error, file.read_text(), file.stat().st_mode & 0o777) == (None, "two\n", 0o666)
 
 
-def test_a_file_that_is_mounted_by_itself_is_written_in_place(colour: Colour, tmp_path: Path) -> None:
+def test_a_file_that_is_mounted_by_itself_is_written_in_place(call_mode: CallMode, tmp_path: Path) -> None:
     outside, inside = tmp_path / "outside.txt", tmp_path / "root/inside.txt"
     inside.parent.mkdir()
     inside.touch()
@@ -294,8 +300,8 @@ def test_a_file_that_is_mounted_by_itself_is_written_in_place(colour: Colour, tm
     command = f"unshare -Urm sh -c 'mount --bind {outside} {inside} && exec \"$@\"' sh sh -c {{}}"
     box = within(command)(tmp_path / "root", root=str(tmp_path / "root"))
 
-    done = colour.call(box, "write", "/inside.txt", "short\n")
-    edited = colour.call(box, "edit", "/inside.txt", "short", "next", expected_version=done.version)
+    done = call_mode.call(box, "write", "/inside.txt", "short\n")
+    edited = call_mode.call(box, "edit", "/inside.txt", "short", "next", expected_version=done.version)
 
     assert (done.error, edited.error, outside.read_text()) == (None, None, "next\n")
     assert list(inside.parent.iterdir()) == [inside]
@@ -309,19 +315,21 @@ class Capped(Changing):
         return ExecuteResponse(output[:60_000], response.exit_code, len(output) > 60_000)
 
 
-def test_media_larger_than_what_a_command_may_print_come_by_download(colour: Colour, tmp_path: Path) -> None:
+def test_media_larger_than_what_a_command_may_print_come_by_download(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     box = Capped(tmp_path, root=str(tmp_path))
     data = random.Random(1).randbytes(200_000)
     (tmp_path / "a.png").write_bytes(data)
     (tmp_path / "link.png").symlink_to("a.png")
 
     for path in ("/a.png", "/link.png"):
-        file = colour.call(box, "read", path).file_data
+        file = call_mode.call(box, "read", path).file_data
         assert (base64.b64decode(file["content"]), file["encoding"]) == (data, "base64")
 
 
 def test_a_page_longer_than_what_a_command_may_print_ends_early_and_says_where_to_go_on(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     box = Capped(tmp_path, root=str(tmp_path))
     text = "".join(f"{random.Random(line).randbytes(60).hex()}\n" for line in range(2000))
@@ -330,7 +338,7 @@ def test_a_page_longer_than_what_a_command_may_print_ends_early_and_says_where_t
     offset: int | None = 0
 
     while offset is not None:
-        page = colour.call(box, "read", "/a.txt", offset, 2000)
+        page = call_mode.call(box, "read", "/a.txt", offset, 2000)
         assert (page.start_line, page.total_lines) == (offset + 1, 2000)
         parts.append(page.file_data["content"])
         offset = page.next_offset
@@ -339,25 +347,25 @@ def test_a_page_longer_than_what_a_command_may_print_ends_early_and_says_where_t
     assert len(parts) > 1
 
 
-def test_a_line_longer_than_what_a_command_may_print_is_cut(colour: Colour, tmp_path: Path) -> None:
+def test_a_line_longer_than_what_a_command_may_print_is_cut(call_mode: CallMode, tmp_path: Path) -> None:
     box = Capped(tmp_path, root=str(tmp_path))
     line = random.Random(1).randbytes(100_000).hex()
     (tmp_path / "a.txt").write_text(f"{line}\nlast\n")
 
-    page = colour.call(box, "read", "/a.txt")
+    page = call_mode.call(box, "read", "/a.txt")
     content = page.file_data["content"]
 
     assert content.endswith(TRUNCATION_MSG)
     assert line.startswith(content.removesuffix(TRUNCATION_MSG))
     assert (page.end_line, page.next_offset) == (1, 1)
-    assert colour.call(box, "read", "/a.txt", page.next_offset).file_data["content"] == "last\n"
+    assert call_mode.call(box, "read", "/a.txt", page.next_offset).file_data["content"] == "last\n"
 
 
-def test_a_page_of_which_no_line_arrived_is_an_error_with_a_way_out(colour: Colour) -> None:
+def test_a_page_of_which_no_line_arrived_is_an_error_with_a_way_out(call_mode: CallMode) -> None:
     page = {"items": 1, "real": "/a", "version": "1", "modified": 0.0, "kind": "text", "start": 1, "end": 1}
     cut = ExecuteResponse(f'{MARK}{json.dumps(page)}\n{MARK}[0, "abc', 0, truncated=True)
 
-    found = colour.call(Answering(cut), "read", "/a")
+    found = call_mode.call(Answering(cut), "read", "/a")
 
     assert (found.code, found.file_data) == ("too_large", None)
     assert "Read a part of it with execute" in found.error
@@ -371,45 +379,47 @@ class Echoing(Changing):
         return ExecuteResponse(output, response.exit_code)
 
 
-def test_a_terminal_that_repeats_the_command_changes_no_answer(colour: Colour, tmp_path: Path) -> None:
+def test_a_terminal_that_repeats_the_command_changes_no_answer(call_mode: CallMode, tmp_path: Path) -> None:
     box = Echoing(tmp_path, root=str(tmp_path))
 
-    assert colour.call(box, "write", "/a.txt", "needle").error is None
-    assert colour.call(box, "read", "/a.txt").file_data["content"] == "needle"
-    assert [each["path"] for each in colour.call(box, "grep", "needle").matches] == ["/a.txt"]
+    assert call_mode.call(box, "write", "/a.txt", "needle").error is None
+    assert call_mode.call(box, "read", "/a.txt").file_data["content"] == "needle"
+    assert [each["path"] for each in call_mode.call(box, "grep", "needle").matches] == ["/a.txt"]
     box.env["PATH"] = ""
-    assert colour.call(box, "ls", "/").code == "not_supported"
+    assert call_mode.call(box, "ls", "/").code == "not_supported"
 
 
-def test_what_is_too_long_for_a_command_line_is_refused(colour: Colour, sandbox: DirectorySandbox) -> None:
-    found = colour.call(sandbox, "grep", random.Random(1).randbytes(100_000).hex())
+def test_what_is_too_long_for_a_command_line_is_refused(
+    call_mode: CallMode, sandbox: DirectorySandbox
+) -> None:
+    found = call_mode.call(sandbox, "grep", random.Random(1).randbytes(100_000).hex())
 
     assert found.code == "invalid_argument"
     assert "Give a shorter pattern or path" in found.error
     assert sandbox.commands == []
 
 
-def test_crlf_survives_writes_and_edits(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_crlf_survives_writes_and_edits(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
     file = sandbox.directory / "a.txt"
     file.write_bytes(b"one\r\ntwo\r\n")
 
-    colour.call(sandbox, "edit", "/a.txt", "one\ntwo", "1\n2")
+    call_mode.call(sandbox, "edit", "/a.txt", "one\ntwo", "1\n2")
     assert file.read_bytes() == b"1\r\n2\r\n"
-    colour.call(sandbox, "write", "/a.txt", "a\nb\n")
+    call_mode.call(sandbox, "write", "/a.txt", "a\nb\n")
     assert file.read_bytes() == b"a\r\nb\r\n"
     file.write_bytes(b"x\r\nx\n")
-    colour.call(sandbox, "edit", "/a.txt", "x\n", "y\n", True)
+    call_mode.call(sandbox, "edit", "/a.txt", "x\n", "y\n", True)
     assert file.read_bytes() == b"y\r\ny\n"
 
 
 def test_text_with_bytes_that_are_none_late_in_it_is_read_and_edited(
-    colour: Colour, sandbox: DirectorySandbox
+    call_mode: CallMode, sandbox: DirectorySandbox
 ) -> None:
     file = sandbox.directory / "a.txt"
     file.write_bytes(b"line\n" * 2000 + b"caf\xe9\n")
 
-    page = colour.call(sandbox, "read", "/a.txt", 2000, 1)
-    done = colour.call(sandbox, "edit", "/a.txt", "caf", "tea")
+    page = call_mode.call(sandbox, "read", "/a.txt", 2000, 1)
+    done = call_mode.call(sandbox, "edit", "/a.txt", "caf", "tea")
 
     assert page.file_data["content"] == "caf\ufffd\n"
     assert done.error is None
@@ -417,23 +427,25 @@ def test_text_with_bytes_that_are_none_late_in_it_is_read_and_edited(
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.png", "a.dat"])
-def test_binaries_come_whole_up_to_a_limit(colour: Colour, sandbox: DirectorySandbox, name: str) -> None:
+def test_binaries_come_whole_up_to_a_limit(call_mode: CallMode, sandbox: DirectorySandbox, name: str) -> None:
     (sandbox.directory / name).write_bytes(b"\xff\x00" * (MAX_OUTPUT_BYTES // 2))
-    assert colour.call(sandbox, "read", f"/{name}").file_data["encoding"] == "base64"
+    assert call_mode.call(sandbox, "read", f"/{name}").file_data["encoding"] == "base64"
 
     (sandbox.directory / name).write_bytes(b"\xff\x00" * (MAX_OUTPUT_BYTES // 2 + 1))
-    found = colour.call(sandbox, "read", f"/{name}")
+    found = call_mode.call(sandbox, "read", f"/{name}")
 
     assert found.code == "too_large"
     assert found.error == f"File '/{name}': Binary file exceeds maximum preview size of 512000 bytes"
 
 
-def test_a_page_that_is_too_long_ends_with_a_whole_line(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_a_page_that_is_too_long_ends_with_a_whole_line(
+    call_mode: CallMode, sandbox: DirectorySandbox
+) -> None:
     line = "é" * 50_000 + "\n"
     (sandbox.directory / "a.txt").write_text(line * 8 + "x" * 600_000 + "\nlast\n")
 
-    page = colour.call(sandbox, "read", "/a.txt")
-    cut = colour.call(sandbox, "read", "/a.txt", 8)
+    page = call_mode.call(sandbox, "read", "/a.txt")
+    cut = call_mode.call(sandbox, "read", "/a.txt", 8)
 
     assert (page.file_data["content"], page.next_offset) == (line * 5, 5)
     assert cut.file_data["content"] == "x" * MAX_OUTPUT_BYTES + TRUNCATION_MSG
@@ -453,56 +465,60 @@ def test_paging_through_a_large_file_costs_no_more_at_its_end(sandbox: Directory
     assert last - first < 1.0
 
 
-def test_a_listing_that_was_cut_on_its_way_says_so(colour: Colour) -> None:
+def test_a_listing_that_was_cut_on_its_way_says_so(call_mode: CallMode) -> None:
     head = json.dumps({"items": 2, "real": "/", "problems": []})
     entry = json.dumps(["a", False, 1, 0.0, None])
     cut = ExecuteResponse(f'{MARK}{head}\n{MARK}{entry}\n{MARK}["b', 0, truncated=True)
 
-    found = colour.call(Answering(cut), "ls", "/")
+    found = call_mode.call(Answering(cut), "ls", "/")
 
     assert [entry["path"] for entry in found.entries] == ["/a"]
     assert found.code == "io_error"
 
 
-def test_a_search_that_was_cut_on_its_way_says_so(colour: Colour) -> None:
+def test_a_search_that_was_cut_on_its_way_says_so(call_mode: CallMode) -> None:
     head = json.dumps({"items": 2, "base": "/d", "real": "/d", "unread": 0, "cut": False})
     cut = ExecuteResponse(f'{MARK}{head}\n{MARK}["a", 1, 0.0, null]\n{MARK}["b', 0, truncated=True)
 
-    found = colour.call(Answering(cut), "glob", "*")
+    found = call_mode.call(Answering(cut), "glob", "*")
 
     assert [match["path"] for match in found.matches] == ["/d/a"]
     assert (found.truncated, found.truncation_reason) == (True, "transport")
 
 
-def test_a_search_without_a_path_starts_where_commands_run(colour: Colour, tmp_path: Path) -> None:
+def test_a_search_without_a_path_starts_where_commands_run(call_mode: CallMode, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here/a.txt").write_text("needle")
     (tmp_path / "b.txt").write_text("needle")
     box = DirectorySandbox(tmp_path / "here")
 
-    assert [each["path"] for each in colour.call(box, "glob", "*.txt").matches] == [f"{tmp_path}/here/a.txt"]
-    assert [each["path"] for each in colour.call(box, "grep", "needle").matches] == [f"{tmp_path}/here/a.txt"]
-    anywhere = colour.call(box, "glob", f"{tmp_path}/*.txt")
+    assert [each["path"] for each in call_mode.call(box, "glob", "*.txt").matches] == [
+        f"{tmp_path}/here/a.txt"
+    ]
+    assert [each["path"] for each in call_mode.call(box, "grep", "needle").matches] == [
+        f"{tmp_path}/here/a.txt"
+    ]
+    anywhere = call_mode.call(box, "glob", f"{tmp_path}/*.txt")
     assert [each["path"] for each in anywhere.matches] == [f"{tmp_path}/b.txt"]
 
 
-def test_an_expression_and_the_lines_around_a_match(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_an_expression_and_the_lines_around_a_match(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
     (sandbox.directory / "a.txt").write_text("one\ntwo\nthree\n")
 
-    (found,) = colour.call(sandbox, "grep", "^t.o$", None, None, regex=True, context_lines=1).matches
-    unknown = colour.call(sandbox, "grep", r"\p{L}", None, None, regex=True)
-    wrong = colour.call(sandbox, "grep", "(", None, None, regex=True)
+    (found,) = call_mode.call(sandbox, "grep", "^t.o$", None, None, regex=True, context_lines=1).matches
+    unknown = call_mode.call(sandbox, "grep", r"\p{L}", None, None, regex=True)
+    wrong = call_mode.call(sandbox, "grep", "(", None, None, regex=True)
 
     assert found["line"] == 2
     assert found["context_before"] == [{"line": 1, "text": "one"}]
     assert found["context_after"] == [{"line": 3, "text": "three"}]
     assert unknown.code == wrong.code == "invalid_pattern"
     with pytest.raises(ValueError, match="-1"):
-        colour.call(sandbox, "grep", "x", None, None, context_lines=-1)
+        call_mode.call(sandbox, "grep", "x", None, None, context_lines=-1)
 
 
 def test_no_link_leads_out_of_the_root_and_no_message_says_where_it_lies(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "secret.txt").write_text("needle")
@@ -512,22 +528,22 @@ def test_no_link_leads_out_of_the_root_and_no_message_says_where_it_lies(
 
     for path in ("/link.txt", "/up/secret.txt"):
         tried = [
-            colour.call(box, "read", path),
-            colour.call(box, "write", path, "x"),
-            colour.call(box, "edit", path, "needle", "x"),
+            call_mode.call(box, "read", path),
+            call_mode.call(box, "write", path, "x"),
+            call_mode.call(box, "edit", path, "needle", "x"),
         ]
         assert [each.code for each in tried] == ["invalid_path"] * 3
         assert all(str(tmp_path) not in each.error for each in tried)
-    assert colour.call(box, "ls", "/").entries == []
-    assert colour.call(box, "ls", "/up").code == "invalid_path"
-    assert colour.call(box, "glob", "*.txt").matches == []
-    assert colour.call(box, "grep", "needle").matches == []
-    assert colour.call(box, "delete", "/link.txt").error is None
+    assert call_mode.call(box, "ls", "/").entries == []
+    assert call_mode.call(box, "ls", "/up").code == "invalid_path"
+    assert call_mode.call(box, "glob", "*.txt").matches == []
+    assert call_mode.call(box, "grep", "needle").matches == []
+    assert call_mode.call(box, "delete", "/link.txt").error is None
     assert (tmp_path / "secret.txt").read_text() == "needle"
 
 
 def test_rules_bind_every_operation_by_name_and_through_links(
-    colour: Colour, sandbox: DirectorySandbox
+    call_mode: CallMode, sandbox: DirectorySandbox
 ) -> None:
     secret = sandbox.directory / "secret"
     secret.mkdir()
@@ -539,21 +555,23 @@ def test_rules_bind_every_operation_by_name_and_through_links(
 
     for path in ("/secret/.env", "/link.txt", "/there/.env"):
         tried = [
-            colour.call(sandbox, "read", path, **rules),
-            colour.call(sandbox, "write", path, "x", **rules),
-            colour.call(sandbox, "edit", path, "needle", "x", **rules),
+            call_mode.call(sandbox, "read", path, **rules),
+            call_mode.call(sandbox, "write", path, "x", **rules),
+            call_mode.call(sandbox, "edit", path, "needle", "x", **rules),
         ]
         assert [each.code for each in tried] == ["permission_denied"] * 3
-    assert colour.call(sandbox, "delete", "/there/.env", **rules).code == "permission_denied"
-    assert colour.call(sandbox, "delete", "/secret", **rules).code == "permission_denied"
-    assert [each["path"] for each in colour.call(sandbox, "ls", "/", **rules).entries] == ["/open.txt"]
-    assert colour.call(sandbox, "ls", "/there", **rules).entries == []
-    assert [each["path"] for each in colour.call(sandbox, "glob", "{*,.*}", **rules).matches] == ["/open.txt"]
-    found = colour.call(sandbox, "grep", "needle", None, None, max_count=1, **rules)
+    assert call_mode.call(sandbox, "delete", "/there/.env", **rules).code == "permission_denied"
+    assert call_mode.call(sandbox, "delete", "/secret", **rules).code == "permission_denied"
+    assert [each["path"] for each in call_mode.call(sandbox, "ls", "/", **rules).entries] == ["/open.txt"]
+    assert call_mode.call(sandbox, "ls", "/there", **rules).entries == []
+    assert [each["path"] for each in call_mode.call(sandbox, "glob", "{*,.*}", **rules).matches] == [
+        "/open.txt"
+    ]
+    found = call_mode.call(sandbox, "grep", "needle", None, None, max_count=1, **rules)
     assert ([each["path"] for each in found.matches], found.truncated) == (["/open.txt"], False)
-    assert colour.call(sandbox, "grep", "needle", "/there", None, **rules).matches == []
+    assert call_mode.call(sandbox, "grep", "needle", "/there", None, **rules).matches == []
     assert (secret / ".env").read_text() == "needle"
-    assert colour.call(sandbox, "write", "/new/a.txt", "x", **rules).error is None
+    assert call_mode.call(sandbox, "write", "/new/a.txt", "x", **rules).error is None
 
 
 def test_a_real_path_has_no_links(sandbox: DirectorySandbox) -> None:
@@ -580,15 +598,15 @@ class Older(DirectorySandbox):
 
 
 def test_a_sandbox_written_for_an_earlier_protocol_works_and_claims_no_more_than_it_has(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     names: dict[str, Any] = {"DirectorySandbox": DirectorySandbox, "WriteResult": WriteResult}
     exec(OLDER, names)
     older = names["Older"](tmp_path, root=str(tmp_path))
 
     assert older.write("/d/a.txt", "x").path == "/d/a.txt"
-    assert colour.call(older, "read", "/d/a.txt").file_data["content"] == "own"
-    assert colour.call(older, "edit", "/d/a.txt", "own", "new").error is None
+    assert call_mode.call(older, "read", "/d/a.txt").file_data["content"] == "own"
+    assert call_mode.call(older, "edit", "/d/a.txt", "own", "new").error is None
     assert older.capabilities().versions is False
 
 
@@ -602,35 +620,37 @@ class Careful(DirectorySandbox):
         return self._write_preflight(file_path)
 
 
-def test_what_a_subclass_does_before_a_write_is_heard(colour: Colour, tmp_path: Path) -> None:
+def test_what_a_subclass_does_before_a_write_is_heard(call_mode: CallMode, tmp_path: Path) -> None:
     box = Careful(tmp_path, root=str(tmp_path))
 
-    assert colour.call(box, "write", "/no/a.txt", "x").error == "not here"
-    assert colour.call(box, "write", "/yes/a.txt", "x").error is None
+    assert call_mode.call(box, "write", "/no/a.txt", "x").error == "not here"
+    assert call_mode.call(box, "write", "/yes/a.txt", "x").error is None
     assert not (tmp_path / "no").exists()
 
 
 CAPTURED: dict[str, Any] = {"max_inline_bytes": 1000}
 
 
-def test_long_output_stays_where_it_was_made(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_long_output_stays_where_it_was_made(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
     sandbox.enable_capture_offload = True
     count = "python3 -c 'for i in range(5000): print(i)'; exit 3"
 
-    found = colour.call(sandbox, "execute_with_offload", count, "/kept/1", **CAPTURED)
+    found = call_mode.call(sandbox, "execute_with_offload", count, "/kept/1", **CAPTURED)
 
     lines = found.response.output.split("\n")
     assert (found.offloaded, found.preview_has_truncation_marker) == (True, True)
     assert (found.response.exit_code, found.response.truncated) == (3, False)
     assert lines == [*map(str, range(10)), "... [4985 lines truncated] ...", *map(str, range(4995, 5000))]
-    page = colour.call(sandbox, "read", "/kept/1", 4000, 1000)
+    page = call_mode.call(sandbox, "read", "/kept/1", 4000, 1000)
     assert page.file_data["content"] == "".join(f"{each}\n" for each in range(4000, 5000))
 
 
-def test_output_past_the_cap_is_cut_and_the_exit_code_kept(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_output_past_the_cap_is_cut_and_the_exit_code_kept(
+    call_mode: CallMode, sandbox: DirectorySandbox
+) -> None:
     sandbox.enable_capture_offload = True
 
-    found = colour.call(
+    found = call_mode.call(
         sandbox, "execute_with_offload", "yes é | head -n 9000; exit 7", "/kept/1", max_inline_bytes=10,
         max_capture_bytes=4000,
     )  # fmt: skip
@@ -640,10 +660,10 @@ def test_output_past_the_cap_is_cut_and_the_exit_code_kept(colour: Colour, sandb
     assert (sandbox.directory / "kept/1").stat().st_size == 3999
 
 
-def test_the_end_of_output_past_the_cap_is_shown(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_the_end_of_output_past_the_cap_is_shown(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
     sandbox.enable_capture_offload = True
 
-    found = colour.call(
+    found = call_mode.call(
         sandbox, "execute_with_offload", "seq 1 9000; echo the end", "/kept/1", max_inline_bytes=10,
         max_capture_bytes=4000,
     )  # fmt: skip
@@ -654,11 +674,11 @@ def test_the_end_of_output_past_the_cap_is_shown(colour: Colour, sandbox: Direct
     assert (sandbox.directory / "kept/1").stat().st_size == 4000
 
 
-def test_a_line_ends_at_a_return_too(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_a_line_ends_at_a_return_too(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
     sandbox.enable_capture_offload = True
     progress = "for i in $(seq 1 3000); do printf 'p%s\\r' $i; done; seq 1 16; printf '17\\r\\n18\\r'"
 
-    found = colour.call(sandbox, "execute_with_offload", progress, "/kept/1", **CAPTURED)
+    found = call_mode.call(sandbox, "execute_with_offload", progress, "/kept/1", **CAPTURED)
 
     lines = found.response.output.split("\n")
     assert lines[:2] == ["p1", "p2"]
@@ -674,12 +694,12 @@ class Full(Wrapped):
 
 @pytest.mark.parametrize("inline", [1000, 20_000])
 def test_a_full_disk_costs_the_middle_of_a_long_output_and_no_second_run(
-    colour: Colour, tmp_path: Path, inline: int
+    call_mode: CallMode, tmp_path: Path, inline: int
 ) -> None:
     box = Full(tmp_path, root=str(tmp_path))
     counted = "".join(f"{number}\n" for number in range(1, 3001))
 
-    found = colour.call(
+    found = call_mode.call(
         box, "execute_with_offload", "echo ran >> ran; seq 1 3000; exit 3", "/kept/1", max_inline_bytes=inline
     )
     said = found.response.output
@@ -701,11 +721,11 @@ UNTIL_KEPT = "for i in $(seq 1 2000); do grep -q {0} kept/1 2>/dev/null && break
 
 @pytest.mark.parametrize("most", [3, 3000])
 def test_a_command_that_is_broken_off_loses_nothing_of_what_it_printed(
-    colour: Colour, sandbox: DirectorySandbox, most: int
+    call_mode: CallMode, sandbox: DirectorySandbox, most: int
 ) -> None:
     sandbox.enable_capture_offload = True
 
-    found = colour.call(
+    found = call_mode.call(
         sandbox, "execute_with_offload", f"seq 1 {most}; {UNTIL_KEPT.format(most)}", "/kept/1", **CAPTURED
     )  # fmt: skip
 
@@ -727,34 +747,34 @@ class Going(Answering):
 
 
 def test_a_sandbox_that_is_gone_keeps_what_it_answered_last(
-    colour: Colour, caplog: pytest.LogCaptureFixture
+    call_mode: CallMode, caplog: pytest.LogCaptureFixture
 ) -> None:
     box = Going(ExecuteResponse("out of memory", 137))
     box.enable_capture_offload = True
 
-    found = colour.call(box, "execute_with_offload", "make", "/kept/1", **CAPTURED)
+    found = call_mode.call(box, "execute_with_offload", "make", "/kept/1", **CAPTURED)
 
     assert (found.offloaded, found.response) == (False, ExecuteResponse("out of memory", 137))
     assert "ConnectionError: gone" in caplog.text
 
 
 def test_short_output_over_what_a_command_may_print_arrives_as_far_as_it_can(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     box = Capped(tmp_path, root=str(tmp_path))
     box.enable_capture_offload = True
     text = random.Random(1).randbytes(50_000).hex()
     (tmp_path / "a.txt").write_text(text)
 
-    found = colour.call(box, "execute_with_offload", "cat a.txt", "/kept/1", max_inline_bytes=200_000)
+    found = call_mode.call(box, "execute_with_offload", "cat a.txt", "/kept/1", max_inline_bytes=200_000)
 
     assert text.startswith(found.response.output)
     assert (len(found.response.output) > 30_000, found.response.truncated) == (True, True)
 
 
-def test_few_long_lines_are_shown_from_their_start(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_few_long_lines_are_shown_from_their_start(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
     sandbox.enable_capture_offload = True
-    found = colour.call(
+    found = call_mode.call(
         sandbox, "execute_with_offload", "head -c 9000 /dev/zero | tr '\\0' x", "/kept/1", **CAPTURED
     )
     assert found.response.output.startswith("x" * 4000 + "\n... [")
@@ -763,11 +783,11 @@ def test_few_long_lines_are_shown_from_their_start(colour: Colour, sandbox: Dire
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_short_output_comes_back_and_leaves_no_file(
-    colour: Colour, sandbox: DirectorySandbox, enabled: bool
+    call_mode: CallMode, sandbox: DirectorySandbox, enabled: bool
 ) -> None:
     sandbox.enable_capture_offload = enabled
 
-    found = colour.call(
+    found = call_mode.call(
         sandbox, "execute_with_offload", "echo hi; echo no >&2; exit 2", "/kept/1", **CAPTURED
     )
 
@@ -775,11 +795,11 @@ def test_short_output_comes_back_and_leaves_no_file(
     assert not (sandbox.directory / "kept/1").exists()
 
 
-def test_a_command_in_the_background_holds_nothing_up(colour: Colour, sandbox: DirectorySandbox) -> None:
+def test_a_command_in_the_background_holds_nothing_up(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
     sandbox.enable_capture_offload = True
     begun = time.perf_counter()
 
-    found = colour.call(
+    found = call_mode.call(
         sandbox, "execute_with_offload", "sleep 25 & sleep 25 > log 2>&1 & echo hi", "/kept/1", **CAPTURED
     )  # fmt: skip
 
@@ -789,7 +809,7 @@ def test_a_command_in_the_background_holds_nothing_up(colour: Colour, sandbox: D
 
 @pytest.mark.parametrize("path", ["", "/nowhere"])
 def test_a_command_runs_once_where_its_output_cannot_be_kept(
-    colour: Colour, sandbox: DirectorySandbox, path: str
+    call_mode: CallMode, sandbox: DirectorySandbox, path: str
 ) -> None:
     sandbox.enable_capture_offload = True
     if path:
@@ -797,7 +817,7 @@ def test_a_command_runs_once_where_its_output_cannot_be_kept(
     else:
         sandbox.env["PATH"] = ""
 
-    found = colour.call(sandbox, "execute_with_offload", "echo hi >> ran; echo hi", "/kept/1", **CAPTURED)
+    found = call_mode.call(sandbox, "execute_with_offload", "echo hi >> ran; echo hi", "/kept/1", **CAPTURED)
 
     assert (found.offloaded, found.response.output) == (False, "hi\n")
     assert (sandbox.directory / "ran").read_text() == "hi\n"

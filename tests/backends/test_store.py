@@ -16,7 +16,7 @@ from langgraph.store.postgres import PostgresStore
 from deepagents._paths import is_within
 from deepagents.backends import StoreBackend
 from deepagents.errors import ConfigError
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 NS = ("user", "files")
 
@@ -86,9 +86,9 @@ def test_older_arguments_are_taken_with_one_warning(make: Callable[[], StoreBack
     assert [warning.filename for warning in warned] == [__file__]
 
 
-def test_without_a_store_the_error_shows_both_ways(colour: Colour) -> None:
+def test_without_a_store_the_error_shows_both_ways(call_mode: CallMode) -> None:
     with pytest.raises(RuntimeError, match="StoreBackend has no store") as caught:
-        colour.call(StoreBackend(namespace=NS), "ls", "/")
+        call_mode.call(StoreBackend(namespace=NS), "ls", "/")
     assert "StoreBackend(store=" in str(caught.value)
     assert "create_deep_agent(..., store=" in str(caught.value)
 
@@ -117,15 +117,15 @@ def test_a_namespace_that_cannot_be_kept_apart_is_refused(
         made.ls("/")
 
 
-def test_an_address_may_name_a_user(colour: Colour) -> None:
+def test_an_address_may_name_a_user(call_mode: CallMode) -> None:
     store = InMemoryStore()
     files = StoreBackend(namespace=("ann.b@example.org", "x+y:z~1"), store=store)
     other = StoreBackend(namespace=("ann", "b@example", "org"), store=store)
 
-    colour.call(files, "write", "/a", "x")
+    call_mode.call(files, "write", "/a", "x")
 
-    assert paths(colour.call(files, "ls", "/")) == ["/a"]
-    assert paths(colour.call(other, "ls", "/")) == []
+    assert paths(call_mode.call(files, "ls", "/")) == ["/a"]
+    assert paths(call_mode.call(other, "ls", "/")) == []
 
 
 def test_a_factory_that_needs_a_run_says_so_outside_of_one() -> None:
@@ -168,17 +168,17 @@ def test_a_runtime_of_an_assistant_names_the_namespace() -> None:
 # What belongs to a namespace
 
 
-def test_namespaces_below_and_beside_are_never_seen(colour: Colour) -> None:
+def test_namespaces_below_and_beside_are_never_seen(call_mode: CallMode) -> None:
     store = stored("/mine")
     for other in [("user",), (*NS, "private"), ("user", "files2"), ("User", "files"), ("user", "fileX")]:
         stored("/mine", "/other", store=store, namespace=other)
     files = StoreBackend(namespace=NS, store=store)
 
-    assert paths(colour.call(files, "ls", "/")) == ["/mine"]
-    assert len(colour.call(files, "glob", "**").matches) == 1
-    assert len(colour.call(files, "grep", "line").matches) == 1
-    assert colour.call(files, "delete", "/other").code == "file_not_found"
-    assert colour.call(files, "read", "/other").code == "file_not_found"
+    assert paths(call_mode.call(files, "ls", "/")) == ["/mine"]
+    assert len(call_mode.call(files, "glob", "**").matches) == 1
+    assert len(call_mode.call(files, "grep", "line").matches) == 1
+    assert call_mode.call(files, "delete", "/other").code == "file_not_found"
+    assert call_mode.call(files, "read", "/other").code == "file_not_found"
     assert len(store.search(("user",), limit=100)) == 9
 
 
@@ -196,7 +196,7 @@ def test_wildcards_of_a_database_are_plain_letters(postgres: str) -> None:
         assert paths(files.ls("/")) == ["/ab"]
 
 
-def test_what_is_no_file_spoils_nothing_else(colour: Colour) -> None:
+def test_what_is_no_file_spoils_nothing_else(call_mode: CallMode) -> None:
     store = stored("/good")
     for key in ("notes", "//twice", "/a/../good", "/a/", "/back\\slash", "/bell\x07"):
         store.put(NS, key, text("line"))
@@ -205,9 +205,9 @@ def test_what_is_no_file_spoils_nothing_else(colour: Colour) -> None:
     files = StoreBackend(namespace=NS, store=store)
 
     listed, globbed, searched = (
-        colour.call(files, "ls", "/"),
-        colour.call(files, "glob", "*"),
-        colour.call(files, "grep", "line"),
+        call_mode.call(files, "ls", "/"),
+        call_mode.call(files, "glob", "*"),
+        call_mode.call(files, "grep", "line"),
     )
 
     assert paths(listed) == ["/good"]
@@ -217,22 +217,22 @@ def test_what_is_no_file_spoils_nothing_else(colour: Colour) -> None:
         assert found.code == "io_error"
         assert "/number" in found.error
         assert "/nothing" in found.error
-    assert colour.call(files, "read", "/number").code == "io_error"
-    assert colour.call(files, "edit", "/nothing", "a", "b").code == "io_error"
-    assert colour.call(files, "download_files", ["/number"])[0].error
-    assert colour.call(files, "write", "/number", "x", expected_version="v").code == "stale_version"
-    assert colour.call(files, "write", "/number", "mended").error is None
-    assert colour.call(files, "delete", "/nothing").error is None
-    assert colour.call(files, "ls", "/").error is None
+    assert call_mode.call(files, "read", "/number").code == "io_error"
+    assert call_mode.call(files, "edit", "/nothing", "a", "b").code == "io_error"
+    assert call_mode.call(files, "download_files", ["/number"])[0].error
+    assert call_mode.call(files, "write", "/number", "x", expected_version="v").code == "stale_version"
+    assert call_mode.call(files, "write", "/number", "mended").error is None
+    assert call_mode.call(files, "delete", "/nothing").error is None
+    assert call_mode.call(files, "ls", "/").error is None
 
 
-def test_an_item_has_the_keys_of_a_file_and_an_older_form_becomes_the_new_one(colour: Colour) -> None:
+def test_an_item_has_the_keys_of_a_file_and_an_older_form_becomes_the_new_one(call_mode: CallMode) -> None:
     store = InMemoryStore()
     store.put(NS, "/a", {"content": ["one", "two"], "created_at": "then", "extra": 1})
     files = StoreBackend(namespace=NS, store=store)
 
-    assert colour.call(files, "read", "/a").file_data["content"] == "one\ntwo"
-    assert colour.call(files, "edit", "/a", "one", "1").occurrences == 1
+    assert call_mode.call(files, "read", "/a").file_data["content"] == "one\ntwo"
+    assert call_mode.call(files, "edit", "/a", "one", "1").occurrences == 1
 
     item = store.get(NS, "/a")
     assert item is not None
@@ -241,13 +241,13 @@ def test_an_item_has_the_keys_of_a_file_and_an_older_form_becomes_the_new_one(co
     assert item.value["created_at"] == "then"
 
 
-def test_every_change_keeps_the_time_of_creation(colour: Colour) -> None:
+def test_every_change_keeps_the_time_of_creation(call_mode: CallMode) -> None:
     store = stored("/a", "/b", "/c")
     files = StoreBackend(namespace=NS, store=store)
 
-    colour.call(files, "write", "/a", "x")
-    colour.call(files, "edit", "/b", "line", "x")
-    colour.call(files, "upload_files", [("/c", b"\0"), ("/new", b"y")])
+    call_mode.call(files, "write", "/a", "x")
+    call_mode.call(files, "edit", "/b", "line", "x")
+    call_mode.call(files, "upload_files", [("/c", b"\0"), ("/new", b"y")])
 
     values = {item.key: item.value for item in store.search(NS)}
     assert [values[path]["created_at"] for path in ("/a", "/b", "/c")] == ["then"] * 3
@@ -274,12 +274,12 @@ def test_every_change_keeps_the_time_of_creation(colour: Colour) -> None:
         (("download_files", []), []),
     ],
 )
-def test_an_operation_takes_few_round_trips(colour: Colour, work: Any, trips: list[str]) -> None:
+def test_an_operation_takes_few_round_trips(call_mode: CallMode, work: Any, trips: list[str]) -> None:
     store = CountingStore()
     stored(*(f"/d/{n}" for n in range(151)), store=store)
     store.trips.clear()
 
-    colour.call(StoreBackend(namespace=NS, store=store), *work)
+    call_mode.call(StoreBackend(namespace=NS, store=store), *work)
 
     assert store.trips == trips
 
@@ -295,10 +295,10 @@ class Paged(StoreBackend):
 
 
 @pytest.mark.parametrize("page_size", [None, 1, 3, 10, 20, 100])
-def test_pages_of_any_size_are_put_together(colour: Colour, page_size: int | None) -> None:
+def test_pages_of_any_size_are_put_together(call_mode: CallMode, page_size: int | None) -> None:
     store = stored(*(f"/{n}" for n in range(20)))
 
-    found = colour.call(Paged(store=store), "pages", store, page_size)
+    found = call_mode.call(Paged(store=store), "pages", store, page_size)
 
     assert sorted(item.key for item in found) == sorted(f"/{n}" for n in range(20))
 
@@ -325,29 +325,31 @@ class CuttingStore(InMemoryStore):
 
 
 @pytest.mark.parametrize("most", [10, 50, 64, 100, 1000])
-def test_a_store_that_gives_fewer_items_than_asked_for_is_read_to_its_end(colour: Colour, most: int) -> None:
+def test_a_store_that_gives_fewer_items_than_asked_for_is_read_to_its_end(
+    call_mode: CallMode, most: int
+) -> None:
     store = stored(*(f"/{n}" for n in range(250)), store=CuttingStore(most))
 
-    assert len(paths(colour.call(StoreBackend(namespace=NS, store=store), "ls", "/"))) == 250
+    assert len(paths(call_mode.call(StoreBackend(namespace=NS, store=store), "ls", "/"))) == 250
 
 
-def test_a_store_that_always_gives_the_first_items_is_not_asked_without_end(colour: Colour) -> None:
+def test_a_store_that_always_gives_the_first_items_is_not_asked_without_end(call_mode: CallMode) -> None:
     store = stored(*(f"/{n}" for n in range(250)), store=CuttingStore(100, heeds_offset=False))
 
-    assert len(paths(colour.call(StoreBackend(namespace=NS, store=store), "ls", "/"))) == 100
+    assert len(paths(call_mode.call(StoreBackend(namespace=NS, store=store), "ls", "/"))) == 100
 
 
 # What goes wrong
 
 
-def test_a_store_that_fails_is_told_in_results_without_its_secrets(colour: Colour) -> None:
+def test_a_store_that_fails_is_told_in_results_without_its_secrets(call_mode: CallMode) -> None:
     store = CountingStore()
     stored("/a", store=store)
     files = StoreBackend(namespace=NS, store=store)
     store.broken = True
 
     results = [
-        colour.call(files, *work)
+        call_mode.call(files, *work)
         for work in [
             ("ls", "/"),
             ("read", "/a"),
@@ -358,15 +360,15 @@ def test_a_store_that_fails_is_told_in_results_without_its_secrets(colour: Colou
             ("delete", "/a"),
         ]
     ]
-    answers = colour.call(files, "upload_files", [("/b", b"x"), ("~", b"x")])
-    answers += colour.call(files, "download_files", ["/a"])
+    answers = call_mode.call(files, "upload_files", [("/b", b"x"), ("~", b"x")])
+    answers += call_mode.call(files, "download_files", ["/a"])
 
     assert [result.code for result in results] == ["io_error"] * 7
     assert all("10.1.2.3" not in each.error for each in [*results, *answers])
     assert "ConnectionError" in results[0].error
     assert [answer.error == "invalid_path" for answer in answers] == [False, True, False]
     store.broken = False
-    assert colour.call(files, "read", "/a").error is None
+    assert call_mode.call(files, "read", "/a").error is None
 
 
 class Below:
@@ -382,15 +384,15 @@ class Below:
         return is_within(directory, self.directory)
 
 
-def test_what_is_not_allowed_is_neither_seen_nor_changed(colour: Colour) -> None:
+def test_what_is_not_allowed_is_neither_seen_nor_changed(call_mode: CallMode) -> None:
     store = stored("/open/a", "/shut/a", "/shut/.b")
     files = StoreBackend(namespace=NS, store=store)
     allowed = Below("/open")
     before = {item.key: item.value for item in store.search(NS)}
 
-    assert paths(colour.call(files, "ls", "/", allowed=allowed)) == ["/open/"]
+    assert paths(call_mode.call(files, "ls", "/", allowed=allowed)) == ["/open/"]
     for work in [("glob", "**"), ("grep", "line")]:
-        assert [each["path"] for each in colour.call(files, *work, allowed=allowed).matches] == ["/open/a"]
+        assert [each["path"] for each in call_mode.call(files, *work, allowed=allowed).matches] == ["/open/a"]
     for work in [
         ("read", "/shut/a"),
         ("write", "/shut/a", "x"),
@@ -398,11 +400,11 @@ def test_what_is_not_allowed_is_neither_seen_nor_changed(colour: Colour) -> None
         ("delete", "/shut/a"),
         ("delete", "/shut"),
     ]:
-        refused = colour.call(files, *work, allowed=allowed)
+        refused = call_mode.call(files, *work, allowed=allowed)
         assert refused.code == "permission_denied"
         assert work[1] in refused.error
-    uploads = colour.call(files, "upload_files", [("/shut/a", b"x")], allowed=allowed)
-    downloads = colour.call(files, "download_files", ["/shut/a", "/open/a"], allowed=allowed)
+    uploads = call_mode.call(files, "upload_files", [("/shut/a", b"x")], allowed=allowed)
+    downloads = call_mode.call(files, "download_files", ["/shut/a", "/open/a"], allowed=allowed)
     assert [each.error for each in [*uploads, *downloads]] == ["permission_denied", "permission_denied", None]
     assert {item.key: item.value for item in store.search(NS)} == before
 
@@ -420,26 +422,26 @@ class AllBut:
         return not is_within(self.path, directory)
 
 
-def test_a_directory_with_something_not_allowed_stays_whole(colour: Colour) -> None:
+def test_a_directory_with_something_not_allowed_stays_whole(call_mode: CallMode) -> None:
     store = stored("/d/a", "/d/b", "/e/a")
     files = StoreBackend(namespace=NS, store=store)
 
-    assert colour.call(files, "delete", "/d", allowed=AllBut("/d/b")).code == "permission_denied"
-    assert colour.call(files, "delete", "/e", allowed=AllBut("/d/b")).error is None
+    assert call_mode.call(files, "delete", "/d", allowed=AllBut("/d/b")).code == "permission_denied"
+    assert call_mode.call(files, "delete", "/e", allowed=AllBut("/d/b")).error is None
     assert {item.key for item in store.search(NS)} == {"/d/a", "/d/b"}
 
 
 @pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
-def test_what_is_no_text_is_refused_in_a_result(colour: Colour, wrong: Any) -> None:
+def test_what_is_no_text_is_refused_in_a_result(call_mode: CallMode, wrong: Any) -> None:
     files = StoreBackend(namespace=NS, store=stored("/a"))
     answers = [
-        colour.call(files, "write", "/a", wrong),
-        colour.call(files, "write", "/new", wrong),
-        colour.call(files, "edit", "/a", wrong, "x"),
-        colour.call(files, "edit", "/a", "line", wrong),
+        call_mode.call(files, "write", "/a", wrong),
+        call_mode.call(files, "write", "/new", wrong),
+        call_mode.call(files, "edit", "/a", wrong, "x"),
+        call_mode.call(files, "edit", "/a", "line", wrong),
     ]
-    uploaded = colour.call(files, "upload_files", [("/b", "text"), ("/c", b"C")])
+    uploaded = call_mode.call(files, "upload_files", [("/b", "text"), ("/c", b"C")])
 
     assert [each.code for each in answers] == ["invalid_argument"] * 4
     assert [each.error is None for each in uploaded] == [False, True]
-    assert colour.call(files, "read", "/a").file_data["content"] == "line\n"
+    assert call_mode.call(files, "read", "/a").file_data["content"] == "line\n"

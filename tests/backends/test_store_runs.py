@@ -14,12 +14,12 @@ from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
 from deepagents import create_deep_agent
-from deepagents._flow import await_aside
+from deepagents._async import await_thread
 from deepagents.backends import StoreBackend
 from deepagents.backends.store import BackendContext
 from deepagents.testing import ScriptedModel, call, calls
 from tests.backends.test_store import NS, CountingStore, stored, text
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 # Many at a time
 
@@ -94,7 +94,7 @@ class GatedStore(InMemoryStore):
         if not isinstance(asked[0], PutOp):
             return self.batch(asked)
         self.reached.set()
-        return await await_aside(lambda: self.gate.wait(10) and self.batch(asked) or [])
+        return await await_thread(lambda: self.gate.wait(10) and self.batch(asked) or [])
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def of_user(runtime: Any) -> tuple[str, ...]:
     return (runtime.context.user_id, "files")
 
 
-def test_files_outlive_the_thread(colour: Colour) -> None:
+def test_files_outlive_the_thread(call_mode: CallMode) -> None:
     store = InMemoryStore()
     first = agent_of(call("write_file", file_path="/notes.md", content="likes tea\n"), "ok", store=store)
     second = agent_of(
@@ -173,8 +173,8 @@ def test_files_outlive_the_thread(colour: Colour) -> None:
         store=store,
     )
 
-    written = colour.invoke(first, {"messages": "remember"})
-    read = list(tool_results(colour.invoke(second, {"messages": "what?"})))
+    written = call_mode.invoke(first, {"messages": "remember"})
+    read = list(tool_results(call_mode.invoke(second, {"messages": "what?"})))
 
     assert not written.get("files")
     assert "likes tea" in read[0]
@@ -183,17 +183,17 @@ def test_files_outlive_the_thread(colour: Colour) -> None:
     assert item.value["content"] == "likes coffee\n"
 
 
-def test_each_assistant_has_its_own_files(colour: Colour) -> None:
+def test_each_assistant_has_its_own_files(call_mode: CallMode) -> None:
     store = InMemoryStore()
     for name in ("one", "two"):
         agent = agent_of(call("write_file", file_path="/me", content=name), "ok", store=store)
-        colour.invoke(agent, {"messages": "go"}, {"metadata": {"assistant_id": name}})
+        call_mode.invoke(agent, {"messages": "go"}, {"metadata": {"assistant_id": name}})
 
     kept = {item.namespace: item.value["content"] for item in store.search(())}
     assert kept == {("one", "filesystem"): "one", ("two", "filesystem"): "two"}
 
 
-def test_a_factory_sees_the_run_at_every_operation(colour: Colour) -> None:
+def test_a_factory_sees_the_run_at_every_operation(call_mode: CallMode) -> None:
     store = InMemoryStore()
     backend = StoreBackend(namespace=of_user, store=store)
     seen: dict[str, list[str]] = {}
@@ -204,7 +204,7 @@ def test_a_factory_sees_the_run_at_every_operation(colour: Colour) -> None:
             "ok",
             backend=backend,
         )
-        result = colour.invoke(agent, {"messages": "go"}, context=User(user))
+        result = call_mode.invoke(agent, {"messages": "go"}, context=User(user))
         seen[user] = list(tool_results(result))
 
     assert {item.namespace for item in store.search(())} == {("ann", "files"), ("bob", "files")}
@@ -212,7 +212,7 @@ def test_a_factory_sees_the_run_at_every_operation(colour: Colour) -> None:
     assert "ann.md" not in seen["bob"][1]
 
 
-def test_a_factory_for_the_older_context_still_works(colour: Colour) -> None:
+def test_a_factory_for_the_older_context_still_works(call_mode: CallMode) -> None:
     store = InMemoryStore()
 
     def older(ctx: Any) -> tuple[str, ...]:
@@ -225,12 +225,12 @@ def test_a_factory_for_the_older_context_still_works(colour: Colour) -> None:
         backend=StoreBackend(namespace=older, store=store),
     )
     with pytest.warns(DeprecationWarning, match=r"ctx\.(runtime|state)"):
-        colour.invoke(agent, {"messages": "go"}, context=User("ann"))
+        call_mode.invoke(agent, {"messages": "go"}, context=User("ann"))
 
     assert {item.namespace for item in store.search(())} == {("ann", "2")}
 
 
-def test_parallel_calls_of_one_turn_lose_no_edit(colour: Colour) -> None:
+def test_parallel_calls_of_one_turn_lose_no_edit(call_mode: CallMode) -> None:
     store = stored("/a", namespace=("ann", "files"))
     edits = [
         ("edit_file", {"file_path": "/a", "old_string": "line\n", "new_string": f"{n}\nline\n"})
@@ -241,7 +241,7 @@ def test_parallel_calls_of_one_turn_lose_no_edit(colour: Colour) -> None:
         "ok",
         backend=StoreBackend(namespace=of_user, store=store),
     )
-    results = list(tool_results(colour.invoke(agent, {"messages": "go"}, context=User("ann"))))
+    results = list(tool_results(call_mode.invoke(agent, {"messages": "go"}, context=User("ann"))))
 
     item = store.get(("ann", "files"), "/a")
     assert item is not None
@@ -249,7 +249,7 @@ def test_parallel_calls_of_one_turn_lose_no_edit(colour: Colour) -> None:
     assert {*landed} - {"line"} == {f"{n}" for n, result in enumerate(results, 1) if "Error" not in result}
 
 
-def test_a_failing_store_does_not_end_the_run(colour: Colour) -> None:
+def test_a_failing_store_does_not_end_the_run(call_mode: CallMode) -> None:
     store = CountingStore()
     store.broken = True
     agent = agent_of(
@@ -259,7 +259,7 @@ def test_a_failing_store_does_not_end_the_run(colour: Colour) -> None:
         store=store,
     )
 
-    result = colour.invoke(agent, {"messages": "go"})
+    result = call_mode.invoke(agent, {"messages": "go"})
 
     assert all("store failed (ConnectionError)" in each for each in tool_results(result))
     assert result["messages"][-1].content == "I could not."

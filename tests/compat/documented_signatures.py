@@ -134,10 +134,10 @@ SIGNATURES: Final[Mapping[str, str]] = MappingProxyType(
             max_count=None)""",
         **{f"{_PROTOCOL}:{name}": signature for name, signature in _RESULTS.items()},
         **{
-            f"{backend}.{colour}{name}": signature
+            f"{backend}.{call_mode}{name}": signature
             for backend in _BACKENDS
             for name, signature in _OPERATIONS.items()
-            for colour in ("", "a")
+            for call_mode in ("", "a")
         },
         **{
             f"{middleware}.{name}": signature

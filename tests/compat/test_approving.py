@@ -14,7 +14,7 @@ from langgraph.types import Command
 from deepagents import SubAgent, create_deep_agent
 from deepagents.errors import StackError
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 OWN_READ_FILE = "'read_file' of tools= stands in the place of the same of FilesystemMiddleware"
 pytestmark = pytest.mark.filterwarnings(f"ignore:.*{OWN_READ_FILE}:UserWarning")
@@ -61,12 +61,12 @@ def decided(*decisions: dict[str, Any]) -> Command[Any]:
     return Command(resume={"decisions": list(decisions)})
 
 
-def test_a_call_waits_and_its_request_tells_what_may_be_decided(colour: Colour) -> None:
+def test_a_call_waits_and_its_request_tells_what_may_be_decided(call_mode: CallMode) -> None:
     config = thread()
     with ScriptedModel(call("remove", path="temp.txt"), "Gone.") as model:
         agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
-        waiting = colour.invoke(agent, QUESTION, config)
-        result = colour.invoke(agent, decided({"type": "approve"}), config)
+        waiting = call_mode.invoke(agent, QUESTION, config)
+        result = call_mode.invoke(agent, decided({"type": "approve"}), config)
 
     asked = waiting["__interrupt__"][0].value
     assert asked["action_requests"][0]["name"] == "remove"
@@ -76,25 +76,25 @@ def test_a_call_waits_and_its_request_tells_what_may_be_decided(colour: Colour) 
     assert "__interrupt__" not in result
 
 
-def test_a_tool_of_the_callers_stands_in_for_a_built_in_one_and_need_not_wait(colour: Colour) -> None:
+def test_a_tool_of_the_callers_stands_in_for_a_built_in_one_and_need_not_wait(call_mode: CallMode) -> None:
     with ScriptedModel(call("read_file", path="notes"), "Read.") as model:
         with pytest.warns(match=OWN_READ_FILE):
             agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
-        result = colour.invoke(agent, QUESTION, thread())
+        result = call_mode.invoke(agent, QUESTION, thread())
 
     assert answers(result) == ["contents of notes"]
     [offered] = [each for each in model.asked[0].tools if each["function"]["name"] == "read_file"]
     assert [*offered["function"]["parameters"]["properties"]] == ["path"]
 
 
-def test_calls_of_one_turn_wait_together_and_are_decided_in_order(colour: Colour) -> None:
+def test_calls_of_one_turn_wait_together_and_are_decided_in_order(call_mode: CallMode) -> None:
     config = thread()
     both = calls(("remove", {"path": "temp.txt"}), ("send", {"to": "admin"}))
     with ScriptedModel(both, "Done.") as model:
         agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
-        asked = colour.invoke(agent, QUESTION, config)["__interrupt__"][0].value
+        asked = call_mode.invoke(agent, QUESTION, config)["__interrupt__"][0].value
         allowed = {each["action_name"]: each["allowed_decisions"] for each in asked["review_configs"]}
-        result = colour.invoke(agent, decided({"type": "approve"}, {"type": "reject"}), config)
+        result = call_mode.invoke(agent, decided({"type": "approve"}, {"type": "reject"}), config)
 
     assert [each["name"] for each in asked["action_requests"]] == ["remove", "send"]
     assert allowed["send"] == ["approve", "reject"]
@@ -102,34 +102,34 @@ def test_calls_of_one_turn_wait_together_and_are_decided_in_order(colour: Colour
     assert "sent to admin" not in answers(result)
 
 
-def test_a_person_may_change_the_arguments(colour: Colour) -> None:
+def test_a_person_may_change_the_arguments(call_mode: CallMode) -> None:
     config = thread()
     change = {"name": "send", "args": {"to": "team", "subject": "s", "body": "b"}}
     with ScriptedModel(call("send", to="everyone"), "Sent.") as model:
         agent = create_deep_agent(model, tools=TOOLS, interrupt_on={"send": True}, checkpointer=MemorySaver())
-        colour.invoke(agent, QUESTION, config)
-        result = colour.invoke(agent, decided({"type": "edit", "edited_action": change}), config)
+        call_mode.invoke(agent, QUESTION, config)
+        result = call_mode.invoke(agent, decided({"type": "edit", "edited_action": change}), config)
 
     assert answers(result)[0].endswith("sent to team")
 
 
-def test_one_decision_for_each_action(colour: Colour) -> None:
+def test_one_decision_for_each_action(call_mode: CallMode) -> None:
     config = thread()
     many = calls(*(("remove", {"path": path}) for path in "abc"))
     with ScriptedModel(many, "Done.") as model:
         agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
-        asked = colour.invoke(agent, QUESTION, config)["__interrupt__"][0].value
+        asked = call_mode.invoke(agent, QUESTION, config)["__interrupt__"][0].value
         decisions = [
             {"type": "reject" if each["args"]["path"] == "b" else "approve"}
             for each in asked["action_requests"]
         ]
-        result = colour.invoke(agent, decided(*decisions), config)
+        result = call_mode.invoke(agent, decided(*decisions), config)
 
     assert {"removed a", "removed c"} < {*answers(result)}
     assert "removed b" not in answers(result)
 
 
-def test_rules_may_name_built_in_tools_and_tools_that_are_not_there(colour: Colour) -> None:
+def test_rules_may_name_built_in_tools_and_tools_that_are_not_there(call_mode: CallMode) -> None:
     config = thread()
     rules: dict[str, Any] = {
         "delete_all": {"allowed_decisions": ALL},
@@ -140,8 +140,8 @@ def test_rules_may_name_built_in_tools_and_tools_that_are_not_there(colour: Colo
     }
     with ScriptedModel(call("write_file", file_path="/a", content="A"), "Done.") as model:
         agent = create_deep_agent(model, interrupt_on=rules, checkpointer=MemorySaver())
-        waiting = colour.invoke(agent, QUESTION, config)
-        result = colour.invoke(agent, decided({"type": "approve"}), config)
+        waiting = call_mode.invoke(agent, QUESTION, config)
+        result = call_mode.invoke(agent, decided({"type": "approve"}), config)
 
     assert waiting["__interrupt__"][0].value["review_configs"][0]["allowed_decisions"] == [
         "approve",
@@ -150,7 +150,7 @@ def test_rules_may_name_built_in_tools_and_tools_that_are_not_there(colour: Colo
     assert result["files"]["/a"]["content"] == "A"
 
 
-def test_a_subagent_may_be_stricter_than_its_parent(colour: Colour) -> None:
+def test_a_subagent_may_be_stricter_than_its_parent(call_mode: CallMode) -> None:
     config = thread()
     own = ScriptedModel(call("read_file", path="notes"), "It says hello.")
     manager: SubAgent = {
@@ -166,8 +166,8 @@ def test_a_subagent_may_be_stricter_than_its_parent(colour: Colour) -> None:
         agent = create_deep_agent(
             model, tools=TOOLS, interrupt_on=RULES, subagents=[manager], checkpointer=MemorySaver()
         )
-        waiting = colour.invoke(agent, QUESTION, config)
-        result = colour.invoke(agent, decided({"type": "approve"}), config)
+        waiting = call_mode.invoke(agent, QUESTION, config)
+        result = call_mode.invoke(agent, decided({"type": "approve"}), config)
 
     assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "read_file"
     assert answers(result) == ["It says hello."]
@@ -175,11 +175,11 @@ def test_a_subagent_may_be_stricter_than_its_parent(colour: Colour) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Calls of this agent may wait:UserWarning")
-def test_without_a_checkpointer_the_run_stops_at_the_call(colour: Colour) -> None:
+def test_without_a_checkpointer_the_run_stops_at_the_call(call_mode: CallMode) -> None:
     with ScriptedModel(call("send", to="Ada")) as model:
         rules: Any = {"send": {"allowed_decisions": ALL}}
         agent = create_deep_agent(model, tools=[send], interrupt_on=rules)
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     assert result["__interrupt__"][0].value["action_requests"][0]["name"] == "send"
     assert answers(result) == []
@@ -200,7 +200,7 @@ def test_rules_given_twice_are_refused_instead_of_dropped() -> None:
         create_deep_agent(ScriptedModel(), subagents=[twice])
 
 
-def test_a_subagents_own_approval_middleware_stands_instead_of_inherited_rules(colour: Colour) -> None:
+def test_a_subagents_own_approval_middleware_stands_instead_of_inherited_rules(call_mode: CallMode) -> None:
     own = HumanInTheLoopMiddleware(interrupt_on={"send": True})
     clerk: SubAgent = {
         "name": "clerk",
@@ -212,17 +212,19 @@ def test_a_subagents_own_approval_middleware_stands_instead_of_inherited_rules(c
         agent = create_deep_agent(
             model, tools=TOOLS, interrupt_on={"remove": True}, subagents=[clerk], checkpointer=MemorySaver()
         )
-        waiting = colour.invoke(agent, QUESTION, thread())
+        waiting = call_mode.invoke(agent, QUESTION, thread())
 
     asked = waiting["__interrupt__"][0].value["action_requests"]
     assert [each["name"] for each in asked] == ["send"]
 
 
-def test_approval_middleware_of_the_main_agent_holds_in_the_general_purpose_agent_too(colour: Colour) -> None:
+def test_approval_middleware_of_the_main_agent_holds_in_the_general_purpose_agent_too(
+    call_mode: CallMode,
+) -> None:
     own = HumanInTheLoopMiddleware(interrupt_on={"send": True})
     task = call("task", subagent_type="general-purpose", description="Write to Ada")
     with ScriptedModel(task, call("send", to="Ada")) as model:
         agent = create_deep_agent(model, tools=TOOLS, middleware=[own], checkpointer=MemorySaver())
-        waiting = colour.invoke(agent, QUESTION, thread())
+        waiting = call_mode.invoke(agent, QUESTION, thread())
 
     assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "send"

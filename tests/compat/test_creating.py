@@ -21,7 +21,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.graph import get_default_model
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 QUESTION = {"messages": [{"role": "user", "content": "How tall is Galdhøpiggen?"}]}
 
@@ -33,9 +33,9 @@ def look_up(
     return {"question": question, "most": most, "area": area, "whole": whole}
 
 
-def test_a_function_with_defaults_and_choices_is_a_tool(colour: Colour) -> None:
+def test_a_function_with_defaults_and_choices_is_a_tool(call_mode: CallMode) -> None:
     with ScriptedModel(call("look_up", question="height"), "2469 m.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[look_up]), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model, tools=[look_up]), QUESTION)
 
     offered = next(each for each in model.asked[0].tools if each["function"]["name"] == "look_up")
     arguments = offered["function"]["parameters"]
@@ -44,19 +44,19 @@ def test_a_function_with_defaults_and_choices_is_a_tool(colour: Colour) -> None:
     assert '"most": 5' in result["messages"][-2].text
 
 
-def test_tools_and_a_prompt_stand_beside_the_built_in_ones(colour: Colour) -> None:
+def test_tools_and_a_prompt_stand_beside_the_built_in_ones(call_mode: CallMode) -> None:
     with ScriptedModel("2469 m.") as model:
         agent = create_deep_agent(model, tools=[look_up], system_prompt="You know mountains.")
-        colour.invoke(agent, QUESTION)
+        call_mode.invoke(agent, QUESTION)
 
     documented = ["write_todos", "ls", "read_file", "write_file", "edit_file", "glob", "grep", "task"]
     assert {*documented, "read_todos", "look_up"} <= set(model.asked[0].tool_names)
     assert model.asked[0].system.startswith("You know mountains.\n\nYou are a deep agent")
 
 
-def test_a_question_goes_in_and_the_answer_is_the_last_message(colour: Colour) -> None:
+def test_a_question_goes_in_and_the_answer_is_the_last_message(call_mode: CallMode) -> None:
     with ScriptedModel("2469 m.") as model:
-        result = colour.invoke(create_deep_agent(model), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model), QUESTION)
 
     assert model.asked[0].last == "How tall is Galdhøpiggen?"
     assert result["messages"][-1].content == "2469 m."
@@ -111,15 +111,15 @@ async def test_tools_of_a_tool_server_are_only_async_and_bring_blocks() -> None:
     assert [state["messages"][-1].text for state in states][-2:] == ["Fog in Bergen", "Fog."]
 
 
-def test_a_stream_tells_what_each_step_changed(colour: Colour) -> None:
+def test_a_stream_tells_what_each_step_changed(call_mode: CallMode) -> None:
     with ScriptedModel(call("look_up", question="height"), "2469 m.") as model:
-        updates = colour.stream(create_deep_agent(model, tools=[look_up]), QUESTION)
+        updates = call_mode.stream(create_deep_agent(model, tools=[look_up]), QUESTION)
 
     steps = [next(iter(update)) for update in updates]
     assert [step for step in steps if step in {"model", "tools"}] == ["model", "tools", "model"]
 
 
-def test_middleware_brings_tools_as_a_class_attribute(colour: Colour) -> None:
+def test_middleware_brings_tools_as_a_class_attribute(call_mode: CallMode) -> None:
     @tool
     def tide(harbour: str) -> str:
         """Tell the tide."""
@@ -129,35 +129,35 @@ def test_middleware_brings_tools_as_a_class_attribute(colour: Colour) -> None:
         tools: Sequence[BaseTool] = [tide]
 
     with ScriptedModel(call("tide", harbour="Moss"), "Now.") as model:
-        result = colour.invoke(create_deep_agent(model, middleware=[Tides()]), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model, middleware=[Tides()]), QUESTION)
 
     assert result["messages"][-2].text == "High water in Moss"
 
 
-def test_a_directory_on_disk_as_backend(colour: Colour, tmp_path: Path) -> None:
+def test_a_directory_on_disk_as_backend(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(call("write_file", file_path="/peak.txt", content="2469"), "Noted.") as model:
         agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=str(tmp_path)))
-        colour.invoke(agent, QUESTION)
+        call_mode.invoke(agent, QUESTION)
 
     assert (tmp_path / "peak.txt").read_text() == "2469"
 
 
-def test_a_shell_as_backend_adds_execute(colour: Colour, tmp_path: Path) -> None:
+def test_a_shell_as_backend_adds_execute(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(call("execute", command="echo 2469"), "2469 m.") as model:
         agent = create_deep_agent(model, backend=LocalShellBackend(root_dir=str(tmp_path)))
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     assert result["messages"][-2].text.startswith("2469")
 
 
-def test_files_are_kept_in_the_state_by_default(colour: Colour) -> None:
+def test_files_are_kept_in_the_state_by_default(call_mode: CallMode) -> None:
     script = (
         call("write_file", file_path="/draft.txt", content="a\nb"),
         call("read_file", file_path="/draft.txt"),
         "Ok.",
     )
     with ScriptedModel(*script) as model:
-        result = colour.invoke(create_deep_agent(model), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model), QUESTION)
 
     assert result["files"]["/draft.txt"]["content"] == "a\nb"
     assert result["messages"][-2].text.split() == ["1", "a", "2", "b"]
@@ -168,9 +168,9 @@ class Height(BaseModel):
 
 
 @pytest.mark.parametrize("wanted", [Height, ToolStrategy(Height)], ids=["type", "strategy"])
-def test_a_structured_answer(colour: Colour, wanted: Any) -> None:
+def test_a_structured_answer(call_mode: CallMode, wanted: Any) -> None:
     with ScriptedModel(call("Height", metres=2469)) as model:
-        result = colour.invoke(create_deep_agent(model, response_format=wanted), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model, response_format=wanted), QUESTION)
 
     assert result["structured_response"] == Height(metres=2469)
 
@@ -180,7 +180,7 @@ class Hiker:
     name: str
 
 
-def test_tools_see_the_context_of_the_run(colour: Colour) -> None:
+def test_tools_see_the_context_of_the_run(call_mode: CallMode) -> None:
     @tool
     def greet(runtime: ToolRuntime[Hiker, Any]) -> str:
         """Greet whoever asks."""
@@ -188,15 +188,15 @@ def test_tools_see_the_context_of_the_run(colour: Colour) -> None:
 
     with ScriptedModel(call("greet"), "Done.") as model:
         agent = create_deep_agent(model, tools=[greet], context_schema=Hiker)
-        result = colour.invoke(agent, QUESTION, context=Hiker("Ada"))
+        result = call_mode.invoke(agent, QUESTION, context=Hiker("Ada"))
 
     assert result["messages"][-2].text == "Hello Ada"
 
 
-def test_name_cache_and_debug_are_handed_on(colour: Colour, capsys: pytest.CaptureFixture[str]) -> None:
+def test_name_cache_and_debug_are_handed_on(call_mode: CallMode, capsys: pytest.CaptureFixture[str]) -> None:
     with ScriptedModel("2469 m.") as model:
         agent = create_deep_agent(model, name="guide", cache=InMemoryCache(), debug=True)
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     assert agent.name == "guide"
     assert result["messages"][-1].name == "guide"

@@ -13,7 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from deepagents import CompiledSubAgent, SubAgent, SubAgentMiddleware, create_deep_agent
 from deepagents.errors import ConfigError
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 QUESTION = {"messages": [{"role": "user", "content": "Write about fjords"}]}
 
@@ -62,7 +62,7 @@ def test_a_model_that_no_provider_knows_is_refused_while_building() -> None:
         )
 
 
-def test_a_researcher_with_its_own_prompt_tools_and_model(colour: Colour) -> None:
+def test_a_researcher_with_its_own_prompt_tools_and_model(call_mode: CallMode) -> None:
     own = ScriptedModel(call("search", query="fjords"), "They are deep.")
     researcher: SubAgent = {
         "name": "researcher",
@@ -72,7 +72,7 @@ def test_a_researcher_with_its_own_prompt_tools_and_model(colour: Colour) -> Non
         "model": own,
     }
     with ScriptedModel(hand_to("researcher", "fjords"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[researcher]), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model, subagents=[researcher]), QUESTION)
 
     assert own.asked[0].system.startswith("You look things up.\n\nReport:")
     assert [own.asked[0].last, own.asked[1].last] == ["fjords", "found fjords"]
@@ -80,7 +80,7 @@ def test_a_researcher_with_its_own_prompt_tools_and_model(colour: Colour) -> Non
     assert "- researcher: Looks into hard questions" in str(model.asked[0].tools)
 
 
-def test_a_subagent_without_a_model_takes_the_main_agents(colour: Colour) -> None:
+def test_a_subagent_without_a_model_takes_the_main_agents(call_mode: CallMode) -> None:
     sender: SubAgent = {
         "name": "sender",
         "description": "Sends",
@@ -88,14 +88,14 @@ def test_a_subagent_without_a_model_takes_the_main_agents(colour: Colour) -> Non
         "tools": [publish],
     }
     with ScriptedModel(hand_to("sender"), "sent", "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, subagents=[sender]), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model, subagents=[sender]), QUESTION)
 
     assert model.asked[1].system.startswith("Send.")
     assert "publish" in model.asked[1].tool_names
     assert result["messages"][-2].text == "sent"
 
 
-def test_each_of_several_subagents_sees_its_own_tools_alone(colour: Colour) -> None:
+def test_each_of_several_subagents_sees_its_own_tools_alone(call_mode: CallMode) -> None:
     trades = {"collector": search, "analyst": count, "writer": publish}
     models = {name: ScriptedModel(f"{name} is done") for name in trades}
     subagents: list[SubAgent] = [
@@ -105,18 +105,18 @@ def test_each_of_several_subagents_sees_its_own_tools_alone(colour: Colour) -> N
     script = calls(*(("task", {"subagent_type": name, "description": "Go"}) for name in trades))
     with ScriptedModel(script, "Done.") as model:
         agent = create_deep_agent(model, system_prompt="You coordinate.", subagents=subagents)
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     offered = {name: {"search", "count", "publish"} & {*models[name].asked[0].tool_names} for name in trades}
     assert offered == {"collector": {"search"}, "analyst": {"count"}, "writer": {"publish"}}
     assert [each.text for each in result["messages"][-4:-1]] == [f"{name} is done" for name in trades]
 
 
-def test_name_and_description_are_enough(colour: Colour) -> None:
+def test_name_and_description_are_enough(call_mode: CallMode) -> None:
     quick: SubAgent = {"name": "quick", "description": "For one search"}
     deep: SubAgent = {"name": "deep", "description": "For many searches"}
     with ScriptedModel(hand_to("deep"), "deep enough", "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[search], subagents=[quick, deep]), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model, tools=[search], subagents=[quick, deep]), QUESTION)
 
     assert "search" in model.asked[1].tool_names
     assert result["messages"][-2].text == "deep enough"
@@ -131,33 +131,33 @@ def test_a_fragment_is_refused_with_the_key_that_it_lacks(fragment: Any, missing
         create_deep_agent(ScriptedModel(), subagents=[fragment])
 
 
-def test_the_general_purpose_agent_is_always_there(colour: Colour) -> None:
+def test_the_general_purpose_agent_is_always_there(call_mode: CallMode) -> None:
     with ScriptedModel(hand_to("general-purpose", "fjords"), "They are deep.", "Done.") as model:
         agent = create_deep_agent(model, tools=[search], system_prompt="You know water.")
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     assert model.asked[1].system.startswith("You know water.")
     assert "search" in model.asked[1].tool_names
     assert result["messages"][-2].text == "They are deep."
 
 
-def test_a_compiled_agent_is_a_subagent(colour: Colour) -> None:
+def test_a_compiled_agent_is_a_subagent(call_mode: CallMode) -> None:
     own = ScriptedModel(call("count", words="a b c"), "three")
     graph = create_agent(model=own, tools=[count], system_prompt="You count.")
     counter = CompiledSubAgent(name="counter", description="Counts", runnable=graph)
     with ScriptedModel(hand_to("counter", "a b c"), "Three.") as model:
         agent = create_deep_agent(model, tools=[search], system_prompt="You lead.", subagents=[counter])
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     assert own.asked[0].system == "You count."
     assert own.asked[0].tool_names == ["count"]
     assert result["messages"][-2].text == "three"
 
 
-def test_arguments_by_other_names_are_explained_to_the_model(colour: Colour) -> None:
+def test_arguments_by_other_names_are_explained_to_the_model(call_mode: CallMode) -> None:
     wrong = call("task", name="general-purpose", task="Look into fjords")
     with ScriptedModel(wrong, "I see.") as model:
-        result = colour.invoke(create_deep_agent(model), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model), QUESTION)
 
     refused = result["messages"][-2]
     assert refused.status == "error"

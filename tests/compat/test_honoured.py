@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from deepagents import FilesystemMiddleware, FilesystemPermission
-from deepagents._compat import HONOURED, legacy
+from deepagents._compat import LEGACY_NAMES
+from deepagents._deprecation import legacy
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
 from deepagents.backends.protocol import BackendProtocol, GrepMatch, GrepResult
 
-ROWS = [(module, name) for module, names in HONOURED.items() for name in names]
+ROWS = [(module, name) for module, names in LEGACY_NAMES.items() for name in names]
 RULE = FilesystemPermission(operations=["read"], paths=["/a"], mode="deny")
 LINES: Any = {"content": "one\ntwo", "encoding": "utf-8", "created_at": "c", "modified_at": "m"}
 
@@ -30,12 +31,12 @@ def honoured(module: str, name: str) -> Any:
 
 @pytest.mark.parametrize(("module", "name"), ROWS)
 def test_an_older_name_leads_to_what_there_is_today(module: str, name: str) -> None:
-    home, _, today = HONOURED[module][name].partition(":")
+    home, _, today = LEGACY_NAMES[module][name].partition(":")
 
     assert honoured(module.removeprefix("deepagents."), name) is getattr(import_module(home), today)
 
 
-@pytest.mark.parametrize("module", HONOURED)
+@pytest.mark.parametrize("module", LEGACY_NAMES)
 def test_a_name_that_never_was_is_an_attribute_error(module: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{module}' has no attribute '_never'"):
         legacy(module)("_never")
@@ -43,7 +44,7 @@ def test_a_name_that_never_was_is_an_attribute_error(module: str) -> None:
 
 def test_an_import_warns_once_at_its_line(tmp_path: Any) -> None:
     """From a module and from a package, which the import system itself asks for the name as well."""
-    asked = {module: next(iter(names)) for module, names in HONOURED.items()}
+    asked = {module: next(iter(names)) for module, names in LEGACY_NAMES.items()}
     program = tmp_path / "theirs.py"
     program.write_text("".join(f"from {module} import (\n    {name},\n)\n" for module, name in asked.items()))
     ended = subprocess.run(

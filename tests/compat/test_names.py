@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 
 import deepagents
 from deepagents import FilesystemMiddleware, SubAgentMiddleware
-from deepagents._compat import HONOURED
+from deepagents._compat import LEGACY_NAMES
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.middleware import filesystem, subagents
 from deepagents.middleware.summarization import (
@@ -50,7 +50,9 @@ def test_a_documented_name_is_promised_or_honoured(module: str) -> None:
         return
     public = {name for name in NAMES[module].split() if not name.startswith("_")}
 
-    assert sorted(public - {*promised} - {*HONOURED.get(module, ())} - NOT_PROMISED.get(module, set())) == []
+    assert (
+        sorted(public - {*promised} - {*LEGACY_NAMES.get(module, ())} - NOT_PROMISED.get(module, set())) == []
+    )
 
 
 NOT_PROMISED = {
@@ -71,7 +73,7 @@ def test_a_name_is_one_object_on_every_path(door: str) -> None:
         name: module
         for module, names in NAMES.items()
         for name in names.split()
-        if name in offered and name not in HONOURED.get(module, ())
+        if name in offered and name not in LEGACY_NAMES.get(module, ())
     }
 
     assert homes

@@ -26,7 +26,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.tools.bench import code_of
 
 FILES = {"/a.md": "one\ntwo", "/b.md": "three"}
@@ -42,15 +42,15 @@ def warned(about: str, times: int = 1) -> Generator[None]:
 class Place:
     """Where an older backend stands: alone, or on a route of a tree."""
 
-    def __init__(self, colour: Colour, route: str) -> None:
-        self.colour = colour
+    def __init__(self, call_mode: CallMode, route: str) -> None:
+        self.call_mode = call_mode
         self.route = route
 
     def run(self, backend: Any, *calls: Any, **start: Any) -> dict[str, Any]:
         """Run an agent on a backend through a script of calls."""
         tree = CompositeBackend(StateBackend(), {f"{self.route}/": backend}) if self.route else backend
         with ScriptedModel(*calls, "Done.") as model:
-            return self.colour.invoke(create_deep_agent(model, backend=tree), {"messages": "Go", **start})
+            return self.call_mode.invoke(create_deep_agent(model, backend=tree), {"messages": "Go", **start})
 
     def use(self, backend: Any, tool: str, /, **arguments: Any) -> ToolMessage:
         """Make one call; paths are those of the backend."""
@@ -61,9 +61,9 @@ class Place:
 
 
 @pytest.fixture(params=["", "/shelf"], ids=["alone", "routed"])
-def place(request: pytest.FixtureRequest, colour: Colour) -> Place:
+def place(request: pytest.FixtureRequest, call_mode: CallMode) -> Place:
     """Alone, then on a route; each in both colours."""
-    return Place(colour, request.param)
+    return Place(call_mode, request.param)
 
 
 def backend_of(kind: type, base: type[BackendProtocol] = BackendProtocol) -> Any:
@@ -149,9 +149,9 @@ def test_a_backend_with_the_older_awaited_names_alone() -> None:
 def async_backend_serves_awaiting_agents(backend: BackendProtocol) -> None:
     with asyncio.Runner() as runner:
         for route in ("", "/shelf"):
-            place = Place(Colour("async", runner), route)
+            place = Place(CallMode("async", runner), route)
             assert all(f"{route}/a.md" in said for said in search(place, backend))
-            place = Place(Colour("sync", runner), route)
+            place = Place(CallMode("sync", runner), route)
             refused = place.use(backend, "ls", path="/")
             assert code_of(refused) == "not_supported"
             assert "ainvoke" in refused.text
@@ -178,9 +178,9 @@ class Modern(BackendProtocol):
         return GrepResult(error="bad") if pattern == "[" else GrepResult(matches=lines(pattern))
 
 
-def listed(colour: Colour, method: str, *args: str) -> Any:
+def listed(call_mode: CallMode, method: str, *args: str) -> Any:
     backend: Any = Modern()
-    if colour.name == "sync":
+    if call_mode.name == "sync":
         return getattr(backend, method)(*args)
 
     async def call_it() -> Any:
@@ -189,16 +189,16 @@ def listed(colour: Colour, method: str, *args: str) -> Any:
     return asyncio.run(call_it())
 
 
-def test_the_older_names_can_be_called_on_any_backend(colour: Colour) -> None:
+def test_the_older_names_can_be_called_on_any_backend(call_mode: CallMode) -> None:
     with warned("ls_info"):
-        assert listed(colour, "ls_info", "/") == infos()
+        assert listed(call_mode, "ls_info", "/") == infos()
     with warned("grep_raw", times=2):
-        assert listed(colour, "grep_raw", "one") == lines("one")
-        assert listed(colour, "grep_raw", "[") == "bad"
+        assert listed(call_mode, "grep_raw", "one") == lines("one")
+        assert listed(call_mode, "grep_raw", "[") == "bad"
     with warned("ls_info"), pytest.raises(NotImplementedError, match="gone"):
-        listed(colour, "ls_info", "/gone")
+        listed(call_mode, "ls_info", "/gone")
     with warned("glob_info"), pytest.raises(NotImplementedError, match=r"does not implement glob\(\)"):
-        listed(colour, "glob_info", "*")
+        listed(call_mode, "glob_info", "*")
 
 
 class RawLists:
@@ -246,9 +246,9 @@ def test_text_that_starts_with_error_is_one(place: Place) -> None:
     assert read.text.startswith(f"Error: File '{place.route}/a.md' not found")
 
 
-def test_numbered_text_that_is_too_long_is_cut(colour: Colour) -> None:
+def test_numbered_text_that_is_too_long_is_cut(call_mode: CallMode) -> None:
     with warned("Reader.read"):
-        read = Place(colour, "").use(reading("     1\t" + "x" * 90_000), "read_file", file_path="/a.md")
+        read = Place(call_mode, "").use(reading("     1\t" + "x" * 90_000), "read_file", file_path="/a.md")
 
     assert len(read.text) == 80_000
     assert read.text.endswith("smaller limit.")
@@ -300,13 +300,13 @@ def test_files_that_a_write_and_an_edit_hand_back_are_kept(place: Place) -> None
     assert result["files"]["/a.md"]["content"] == ["three"]
 
 
-def test_files_handed_back_without_a_place_for_them_are_no_success(colour: Colour) -> None:
+def test_files_handed_back_without_a_place_for_them_are_no_success(call_mode: CallMode) -> None:
     class Elsewhere(BackendProtocol):
         def write(self, file_path: str, content: str) -> WriteResult:
             return WriteResult(path=file_path, files_update={file_path: {"content": content}})
 
     with warned("files_update"):
-        written = Place(colour, "").use(Elsewhere(), "write_file", file_path="/a.md", content="A")
+        written = Place(call_mode, "").use(Elsewhere(), "write_file", file_path="/a.md", content="A")
 
     assert code_of(written) == "io_error"
     assert "state_files=True" in written.text
@@ -333,8 +333,8 @@ class Untimed:
         return ExecuteResponse(f"did {command}", 0)
 
 
-def test_a_command_without_a_time_limit(colour: Colour) -> None:
-    place = Place(colour, "")
+def test_a_command_without_a_time_limit(call_mode: CallMode) -> None:
+    place = Place(call_mode, "")
     backend = backend_of(Untimed, SandboxBackendProtocol)()
 
     assert "did ls" in place.use(backend, "execute", command="ls").text
@@ -385,7 +385,7 @@ class Alike:
         return ExecuteResponse(f"{self.id}: {command} {timeout}", 0)
 
 
-def test_a_backend_that_only_looks_like_one(colour: Colour) -> None:
+def test_a_backend_that_only_looks_like_one(call_mode: CallMode) -> None:
     backend: Any = Alike()
     calls = [
         call("write_file", file_path="/a.md", content="A"),
@@ -397,7 +397,7 @@ def test_a_backend_that_only_looks_like_one(colour: Colour) -> None:
     with ScriptedModel(*calls, "Done.") as model:
         with warned("let Alike inherit"):
             agent = create_deep_agent(model, backend=backend)
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     told = [message.text for message in result["messages"] if message.type == "tool"]
     assert told[0] == "Updated file /a.md"

@@ -18,7 +18,7 @@ from deepagents import FilesystemMiddleware, SubAgentMiddleware, create_deep_age
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.backends.protocol import BACKEND_TYPES, BackendFactory
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 QUESTION = {"messages": [{"role": "user", "content": "Go"}]}
 
@@ -53,24 +53,26 @@ FACTORIES: dict[str, BackendFactory] = {
 
 
 @pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES)
-def test_a_function_that_makes_the_backend(colour: Colour, make: BackendFactory) -> None:
+def test_a_function_that_makes_the_backend(call_mode: CallMode, make: BackendFactory) -> None:
     with ScriptedModel(write(), call("read_file", file_path="/a.txt"), "Done.") as model:
         with one_warning("backend factory", at="create_deep_agent"):
             agent = create_deep_agent(model, backend=make)
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     assert result["files"]["/a.txt"]["content"] == "A"
 
 
 @pytest.mark.parametrize("to", ["general-purpose", "clerk"])
-def test_a_factory_serves_subagents_without_another_word(colour: Colour, tmp_path: Path, to: str) -> None:
+def test_a_factory_serves_subagents_without_another_word(
+    call_mode: CallMode, tmp_path: Path, to: str
+) -> None:
     own: Any = {"name": "clerk", "description": "d"}
     with ScriptedModel(hand_to(to), write(), "written", "Done.") as model:
         with one_warning("backend factory", at="create_deep_agent"):
             agent = create_deep_agent(
                 model, backend=lambda _: FilesystemBackend(root_dir=tmp_path), subagents=[own]
             )
-        colour.invoke(agent, QUESTION)
+        call_mode.invoke(agent, QUESTION)
 
     assert (tmp_path / "a.txt").read_text() == "A"
 
@@ -80,7 +82,7 @@ class Tenant:
     root: Path
 
 
-def test_a_factory_sees_the_context_of_each_run(colour: Colour, tmp_path: Path) -> None:
+def test_a_factory_sees_the_context_of_each_run(call_mode: CallMode, tmp_path: Path) -> None:
     def of_the_tenant(runtime: Any) -> FilesystemBackend:
         return FilesystemBackend(root_dir=runtime.context.root)
 
@@ -90,27 +92,27 @@ def test_a_factory_sees_the_context_of_each_run(colour: Colour, tmp_path: Path) 
         with one_warning("backend factory", at="create_deep_agent"):
             agent = create_deep_agent(model, backend=of_the_tenant, context_schema=Tenant)
         for name in ("ada", "bob"):
-            colour.invoke(agent, QUESTION, context=Tenant(tmp_path / name))
+            call_mode.invoke(agent, QUESTION, context=Tenant(tmp_path / name))
 
     assert [(tmp_path / name / "a.txt").read_text() for name in ("ada", "bob")] == ["A", "A"]
 
 
-def test_a_factory_for_the_middleware_alone(colour: Colour) -> None:
+def test_a_factory_for_the_middleware_alone(call_mode: CallMode) -> None:
     with ScriptedModel(write(), "Done.") as model:
         with one_warning("backend factory", at="FilesystemMiddleware"):
             files = FilesystemMiddleware(backend=lambda rt: StateBackend(rt))
-        result = colour.invoke(create_agent(model, middleware=[files]), QUESTION)
+        result = call_mode.invoke(create_agent(model, middleware=[files]), QUESTION)
 
     assert result["files"]["/a.txt"]["content"] == "A"
 
 
-def test_a_backend_that_can_be_called_is_a_backend(colour: Colour) -> None:
+def test_a_backend_that_can_be_called_is_a_backend(call_mode: CallMode) -> None:
     class Callable_(StateBackend):
         def __call__(self) -> None:
             raise AssertionError("nobody should call this")
 
     with ScriptedModel(write(), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, backend=Callable_()), QUESTION)
+        result = call_mode.invoke(create_deep_agent(model, backend=Callable_()), QUESTION)
 
     assert "/a.txt" in result["files"]
 
@@ -126,33 +128,33 @@ def test_a_file_format_given_to_the_state_backend(version: str) -> None:
         StateBackend(file_format=version)
 
 
-def test_files_given_as_lists_of_lines(colour: Colour) -> None:
+def test_files_given_as_lists_of_lines(call_mode: CallMode) -> None:
     older = {"/a.txt": {"content": ["one", "two"], "created_at": "", "modified_at": ""}}
     with ScriptedModel(call("read_file", file_path="/a.txt"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {**QUESTION, "files": older})
+        result = call_mode.invoke(create_deep_agent(model), {**QUESTION, "files": older})
 
     assert result["messages"][-2].text.split() == ["1", "one", "2", "two"]
 
 
-def test_the_key_prompt(colour: Colour) -> None:
+def test_the_key_prompt(call_mode: CallMode) -> None:
     own = ScriptedModel("Read.")
     spec: Any = {"name": "reader", "description": "Reads", "prompt": "You read.", "tools": [], "model": own}
     with ScriptedModel(hand_to("reader"), "Done.") as model:
         with one_warning("'prompt'", at="create_deep_agent"):
             agent = create_deep_agent(model, subagents=[spec])
-        colour.invoke(agent, QUESTION)
+        call_mode.invoke(agent, QUESTION)
 
     assert own.asked[0].system.startswith("You read.")
     assert spec["prompt"] == "You read."
 
 
-def test_system_prompt_wins_over_prompt(colour: Colour) -> None:
+def test_system_prompt_wins_over_prompt(call_mode: CallMode) -> None:
     own = ScriptedModel("Read.")
     spec: Any = {"name": "a", "description": "d", "prompt": "old", "system_prompt": "new", "model": own}
     with ScriptedModel(hand_to("a"), "Done.") as model:
         with one_warning("'prompt'", at="create_deep_agent"):
             agent = create_deep_agent(model, subagents=[spec])
-        colour.invoke(agent, QUESTION)
+        call_mode.invoke(agent, QUESTION)
 
     assert own.asked[0].system.startswith("new")
 

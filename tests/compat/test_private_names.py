@@ -11,7 +11,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 import deepagents
 from deepagents import FilesystemPermission, create_deep_agent
-from deepagents._editable import editable_version, lc_version
+from deepagents._agent.trace_version import editable_version, lc_version
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
 from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.testing import ScriptedModel

@@ -21,10 +21,10 @@ from deepagents.backends import FilesystemBackend
 from deepagents.backends.protocol import ExecuteResponse, SandboxBackendProtocol
 from deepagents.errors import ConfigError
 from deepagents.middleware import TodoListMiddleware
-from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
 from deepagents.middleware.subagents import TASK_SYSTEM_PROMPT
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 QUESTION = {"messages": [{"role": "user", "content": "Will it rain?"}]}
 PLAN = [{"content": "look up", "status": "pending"}]
@@ -48,38 +48,38 @@ def older(**arguments: Any) -> SubAgentMiddleware:
 
 
 @pytest.mark.parametrize("todos", [TodoListMiddleware, LangChainTodoList])
-def test_planning_with_words_of_the_callers(colour: Colour, todos: Any) -> None:
+def test_planning_with_words_of_the_callers(call_mode: CallMode, todos: Any) -> None:
     with ScriptedModel(call("write_todos", todos=PLAN), "Planned.") as model:
         agent = create_agent(model=model, middleware=[todos(system_prompt="Plan with write_todos.")])
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     assert "Plan with write_todos." in model.asked[0].system
     assert result["todos"] == PLAN
 
 
-def test_our_planning_can_be_read_back(colour: Colour) -> None:
+def test_our_planning_can_be_read_back(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_todos", todos=PLAN), call("read_todos"), "Planned.") as model:
-        result = colour.invoke(create_agent(model, middleware=[TodoListMiddleware()]), QUESTION)
+        result = call_mode.invoke(create_agent(model, middleware=[TodoListMiddleware()]), QUESTION)
 
     assert result["messages"][-2].text == "[ ] look up"
 
 
-def test_files_without_any_argument(colour: Colour) -> None:
+def test_files_without_any_argument(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
-        result = colour.invoke(create_agent(model, middleware=[FilesystemMiddleware()]), QUESTION)
+        result = call_mode.invoke(create_agent(model, middleware=[FilesystemMiddleware()]), QUESTION)
 
     assert model.asked[0].tool_names == FILE_TOOLS
     assert result["files"]["/a.txt"]["content"] == "A"
 
 
-def test_files_with_words_of_the_callers(colour: Colour) -> None:
+def test_files_with_words_of_the_callers(call_mode: CallMode) -> None:
     files = FilesystemMiddleware(
         backend=None,
         system_prompt="Write when asked.",
         custom_tool_descriptions={"ls": "Look around.", "read_file": "Read one file."},
     )
     with ScriptedModel("Yes.") as model:
-        colour.invoke(create_agent(model=model, middleware=[files]), QUESTION)
+        call_mode.invoke(create_agent(model=model, middleware=[files]), QUESTION)
 
     described = {each["function"]["name"]: each["function"]["description"] for each in model.asked[0].tools}
     assert (described["ls"], described["read_file"]) == ("Look around.", "Read one file.")
@@ -93,16 +93,16 @@ class Shed(FilesystemBackend, SandboxBackendProtocol):
         return ExecuteResponse(output=f"ran {command}", exit_code=0)
 
 
-def test_a_sandbox_of_the_callers_brings_execute(colour: Colour, tmp_path: Any) -> None:
+def test_a_sandbox_of_the_callers_brings_execute(call_mode: CallMode, tmp_path: Any) -> None:
     with ScriptedModel(call("execute", command="uptime"), "Long.") as model:
         agent = create_agent(model, middleware=[FilesystemMiddleware(backend=Shed(root_dir=tmp_path))])
-        result = colour.invoke(agent, QUESTION)
+        result = call_mode.invoke(agent, QUESTION)
 
     assert "execute" in model.asked[0].tool_names
     assert result["messages"][-2].text.startswith("ran uptime")
 
 
-def test_large_results_move_to_a_file(colour: Colour) -> None:
+def test_large_results_move_to_a_file(call_mode: CallMode) -> None:
     @tool
     def recite() -> str:
         """Recite."""
@@ -110,14 +110,14 @@ def test_large_results_move_to_a_file(colour: Colour) -> None:
 
     with ScriptedModel(call("recite"), "Long.") as model:
         files = FilesystemMiddleware(tool_token_limit_before_evict=100)
-        result = colour.invoke(create_agent(model, tools=[recite], middleware=[files]), QUESTION)
+        result = call_mode.invoke(create_agent(model, tools=[recite], middleware=[files]), QUESTION)
 
     [(path, kept)] = result["files"].items()
     assert path in result["messages"][-2].text
     assert len(kept["content"].splitlines()) == 1000
 
 
-def test_subagents_with_defaults_for_all(colour: Colour) -> None:
+def test_subagents_with_defaults_for_all(call_mode: CallMode) -> None:
     own = ScriptedModel(call("sky", city="Oslo"), "Rain.")
     weather: SubAgent = {
         "name": "weather",
@@ -129,7 +129,7 @@ def test_subagents_with_defaults_for_all(colour: Colour) -> None:
     }
     subagents = older(default_model=ScriptedModel(), default_tools=[], subagents=[weather])
     with ScriptedModel(hand_to("weather"), "Take a coat.") as model:
-        result = colour.invoke(create_agent(model=model, middleware=[subagents]), QUESTION)
+        result = call_mode.invoke(create_agent(model=model, middleware=[subagents]), QUESTION)
 
     assert own.asked[0].tool_names == ["sky"]
     assert own.asked[0].system == "Look at the sky."
@@ -137,11 +137,11 @@ def test_subagents_with_defaults_for_all(colour: Colour) -> None:
     assert model.asked[0].system == TASK_SYSTEM_PROMPT
 
 
-def test_the_general_purpose_agent_of_the_defaults(colour: Colour) -> None:
+def test_the_general_purpose_agent_of_the_defaults(call_mode: CallMode) -> None:
     default = ScriptedModel(call("write_todos", todos=PLAN), "Rain.")
     subagents = older(default_model=default, default_tools=[sky], default_middleware=[TodoListMiddleware()])
     with ScriptedModel(hand_to("general-purpose"), "Take a coat.") as model:
-        result = colour.invoke(create_agent(model, middleware=[subagents]), QUESTION)
+        result = call_mode.invoke(create_agent(model, middleware=[subagents]), QUESTION)
 
     assert {*default.asked[0].tool_names} == {"sky", "write_todos", "read_todos"}
     assert "only your last message" in default.asked[0].system.lower()
@@ -149,7 +149,7 @@ def test_the_general_purpose_agent_of_the_defaults(colour: Colour) -> None:
     assert "todos" not in result
 
 
-def test_defaults_fill_only_what_a_spec_leaves_open(colour: Colour) -> None:
+def test_defaults_fill_only_what_a_spec_leaves_open(call_mode: CallMode) -> None:
     default = ScriptedModel("from the default model", "again")
     subagents = older(
         default_model=default,
@@ -161,36 +161,36 @@ def test_defaults_fill_only_what_a_spec_leaves_open(colour: Colour) -> None:
         general_purpose_agent=False,
     )
     with ScriptedModel(hand_to("open"), hand_to("closed"), "Done.") as model:
-        colour.invoke(create_agent(model, middleware=[subagents]), QUESTION)
+        call_mode.invoke(create_agent(model, middleware=[subagents]), QUESTION)
 
     assert subagents.subagent_names == {"open", "closed"}
     assert [asked.tool_names for asked in default.asked] == [["sky"], []]
 
 
-def test_default_tools_alone_fill_a_spec_with_a_model(colour: Colour) -> None:
+def test_default_tools_alone_fill_a_spec_with_a_model(call_mode: CallMode) -> None:
     own = ScriptedModel("Rain.")
     spec: SubAgent = {"name": "weather", "description": "d", "model": own}
     subagents = older(default_tools=[sky], subagents=[spec], general_purpose_agent=False)
     with ScriptedModel(hand_to("weather"), "Done.") as model:
-        colour.invoke(create_agent(model, middleware=[subagents]), QUESTION)
+        call_mode.invoke(create_agent(model, middleware=[subagents]), QUESTION)
 
     assert own.asked[0].tool_names == ["sky"]
 
 
-def test_default_rules_make_subagents_wait(colour: Colour) -> None:
+def test_default_rules_make_subagents_wait(call_mode: CallMode) -> None:
     config: Any = {"configurable": {"thread_id": "1"}}
     default = ScriptedModel(call("sky", city="Oslo"), "Rain.")
     subagents = older(default_model=default, default_tools=[sky], default_interrupt_on={"sky": True})
     with ScriptedModel(hand_to("general-purpose"), "Done.") as model:
         agent = create_agent(model, middleware=[subagents], checkpointer=MemorySaver())
-        waiting = colour.invoke(agent, QUESTION, config)
-        result = colour.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), config)
+        waiting = call_mode.invoke(agent, QUESTION, config)
+        result = call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), config)
 
     assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "sky"
     assert result["messages"][-2].text == "Rain."
 
 
-def test_a_graph_of_the_callers_as_subagent(colour: Colour) -> None:
+def test_a_graph_of_the_callers_as_subagent(call_mode: CallMode) -> None:
     class Weather(TypedDict):
         messages: Annotated[list[AnyMessage], add_messages]
 
@@ -204,30 +204,30 @@ def test_a_graph_of_the_callers_as_subagent(colour: Colour) -> None:
     compiled = CompiledSubAgent(name="weather", description="Knows", runnable=workflow.compile())
     subagents = older(default_model=ScriptedModel(), default_tools=[], subagents=[compiled])
     with ScriptedModel(hand_to("weather"), "Take a coat.") as model:
-        result = colour.invoke(create_agent(model=model, middleware=[subagents]), QUESTION)
+        result = call_mode.invoke(create_agent(model=model, middleware=[subagents]), QUESTION)
 
     assert subagents.subagent_names == {"general-purpose", "weather"}
     assert result["messages"][-2].text == "asked Will it rain? - yes"
 
 
-def test_complete_specs_need_no_defaults(colour: Colour) -> None:
+def test_complete_specs_need_no_defaults(call_mode: CallMode) -> None:
     own = ScriptedModel("Rain.")
     spec: SubAgent = {"name": "weather", "description": "d", "model": own, "tools": []}
     subagents = SubAgentMiddleware(
         subagents=[spec], system_prompt="Delegate.", task_description="To: {available_agents}"
     )
     with ScriptedModel(hand_to("weather"), "Done.") as model:
-        colour.invoke(create_agent(model, middleware=[subagents]), QUESTION)
+        call_mode.invoke(create_agent(model, middleware=[subagents]), QUESTION)
 
     assert model.asked[0].system == "Delegate."
     assert model.asked[0].tools[0]["function"]["description"] == "To: - weather: d"
 
 
-def test_no_prompt_means_no_part_of_the_system_prompt(colour: Colour) -> None:
+def test_no_prompt_means_no_part_of_the_system_prompt(call_mode: CallMode) -> None:
     spec: SubAgent = {"name": "weather", "description": "d", "model": ScriptedModel(), "tools": []}
     with ScriptedModel("Yes.") as model:
         agent = create_agent(model, middleware=[SubAgentMiddleware(subagents=[spec], system_prompt=None)])
-        colour.invoke(agent, QUESTION)
+        call_mode.invoke(agent, QUESTION)
 
     assert model.asked[0].system == ""
 
@@ -275,11 +275,11 @@ def test_rules_given_twice_in_a_spec_are_refused() -> None:
         SubAgentMiddleware(subagents=[spec])
 
 
-def test_a_history_with_an_unanswered_call_is_repaired(colour: Colour) -> None:
+def test_a_history_with_an_unanswered_call_is_repaired(call_mode: CallMode) -> None:
     cut = [{"role": "user", "content": "Go"}, call("sky", city="Oslo"), {"role": "user", "content": "Well?"}]
     with ScriptedModel("Sorry.") as model:
         agent = create_agent(model, tools=[sky], middleware=[PatchToolCallsMiddleware()])
-        result = colour.invoke(agent, {"messages": cut})
+        result = call_mode.invoke(agent, {"messages": cut})
 
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "human", "ai"]
     assert result["messages"][2].status == "error"

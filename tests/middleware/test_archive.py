@@ -19,7 +19,7 @@ from deepagents.backends.calls import Files, SearchOptions
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.summarization.archive import Archive, Archived, parse
 from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, wait_until_ready
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.middleware.archives import PLACES, Place
 
 
@@ -49,7 +49,7 @@ KILLS = 15
 ARCHIVE_FOR_EVER = again_after_each_kill(
     """
 from langchain_core.messages import AIMessage, HumanMessage
-from deepagents._flow import run
+from deepagents._async import run
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.calls import Files
 from deepagents.middleware.summarization.archive import Archive
@@ -65,13 +65,13 @@ for number in range(1000):
 
 
 @pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, colour: Colour) -> Place:
-    return Place(request.param, tmp_path, colour)
+def place(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -> Place:
+    return Place(request.param, tmp_path, call_mode)
 
 
 @pytest.fixture
-def disk(tmp_path: Path, colour: Colour) -> Place:
-    return Place("disk", tmp_path, colour)
+def disk(tmp_path: Path, call_mode: CallMode) -> Place:
+    return Place("disk", tmp_path, call_mode)
 
 
 def turn(number: int, text: str = "line one\r\nline two\n") -> list[AnyMessage]:
@@ -223,14 +223,14 @@ def test_words_are_found_by_grep_as_they_were_said(disk: Place) -> None:
     assert [each["text"] for each in found.matches] == ['The <b>"needle"</b> & the haystack']
 
 
-def test_a_backend_that_fails_gives_a_reason_and_no_path(colour: Colour, tmp_path: Path) -> None:
+def test_a_backend_that_fails_gives_a_reason_and_no_path(call_mode: CallMode, tmp_path: Path) -> None:
     (tmp_path / "conversation_history").write_text("in the way")
-    failed = add(Place("disk", tmp_path, colour), turn(1))
+    failed = add(Place("disk", tmp_path, call_mode), turn(1))
     assert failed.path is None
     assert failed.error
     assert str(tmp_path) not in failed.error
 
-    nothing = Place("disk", tmp_path, colour)
+    nothing = Place("disk", tmp_path, call_mode)
     nothing.files = Files(BackendProtocol())
     assert add(nothing, turn(1)).path is None
 
@@ -247,8 +247,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_disk_keeps_what_was_archived_before(small_disk: Path, colour: Colour) -> None:
-    place = Place("disk", small_disk, colour)
+def test_a_full_disk_keeps_what_was_archived_before(small_disk: Path, call_mode: CallMode) -> None:
+    place = Place("disk", small_disk, call_mode)
     add(place, turn(1))
     before = place.bytes(PATH)
 

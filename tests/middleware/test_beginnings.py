@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from deepagents.middleware._beginnings import Beginnings
+from deepagents.middleware._incremental import Beginnings
 
 
 class Reader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepagents.middleware._call_fates import MOST_KNOWN, CallFates
+from deepagents.middleware.patch_tool_calls.outcomes import MOST_KNOWN, CallFates
 
 
 def test_what_is_known_is_handed_out_once_and_to_its_thread() -> None:

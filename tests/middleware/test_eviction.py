@@ -16,7 +16,7 @@ from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.backends.filedata import file_data_to_bytes
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 LONG = "\n".join(f"row {number}" for number in range(30_000))
 
@@ -33,9 +33,9 @@ def path_in(message: ToolMessage) -> str:
     return found[1]
 
 
-def test_the_whole_result_is_kept_and_the_preview_begins_it(colour: Colour) -> None:
+def test_the_whole_result_is_kept_and_the_preview_begins_it(call_mode: CallMode) -> None:
     with ScriptedModel(call("report"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[report]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[report]), {"messages": "Go"})
 
     notice = result["messages"][-2]
     assert result["files"][path_in(notice)]["content"] == LONG
@@ -46,30 +46,30 @@ def test_the_whole_result_is_kept_and_the_preview_begins_it(colour: Colour) -> N
     assert len(notice.text) < 2000
 
 
-def test_the_model_can_read_on(colour: Colour, tmp_path: Path) -> None:
+def test_the_model_can_read_on(call_mode: CallMode, tmp_path: Path) -> None:
     def read_it(asked: Any) -> Any:
         return call("read_file", file_path=path_in(asked.messages[-1]), offset=500, limit=2)
 
     with ScriptedModel(call("report"), read_it, "Done.") as model:
         agent = create_deep_agent(model, tools=[report], backend=FilesystemBackend(root_dir=tmp_path))
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert "   501\trow 500\n   502\trow 501" in result["messages"][-2].text
 
 
-def test_a_small_result_stays(colour: Colour) -> None:
+def test_a_small_result_stays(call_mode: CallMode) -> None:
     @tool
     def small() -> str:
         """Return a little."""
         return "x" * 80_000
 
     with ScriptedModel(call("small"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[small]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[small]), {"messages": "Go"})
 
     assert result["messages"][-2].text == "x" * 80_000
 
 
-def test_the_limit_is_the_callers(colour: Colour) -> None:
+def test_the_limit_is_the_callers(call_mode: CallMode) -> None:
     @tool
     def small() -> str:
         """Return a little."""
@@ -78,7 +78,7 @@ def test_the_limit_is_the_callers(colour: Colour) -> None:
     files = FilesystemMiddleware(tool_token_limit_before_evict=100)
     with ScriptedModel(call("small"), "Done.") as model:
         agent = create_deep_agent(model, tools=[small], middleware=[files])
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert "too large" in result["messages"][-2].text
 
@@ -151,9 +151,9 @@ def test_when_it_cannot_be_saved_the_result_stays_whole(tmp_path: Path) -> None:
     assert result["messages"][-2].text == LONG
 
 
-def test_refused_arguments_are_not_repeated_at_length(colour: Colour) -> None:
+def test_refused_arguments_are_not_repeated_at_length(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", content="x" * 300_000), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
     refused = result["messages"][-2]
     assert refused.status == "error"
@@ -176,7 +176,7 @@ AWKWARD = {
 @pytest.mark.parametrize("where", ["virtual", "host", "shell", "host shell"])
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_what_was_moved_is_there_byte_for_byte_and_below_the_root(
-    tmp_path: Path, where: str, kind: str, colour: Colour
+    tmp_path: Path, where: str, kind: str, call_mode: CallMode
 ) -> None:
     @tool
     def awkward() -> str:
@@ -192,7 +192,7 @@ def test_what_was_moved_is_there_byte_for_byte_and_below_the_root(
     said.tool_calls[0]["id"] = "../../../../escape.0"
     with ScriptedModel(said, "Done.") as model:
         agent = create_deep_agent(model, tools=[awkward], backend=backend, middleware=[files])
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     path = path_in(result["messages"][-2])
     assert (answer := backend.download_files([path])[0]).error is None
@@ -228,7 +228,7 @@ def test_long_messages_also_stay_below_the_root(tmp_path: Path) -> None:
     assert not Path("/conversation_history").exists()
 
 
-def test_a_backend_that_never_answers_leaves_the_result_whole(tmp_path: Path, colour: Colour) -> None:
+def test_a_backend_that_never_answers_leaves_the_result_whole(tmp_path: Path, call_mode: CallMode) -> None:
     waiting = Event()
 
     class Wedged(FilesystemBackend):
@@ -239,14 +239,14 @@ def test_a_backend_that_never_answers_leaves_the_result_whole(tmp_path: Path, co
     files = FilesystemMiddleware(backend=backend, backend_timeout=0.1)
     with ScriptedModel(call("report"), "Done.") as model:
         agent = create_deep_agent(model, tools=[report], backend=backend, middleware=[files])
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
     waiting.set()
 
     assert result["messages"][-2].text == LONG
 
 
 @pytest.mark.parametrize("form", ["list of commands", "list of messages", "dict in a command"])
-def test_messages_are_found_in_whatever_form_a_tool_returns_them(colour: Colour, form: str) -> None:
+def test_messages_are_found_in_whatever_form_a_tool_returns_them(call_mode: CallMode, form: str) -> None:
     @tool
     def survey(tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
         """Return a long report in its own form."""
@@ -259,7 +259,7 @@ def test_messages_are_found_in_whatever_form_a_tool_returns_them(colour: Colour,
         }[form]
 
     with ScriptedModel(call("survey"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[survey]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[survey]), {"messages": "Go"})
 
     assert result["files"][path_in(result["messages"][2])]["content"] == LONG
     assert "row 29999" in model.asked[1].last

@@ -20,7 +20,7 @@ from deepagents.backends import (
 from deepagents.backends.protocol import GrepResult, LsResult
 from deepagents.errors import ConfigError
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 def asked_by(files: FilesystemMiddleware, **options: Any) -> Any:
@@ -30,10 +30,10 @@ def asked_by(files: FilesystemMiddleware, **options: Any) -> Any:
     return model.asked[0]
 
 
-def test_it_works_alone_with_create_agent(colour: Colour) -> None:
+def test_it_works_alone_with_create_agent(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
         agent = create_agent(model, middleware=[FilesystemMiddleware()])
-        result = colour.invoke(agent, {"messages": [("user", "Go")]})
+        result = call_mode.invoke(agent, {"messages": [("user", "Go")]})
 
     assert result["files"]["/a.txt"]["content"] == "A"
 
@@ -76,7 +76,9 @@ def test_a_tool_that_the_backend_cannot_do_is_not_shown() -> None:
     assert "execute" not in names
 
 
-def test_places_that_commands_do_not_find_are_named_in_one_sentence(colour: Colour, tmp_path: Path) -> None:
+def test_places_that_commands_do_not_find_are_named_in_one_sentence(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     shell = LocalShellBackend(root_dir=tmp_path)
     inner = CompositeBackend(default=shell, routes={"/skills": StateBackend()})
     backend = CompositeBackend(
@@ -84,7 +86,7 @@ def test_places_that_commands_do_not_find_are_named_in_one_sentence(colour: Colo
     )
     with ScriptedModel("Hi.") as model:
         agent = create_agent(model, middleware=[FilesystemMiddleware(backend=backend)])
-        colour.invoke(agent, {"messages": [("user", "Go")]})
+        call_mode.invoke(agent, {"messages": [("user", "Go")]})
 
     said = model.asked[0].system
     assert said.endswith("Commands do not find what is below /memories/, /skills/: use the file tools there.")
@@ -111,18 +113,20 @@ def test_of_many_places_the_first_are_named(tmp_path: Path) -> None:
     assert "/16/, /17/ and 12 more places: use" in asked_by(FilesystemMiddleware(backend=backend)).system
 
 
-def test_a_backend_that_lacks_an_operation_answers_with_an_error(colour: Colour) -> None:
+def test_a_backend_that_lacks_an_operation_answers_with_an_error(call_mode: CallMode) -> None:
     class Bare(BackendProtocol):
         pass
 
     with ScriptedModel(call("write_file", file_path="/a", content="A"), "Done.") as model:
         agent = create_agent(model, middleware=[FilesystemMiddleware(backend=Bare())])
-        result = colour.invoke(agent, {"messages": [("user", "Go")]})
+        result = call_mode.invoke(agent, {"messages": [("user", "Go")]})
 
     assert result["messages"][-2].additional_kwargs["error_code"] == "not_supported"
 
 
-def test_a_search_option_that_an_older_backend_does_not_know_is_an_error_that_says_so(colour: Colour) -> None:
+def test_a_search_option_that_an_older_backend_does_not_know_is_an_error_that_says_so(
+    call_mode: CallMode,
+) -> None:
     class Older(BackendProtocol):
         def grep(self, pattern: str, path: str | None = None, glob: str | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
             return GrepResult(matches=[{"path": "/a", "line": 1, "text": pattern}])
@@ -130,7 +134,7 @@ def test_a_search_option_that_an_older_backend_does_not_know_is_an_error_that_sa
     script = (call("grep", pattern="x"), call("grep", pattern="x", regex=True))
     with ScriptedModel(*script, "Done.") as model:
         agent = create_agent(model, middleware=[FilesystemMiddleware(backend=Older())])
-        result = colour.invoke(agent, {"messages": [("user", "Go")]})
+        result = call_mode.invoke(agent, {"messages": [("user", "Go")]})
 
     plain, expression = (message for message in result["messages"] if message.type == "tool")
     assert plain.text == "/a"
@@ -143,11 +147,11 @@ def test_files_are_in_state_only_when_the_backend_keeps_them_there(tmp_path: Any
     assert "files" not in on_disk.state_schema.__annotations__
 
 
-def test_a_factory_works_and_warns_once_at_the_callers_line(colour: Colour) -> None:
+def test_a_factory_works_and_warns_once_at_the_callers_line(call_mode: CallMode) -> None:
     with pytest.warns(DeprecationWarning, match="factory") as warned:
         files = FilesystemMiddleware(backend=lambda runtime: StateBackend())
     with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
-        result = colour.invoke(create_agent(model, middleware=[files]), {"messages": [("user", "Go")]})
+        result = call_mode.invoke(create_agent(model, middleware=[files]), {"messages": [("user", "Go")]})
 
     assert [each.filename for each in warned] == [__file__]
     assert result["files"]["/a.txt"]["content"] == "A"

@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Overwrite
 
-from deepagents._flow import Flow, run
+from deepagents._async import run
 from deepagents.middleware.filesystem.in_result import over_messages
 
 MESSAGE = ToolMessage("quiet", tool_call_id="1")
@@ -18,8 +18,7 @@ RESET = RemoveMessage(REMOVE_ALL_MESSAGES)
 PERSON = HumanMessage("quiet")
 
 
-def loud(message: Any) -> Flow[Any]:
-    yield from ()
+async def loud(message: Any) -> Any:
     is_short = isinstance(message, ToolMessage) and message.content == "?"
     return LOUD if message is MESSAGE or is_short else message
 

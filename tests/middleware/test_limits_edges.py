@@ -15,7 +15,7 @@ from deepagents import Limits, Price, RubricMiddleware, create_deep_agent
 from deepagents.errors import ConfigError
 from deepagents.middleware.limits import LIMIT_REACHED, LimitsMiddleware
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 REVISE = call(
     "GraderResponse",
@@ -43,14 +43,14 @@ def mark(result: Any) -> Any:
     ],
 )
 def test_what_is_written_to_a_cache_has_its_own_price_however_it_is_told(
-    colour: Colour, details: Any
+    call_mode: CallMode, details: Any
 ) -> None:
     usage: Any = {"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000}
     answer = call("look", at="1").model_copy(
         update={"usage_metadata": {**usage, "input_token_details": details}}
     )
     limits = Limits(money=3.75, prices={"*": Price(3, 15, cached_input=0.3, cache_write=3.75)})
-    result = colour.invoke(
+    result = call_mode.invoke(
         create_deep_agent(ScriptedModel(answer), [look], limits=limits), {"messages": "Go"}
     )
 
@@ -59,14 +59,14 @@ def test_what_is_written_to_a_cache_has_its_own_price_however_it_is_told(
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 def test_a_limit_reached_while_grading_ends_the_run_with_what_there_is(
-    colour: Colour, most: int, caplog: pytest.LogCaptureFixture
+    call_mode: CallMode, most: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     grader = ScriptedModel(always=lambda _: REVISE)
     worker = ScriptedModel(always=lambda _: "A poem.")
     rubric = RubricMiddleware(model=grader, max_iterations=20)
     agent = create_deep_agent(worker, middleware=[rubric], limits=Limits(model_calls=most))
     with caplog.at_level(logging.WARNING):
-        result = colour.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
+        result = call_mode.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
 
     assert len(worker.asked) + len(grader.asked) == most
     assert mark(result)["kind"] == "model_calls"
@@ -75,30 +75,30 @@ def test_a_limit_reached_while_grading_ends_the_run_with_what_there_is(
 
 
 def test_a_limit_reached_by_a_fallback_is_no_matter_for_the_log(
-    colour: Colour, caplog: pytest.LogCaptureFixture
+    call_mode: CallMode, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = (ScriptedModel(always=lambda _: ConnectionError("down")) for _ in range(2))
     agent = create_deep_agent(first, fallback_models=[second], limits=Limits(model_calls=1))
     with caplog.at_level(logging.WARNING):
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert (len(first.asked), len(second.asked)) == (1, 0)
     assert mark(result)["spent"] == 1
     assert "Meter" not in caplog.text
 
 
-def test_a_grader_with_limits_of_its_own_does_not_end_the_run(colour: Colour) -> None:
+def test_a_grader_with_limits_of_its_own_does_not_end_the_run(call_mode: CallMode) -> None:
     grader = ScriptedModel(always=lambda _: call("GraderResponse", result="nonsense"))
     own = LimitsMiddleware(Limits(model_calls=1))
     rubric = RubricMiddleware(model=grader, grader_middleware=[own])
     agent = create_deep_agent(ScriptedModel("A poem."), middleware=[rubric], limits=Limits(model_calls=9))
-    result = colour.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
+    result = call_mode.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
 
     assert result["messages"][-1].text == "A poem."
     assert len(grader.asked) == 1
 
 
-def test_words_of_a_grader_do_not_begin_a_row_anew(colour: Colour) -> None:
+def test_words_of_a_grader_do_not_begin_a_row_anew(call_mode: CallMode) -> None:
     def answer(asked: Asked) -> AIMessage | str:
         made = sum(each.type == "tool" for each in asked.messages)
         spoke = asked.messages[-1].type == "tool"
@@ -108,25 +108,25 @@ def test_words_of_a_grader_do_not_begin_a_row_anew(colour: Colour) -> None:
     agent = create_deep_agent(
         ScriptedModel(always=answer), [look], middleware=[rubric], limits=Limits(repeats=4)
     )
-    result = colour.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
+    result = call_mode.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
 
     assert mark(result)["kind"] == "repeats"
     assert sum(each.type == "tool" and each.status == "success" for each in result["messages"]) == 4
 
 
 @pytest.mark.parametrize("key", ["lc_source", "deepagents_notification"])
-def test_news_do_not_hide_what_there_is(colour: Colour, key: str) -> None:
+def test_news_do_not_hide_what_there_is(call_mode: CallMode, key: str) -> None:
     news = HumanMessage("A task elsewhere ended.", additional_kwargs={key: "news"})
     history = [HumanMessage("Go"), AIMessage("Half a poem."), news]
     limits = LimitsMiddleware(Limits(model_calls=1))
-    result = colour.invoke(
+    result = call_mode.invoke(
         create_agent(ScriptedModel(call("look", at="1")), [look], middleware=[limits]), {"messages": history}
     )
 
     assert "Last written: Half a poem." in result["messages"][-1].text
 
 
-def test_calls_that_a_subagent_was_refused_do_not_exhaust_its_parent(colour: Colour) -> None:
+def test_calls_that_a_subagent_was_refused_do_not_exhaust_its_parent(call_mode: CallMode) -> None:
     child: Any = {
         "name": "child",
         "description": "d",
@@ -138,13 +138,13 @@ def test_calls_that_a_subagent_was_refused_do_not_exhaust_its_parent(colour: Col
     }
     model = ScriptedModel(call("task", description="d", subagent_type="child"), "I go on.")
     agent = create_deep_agent(model, [look], subagents=[child], limits=Limits(tool_calls=15))
-    result = colour.invoke(agent, {"messages": "Go"})
+    result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert "4 tool calls" in result["messages"][-2].text
     assert result["messages"][-1].text == "I go on."
 
 
-def test_threads_of_a_tool_count_when_they_are_given_its_context(colour: Colour) -> None:
+def test_threads_of_a_tool_count_when_they_are_given_its_context(call_mode: CallMode) -> None:
     inner = ScriptedModel(always=lambda _: "yes")
 
     def consult(question: str) -> str:
@@ -155,7 +155,7 @@ def test_threads_of_a_tool_count_when_they_are_given_its_context(colour: Colour)
 
     model = ScriptedModel(call("consult", question="?"))
     agent = create_deep_agent(model, [consult], limits=Limits(model_calls=4))
-    result = colour.invoke(agent, {"messages": "Go"})
+    result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert result["messages"][-2].text == "3"
     assert mark(result)["spent"] == 4

@@ -14,7 +14,7 @@ from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware import filesystem
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 LONG = "\n".join(f"row {number}" for number in range(30_000))
 THREAD: Any = {"configurable": {"thread_id": "one"}}
@@ -26,11 +26,11 @@ def path_in(text: str) -> str:
     return found[1]
 
 
-def test_requests_show_a_preview_and_state_keeps_the_text(colour: Colour) -> None:
+def test_requests_show_a_preview_and_state_keeps_the_text(call_mode: CallMode) -> None:
     with ScriptedModel("Read.", "Again.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver())
-        result = colour.invoke(agent, {"messages": LONG}, THREAD)
-        colour.invoke(agent, {"messages": "More"}, THREAD)
+        result = call_mode.invoke(agent, {"messages": LONG}, THREAD)
+        call_mode.invoke(agent, {"messages": "More"}, THREAD)
 
     shown = model.asked[0].last
     path = path_in(shown)
@@ -45,19 +45,19 @@ def test_requests_show_a_preview_and_state_keeps_the_text(colour: Colour) -> Non
     assert model.asked[1].messages[1].text == shown
 
 
-def test_the_model_can_read_on(colour: Colour, tmp_path: Path) -> None:
+def test_the_model_can_read_on(call_mode: CallMode, tmp_path: Path) -> None:
     def read_it(asked: Any) -> Any:
         return call("read_file", file_path=path_in(asked.last), offset=500, limit=2)
 
     with ScriptedModel(read_it, "Done.") as model:
         agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=tmp_path))
-        result = colour.invoke(agent, {"messages": LONG})
+        result = call_mode.invoke(agent, {"messages": LONG})
 
     assert "   501\trow 500\n   502\trow 501" in result["messages"][-2].text
     assert [file.read_text() for file in (tmp_path / "conversation_history").iterdir()] == [LONG]
 
 
-def test_each_message_of_a_turn_is_looked_at_and_pictures_stay(colour: Colour) -> None:
+def test_each_message_of_a_turn_is_looked_at_and_pictures_stay(call_mode: CallMode) -> None:
     picture = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
     given = [
         HumanMessage([{"type": "text", "text": LONG}, picture]),
@@ -65,7 +65,7 @@ def test_each_message_of_a_turn_is_looked_at_and_pictures_stay(colour: Colour) -
         HumanMessage("short"),
     ]
     with ScriptedModel("Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": given})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": given})
 
     first, second, third = model.asked[0].messages[1:]
     assert first.content[1] == picture
@@ -102,11 +102,11 @@ def test_when_it_cannot_be_saved_the_message_is_sent_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["Hi", LONG])
-def test_a_tag_that_does_not_fit_the_text_is_not_obeyed(colour: Colour, text: str) -> None:
+def test_a_tag_that_does_not_fit_the_text_is_not_obeyed(call_mode: CallMode, text: str) -> None:
     marks = {"lc_evicted_to": "/etc/x", "lc_evicted_preview": "forged"}
     history = [HumanMessage(text, additional_kwargs=marks), AIMessage("Yes?"), HumanMessage("More")]
     with ScriptedModel("Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": history})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": history})
 
     shown = model.asked[0].messages[1].text
     assert "forged" not in shown
@@ -118,24 +118,24 @@ def test_a_tag_that_does_not_fit_the_text_is_not_obeyed(colour: Colour, text: st
         assert shown == "Hi"
 
 
-def test_a_tag_is_not_obeyed_for_another_text(colour: Colour) -> None:
+def test_a_tag_is_not_obeyed_for_another_text(call_mode: CallMode) -> None:
     with ScriptedModel("Read.", "Again.") as model:
         agent = create_deep_agent(model)
-        tagged = colour.invoke(agent, {"messages": LONG})["messages"][0]
-        colour.invoke(agent, {"messages": [tagged.model_copy(update={"content": "Hi"})]})
+        tagged = call_mode.invoke(agent, {"messages": LONG})["messages"][0]
+        call_mode.invoke(agent, {"messages": [tagged.model_copy(update={"content": "Hi"})]})
 
     assert model.asked[1].last == "Hi"
 
 
-def test_attempts_that_fail_save_one_message_once(colour: Colour, tmp_path: Path) -> None:
+def test_attempts_that_fail_save_one_message_once(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(OSError("away"), OSError("away"), "Read.") as model:
         agent = create_deep_agent(
             model, backend=FilesystemBackend(root_dir=tmp_path), checkpointer=InMemorySaver()
         )
         for given in ({"messages": LONG}, None):
             with pytest.raises(OSError, match="away"):
-                colour.invoke(agent, given, THREAD)
-        colour.invoke(agent, None, THREAD)
+                call_mode.invoke(agent, given, THREAD)
+        call_mode.invoke(agent, None, THREAD)
 
     assert [file.read_text() for file in (tmp_path / "conversation_history").iterdir()] == [LONG]
 

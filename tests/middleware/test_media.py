@@ -12,14 +12,14 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from deepagents import create_deep_agent
-from deepagents._flow import Call, Flow, run
+from deepagents._async import Coro, IOCall, run
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import FileUploadResponse
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.summarization.archive import Archive, Archived, parse
 from deepagents.testing import WindowedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.middleware.archives import PLACES, Place
 
 PATH = "/conversation_history/one.md"
@@ -63,8 +63,8 @@ class Disk(FilesystemBackend):
 
 
 @pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, colour: Colour) -> Place:
-    return Place(request.param, tmp_path, colour)
+def place(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -> Place:
+    return Place(request.param, tmp_path, call_mode)
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def disk(tmp_path: Path) -> Disk:
 
 
 @pytest.fixture
-def on_disk(disk: Disk, tmp_path: Path, colour: Colour) -> Place:
-    place = Place("disk", tmp_path, colour)
+def on_disk(disk: Disk, tmp_path: Path, call_mode: CallMode) -> Place:
+    place = Place("disk", tmp_path, call_mode)
     place.files = Files(disk)
     return place
 
@@ -246,14 +246,14 @@ def test_a_picture_that_moved_out_of_its_message_earlier_is_named_too() -> None:
     ]
 
 
-def test_the_summarizer_of_an_agent_is_told_where_a_picture_lies(colour: Colour, disk: Disk) -> None:
+def test_the_summarizer_of_an_agent_is_told_where_a_picture_lies(call_mode: CallMode, disk: Disk) -> None:
     (disk.cwd / "a.png").write_bytes(DATA)
     (disk.cwd / "log.txt").write_text("one more fact\n" * 300)
     steps = [call("read_file", file_path="/log.txt") for _ in range(15)]
     model = WindowedModel(call("read_file", file_path="/a.png"), *steps, "Done.", window=12_000)
     files = FilesystemMiddleware(backend=disk, offload_binary_content=True)
 
-    colour.invoke(create_deep_agent(model, backend=disk, middleware=[files]), {"messages": "Look"})
+    call_mode.invoke(create_deep_agent(model, backend=disk, middleware=[files]), {"messages": "Look"})
 
     said = model.summaries[0].last
     assert f'<image url="/blobs/{hashlib.sha256(DATA).hexdigest()}" />' in said
@@ -266,11 +266,11 @@ def test_what_only_looks_like_a_picture_that_moved_out_is_not_named(digest: Any)
     assert run(Archive(Files(FilesystemBackend()), PATH).referenced(messages)) is messages
 
 
-def calls_of(flow: Flow[Any]) -> list[Call[Any]]:
+def calls_of(flow: Coro[Any]) -> list[IOCall[Any]]:
     """Run a flow, and return the calls that an event loop would wait for."""
-    calls: list[Call[Any]] = []
+    calls: list[IOCall[Any]] = []
     try:
-        call = next(flow)
+        call = flow.send(None)
         while True:
             calls.append(call)
             call = flow.send(call.block())

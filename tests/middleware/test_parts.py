@@ -26,7 +26,7 @@ from deepagents.middleware.summarization.parts import (
     with_earlier,
 )
 from deepagents.testing import WindowedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.middleware.archives import PLACES, Place
 
 THREAD: Any = {"configurable": {"thread_id": "one"}}
@@ -36,14 +36,14 @@ SMALL = 2_000
 
 
 @pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, colour: Colour) -> Place:
-    return Place(request.param, tmp_path, colour)
+def place(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -> Place:
+    return Place(request.param, tmp_path, call_mode)
 
 
 @pytest.fixture
-def disk(tmp_path: Path, colour: Colour) -> Place:
+def disk(tmp_path: Path, call_mode: CallMode) -> Place:
     """A directory in which files of more than 4,000 bytes are not searched."""
-    place = Place("disk", tmp_path, colour)
+    place = Place("disk", tmp_path, call_mode)
     place.files = Files(FilesystemBackend(tmp_path, max_file_size_mb=4_000 / 1024 / 1024))
     return place
 
@@ -156,14 +156,14 @@ def test_a_part_is_named_with_those_before_it(number: int, said: str) -> None:
     assert with_earlier(part_path(PATH, number)) == said
 
 
-def test_a_run_with_a_large_archive_says_where_each_part_is(colour: Colour, tmp_path: Path) -> None:
+def test_a_run_with_a_large_archive_says_where_each_part_is(call_mode: CallMode, tmp_path: Path) -> None:
     asked = [call("look_up", topic=f"whale {number}") for number in range(75)]
     model = WindowedModel(*asked, "They are mammals.", window=200_000)
     agent = create_deep_agent(
         model, tools=[look_up], backend=FilesystemBackend(tmp_path), checkpointer=InMemorySaver()
     )
 
-    result = colour.invoke(agent, {"messages": "Find out all about whales."}, THREAD)
+    result = call_mode.invoke(agent, {"messages": "Find out all about whales."}, THREAD)
 
     folder = tmp_path / FOLDER[1:]
     first, second = folder / "one.md", folder / "one.2.md"

@@ -19,42 +19,42 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from deepagents import create_deep_agent
-from deepagents.middleware._dangling import first_wrong, repaired_turns
-from deepagents.middleware._turns import media_behind_results
-from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware._history import media_behind_results
+from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
+from deepagents.middleware.patch_tool_calls.unanswered import first_wrong, repaired_turns
 from deepagents.testing import ScriptedModel, call, calls, history_faults
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 def wants(*ids: str) -> AIMessage:
     return AIMessage("", tool_calls=[ToolCall(name="ls", args={"path": "/"}, id=each) for each in ids])
 
 
-def read_by_model(colour: Colour, *history: Any) -> list[Any]:
+def read_by_model(call_mode: CallMode, *history: Any) -> list[Any]:
     with ScriptedModel("Hello.") as model:
-        colour.invoke(create_deep_agent(model), {"messages": [*history]})
+        call_mode.invoke(create_deep_agent(model), {"messages": [*history]})
     return model.asked[0].messages[1:]
 
 
-def test_an_unanswered_call_gets_an_answer_right_behind_it(colour: Colour) -> None:
-    read = read_by_model(colour, HumanMessage("Go"), wants("1"), HumanMessage("Still there?"))
+def test_an_unanswered_call_gets_an_answer_right_behind_it(call_mode: CallMode) -> None:
+    read = read_by_model(call_mode, HumanMessage("Go"), wants("1"), HumanMessage("Still there?"))
 
     assert [message.type for message in read] == ["human", "ai", "tool", "human"]
     assert (read[2].tool_call_id, read[2].status) == ("1", "error")
     assert "process ended, or the run was cut off" in read[2].text
 
 
-def test_only_what_is_missing_is_added(colour: Colour) -> None:
+def test_only_what_is_missing_is_added(call_mode: CallMode) -> None:
     read = read_by_model(
-        colour, HumanMessage("Go"), wants("1", "2"), ToolMessage("x", tool_call_id="2"), HumanMessage("?")
+        call_mode, HumanMessage("Go"), wants("1", "2"), ToolMessage("x", tool_call_id="2"), HumanMessage("?")
     )
 
     assert sorted(message.tool_call_id for message in read if message.type == "tool") == ["1", "2"]
 
 
-def test_an_id_used_again_later_hides_nothing(colour: Colour) -> None:
+def test_an_id_used_again_later_hides_nothing(call_mode: CallMode) -> None:
     read = read_by_model(
-        colour,
+        call_mode,
         HumanMessage("Go"),
         wants("1"),
         HumanMessage("?"),
@@ -65,44 +65,44 @@ def test_an_id_used_again_later_hides_nothing(colour: Colour) -> None:
     assert [message.type for message in read] == ["human", "ai", "tool", "human", "ai", "tool"]
 
 
-def test_malformed_calls_are_told_apart(colour: Colour) -> None:
+def test_malformed_calls_are_told_apart(call_mode: CallMode) -> None:
     read = read_by_model(
-        colour, HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken("1")]), HumanMessage("?")
+        call_mode, HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken("1")]), HumanMessage("?")
     )
 
     assert "could not be parsed" in read[2].text
 
 
-def test_a_whole_history_is_left_as_it_is(colour: Colour) -> None:
+def test_a_whole_history_is_left_as_it_is(call_mode: CallMode) -> None:
     history = [HumanMessage("Go", id="a"), wants("1"), ToolMessage("x", tool_call_id="1", id="c")]
 
-    assert [message.type for message in read_by_model(colour, *history)] == ["human", "ai", "tool"]
+    assert [message.type for message in read_by_model(call_mode, *history)] == ["human", "ai", "tool"]
 
 
-def test_an_answer_that_stands_too_late_is_moved_behind_its_call(colour: Colour) -> None:
+def test_an_answer_that_stands_too_late_is_moved_behind_its_call(call_mode: CallMode) -> None:
     late = ToolMessage("late", tool_call_id="1")
     read = read_by_model(
-        colour, HumanMessage("Go"), wants("1"), HumanMessage("Wait"), late, HumanMessage("So?")
+        call_mode, HumanMessage("Go"), wants("1"), HumanMessage("Wait"), late, HumanMessage("So?")
     )
 
     assert [message.type for message in read] == ["human", "ai", "tool", "human", "human"]
     assert read[2].text == "late"
 
 
-def test_a_number_too_large_for_a_checkpoint_does_not_end_the_run(colour: Colour) -> None:
+def test_a_number_too_large_for_a_checkpoint_does_not_end_the_run(call_mode: CallMode) -> None:
     with ScriptedModel(call("read_file", file_path="/a.txt", offset=10**30), "Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver())
-        result = colour.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+        result = call_mode.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
 
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
     assert result["messages"][1].tool_calls[0]["args"]["offset"] == "1" + "0" * 30
     assert result["messages"][2].status == "error"
 
 
-def test_arguments_that_can_be_saved_stay_as_they_are(colour: Colour) -> None:
+def test_arguments_that_can_be_saved_stay_as_they_are(call_mode: CallMode) -> None:
     args = {"path": "/", "n": [2**64 - 1, -(2**63), True, 1.5, {"x": None}]}
     with ScriptedModel(AIMessage("", tool_calls=[ToolCall(name="ls", args=args, id="1")]), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
     assert result["messages"][1].tool_calls[0]["args"] == args
 
@@ -122,19 +122,19 @@ def depth(value: Any) -> int:
 
 
 @pytest.mark.parametrize("levels", [350, 480, 900, 20_000])
-def test_arguments_nested_without_end_do_not_end_the_run(colour: Colour, levels: int) -> None:
+def test_arguments_nested_without_end_do_not_end_the_run(call_mode: CallMode, levels: int) -> None:
     with ScriptedModel(call("ls", path="/", deep=nested(levels)), "Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver())
-        result = colour.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+        result = call_mode.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
 
     kept = result["messages"][1].tool_calls[0]["args"]["deep"]
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
     assert 90 < depth(kept) <= 100
 
 
-def test_what_is_nested_too_deep_stays_readable(colour: Colour) -> None:
+def test_what_is_nested_too_deep_stays_readable(call_mode: CallMode) -> None:
     with ScriptedModel(call("ls", path="/", deep=nested(110)), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
     kept = result["messages"][1].tool_calls[0]["args"]["deep"]
     while isinstance(kept, list):
@@ -143,24 +143,24 @@ def test_what_is_nested_too_deep_stays_readable(colour: Colour) -> None:
     assert '"core"' in kept
 
 
-def test_a_second_answer_to_one_call_is_dropped(colour: Colour) -> None:
+def test_a_second_answer_to_one_call_is_dropped(call_mode: CallMode) -> None:
     first, second = ToolMessage("x", tool_call_id="1"), ToolMessage("y", tool_call_id="1")
-    read = read_by_model(colour, HumanMessage("Go"), wants("1"), first, second, HumanMessage("So?"))
+    read = read_by_model(call_mode, HumanMessage("Go"), wants("1"), first, second, HumanMessage("So?"))
 
     assert [message.type for message in read] == ["human", "ai", "tool", "human"]
     assert read[2].text == "x"
 
 
-def test_an_answer_to_no_call_is_dropped(colour: Colour) -> None:
+def test_an_answer_to_no_call_is_dropped(call_mode: CallMode) -> None:
     stray = ToolMessage("x", tool_call_id="7")
-    read = read_by_model(colour, stray, HumanMessage("Go"), AIMessage("Yes?"), stray, HumanMessage("So?"))
+    read = read_by_model(call_mode, stray, HumanMessage("Go"), AIMessage("Yes?"), stray, HumanMessage("So?"))
 
     assert [message.type for message in read] == ["human", "ai", "human"]
 
 
-def test_calls_that_share_an_id_keep_an_answer_each(colour: Colour) -> None:
+def test_calls_that_share_an_id_keep_an_answer_each(call_mode: CallMode) -> None:
     answers = ToolMessage("x", tool_call_id="1"), ToolMessage("y", tool_call_id="1")
-    read = read_by_model(colour, HumanMessage("Go"), wants("1", "1"), *answers, HumanMessage("So?"))
+    read = read_by_model(call_mode, HumanMessage("Go"), wants("1", "1"), *answers, HumanMessage("So?"))
 
     assert [message.text for message in read if message.type == "tool"] == ["x", "y"]
 
@@ -180,14 +180,14 @@ def results(messages: Any) -> list[tuple[str, str | None, str]]:
     ]
 
 
-def test_a_call_that_waited_for_a_person_is_said_not_to_have_run(colour: Colour) -> None:
+def test_a_call_that_waited_for_a_person_is_said_not_to_have_run(call_mode: CallMode) -> None:
     both = calls(("write_file", {"file_path": "/a", "content": "x"}), ("ls", {"path": "/"}))
     with ScriptedModel(both, "I see.") as model:
         agent = create_deep_agent(
             model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver(), subagents=[]
         )
-        colour.invoke(agent, {"messages": "Write"}, THREAD)
-        result = colour.invoke(agent, {"messages": "Leave it"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Write"}, THREAD)
+        result = call_mode.invoke(agent, {"messages": "Leave it"}, THREAD)
 
     assert [code for _, code, _ in results(result["messages"])] == ["not_run", "not_run"]
     assert "was not run" in model.asked[1].messages[-2].text
@@ -276,7 +276,7 @@ def test_what_is_known_of_a_call_holds_until_it_runs_again_and_for_its_thread() 
     assert [code for _, code, _ in results(result["messages"])] == ["result_lost"]
 
 
-def test_a_call_that_a_person_approved_is_not_said_to_have_been_left_alone(colour: Colour) -> None:
+def test_a_call_that_a_person_approved_is_not_said_to_have_been_left_alone(call_mode: CallMode) -> None:
     @tool
     def send() -> str:
         """Send it."""
@@ -286,39 +286,41 @@ def test_a_call_that_a_person_approved_is_not_said_to_have_been_left_alone(colou
         agent = create_deep_agent(
             model, tools=[send], interrupt_on={"send": True}, checkpointer=InMemorySaver()
         )
-        colour.invoke(agent, {"messages": "Send"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Send"}, THREAD)
         with pytest.raises(Killed):
-            colour.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
-        result = colour.invoke(agent, {"messages": "And?"}, THREAD)
+            call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+        result = call_mode.invoke(agent, {"messages": "And?"}, THREAD)
 
     ((_, code, text),) = results(result["messages"])
     assert code == "result_lost"
     assert "may or may not have taken effect" in text
 
 
-def test_an_earlier_turn_that_waited_says_nothing_about_a_later_one(colour: Colour) -> None:
+def test_an_earlier_turn_that_waited_says_nothing_about_a_later_one(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", file_path="/a", content="x"), "One.") as model:
         agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Write"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Write"}, THREAD)
         later = [AIMessage("", tool_calls=[ToolCall(name="ls", args={"path": "/"}, id="later")])]
-        result = colour.invoke(agent, {"messages": [HumanMessage("?"), *later, HumanMessage("So?")]}, THREAD)
+        result = call_mode.invoke(
+            agent, {"messages": [HumanMessage("?"), *later, HumanMessage("So?")]}, THREAD
+        )
 
     assert [code for _, code, _ in results(result["messages"])] == ["result_lost", "result_lost"]
 
 
-def test_a_lost_result_beside_others_is_told_apart(colour: Colour) -> None:
+def test_a_lost_result_beside_others_is_told_apart(call_mode: CallMode) -> None:
     read = read_by_model(
-        colour, HumanMessage("Go"), wants("1", "2"), ToolMessage("x", tool_call_id="2"), HumanMessage("?")
+        call_mode, HumanMessage("Go"), wants("1", "2"), ToolMessage("x", tool_call_id="2"), HumanMessage("?")
     )
-    alone = read_by_model(colour, HumanMessage("Go"), wants("1"), HumanMessage("?"))
+    alone = read_by_model(call_mode, HumanMessage("Go"), wants("1"), HumanMessage("?"))
 
     assert "other calls of the same turn have theirs" in results(read)[1][2]
     assert "other calls" not in results(alone)[0][2]
 
 
-def test_a_malformed_call_is_answered_at_once_and_the_model_goes_on(colour: Colour) -> None:
+def test_a_malformed_call_is_answered_at_once_and_the_model_goes_on(call_mode: CallMode) -> None:
     with ScriptedModel(AIMessage("", invalid_tool_calls=[broken("1")]), "Mended.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
     assert "could not be parsed, so nothing was run" in model.asked[1].last
@@ -327,14 +329,14 @@ def test_a_malformed_call_is_answered_at_once_and_the_model_goes_on(colour: Colo
 
 @pytest.mark.parametrize("asks", [{"ls": True}, None])
 def test_a_malformed_call_beside_a_good_one_is_answered_before_the_next_request(
-    colour: Colour, asks: Any
+    call_mode: CallMode, asks: Any
 ) -> None:
     good = ToolCall(name="glob", args={"pattern": "*"}, id="2")
     mixed = AIMessage("", tool_calls=[good], invalid_tool_calls=[broken("1")])
     only = AIMessage("", invalid_tool_calls=[broken("3")])
     with ScriptedModel(mixed, only, "Done.") as model:
         agent = create_deep_agent(model, interrupt_on=asks, checkpointer=InMemorySaver())
-        result = colour.invoke(agent, {"messages": "Go"}, THREAD)
+        result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
 
     assert [call_id for call_id, _, _ in results(result["messages"])] == ["1", "2", "3"]
     assert [message.type for message in model.asked[1].messages[1:]] == ["human", "ai", "tool", "tool"]
@@ -393,10 +395,10 @@ def test_a_repair_is_the_same_after_it_was_saved_and_read_again(tmp_path: Path) 
     assert history_faults(live) == []
 
 
-def test_a_history_kept_without_deltas_is_repaired_too(colour: Colour) -> None:
+def test_a_history_kept_without_deltas_is_repaired_too(call_mode: CallMode) -> None:
     with ScriptedModel("Sorry.") as model:
         agent: Any = create_agent(model, middleware=[PatchToolCallsMiddleware()])
-        result = colour.invoke(agent, {"messages": [HumanMessage("Go"), wants("1"), HumanMessage("?")]})
+        result = call_mode.invoke(agent, {"messages": [HumanMessage("Go"), wants("1"), HumanMessage("?")]})
 
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "human", "ai"]
 

@@ -21,9 +21,9 @@ from deepagents import HarnessProfile, create_deep_agent, register_harness_profi
 from deepagents.backends import StateBackend
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
-from deepagents.middleware.prompt_caching import AnthropicPromptCachingMiddleware
+from deepagents.middleware.prompt_caching.middleware import AnthropicPromptCachingMiddleware
 from deepagents.testing import ScriptedModel
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.middleware.claude import Claude, marked_texts, marks, serving
 
 FIVE: dict[str, str] = {"type": "ephemeral"}
@@ -47,32 +47,34 @@ def said(*blocks: tuple[str, dict[str, str] | None]) -> SystemMessage:
     )
 
 
-def sent(claude: Claude, colour: Colour, question: Any = "Hi", **options: Any) -> dict[str, Any]:
+def sent(claude: Claude, call_mode: CallMode, question: Any = "Hi", **options: Any) -> dict[str, Any]:
     """Ask an agent once, and return what went over the wire."""
     agent = create_deep_agent(claude.model(), **options)
-    colour.invoke(agent, {"messages": [HumanMessage(question)], "files": NOTES})
+    call_mode.invoke(agent, {"messages": [HumanMessage(question)], "files": NOTES})
     return claude.asked[-1]
 
 
-def test_tools_system_and_tail_are_marked(claude: Claude, colour: Colour) -> None:
-    body = sent(claude, colour)
+def test_tools_system_and_tail_are_marked(claude: Claude, call_mode: CallMode) -> None:
+    body = sent(claude, call_mode)
 
     assert marks(body) == [("tools", "5m"), ("system", "5m"), ("end", "5m")]
     assert "cache_control" in body["tools"][-1]
     assert "cache_control" in body["system"][-1]
 
 
-def test_memory_has_the_fourth_mark(claude: Claude, colour: Colour) -> None:
-    body = sent(claude, colour, memory=["/AGENTS.md"])
+def test_memory_has_the_fourth_mark(claude: Claude, call_mode: CallMode) -> None:
+    body = sent(claude, call_mode, memory=["/AGENTS.md"])
 
     assert [part for part, _ in marks(body)] == ["tools", "system", "system", "end"]
     assert "Use tabs." in marked_texts(body)[0]
 
 
 def test_a_mark_of_the_caller_takes_the_place_of_the_least_useful_of_ours(
-    claude: Claude, colour: Colour
+    claude: Claude, call_mode: CallMode
 ) -> None:
-    body = sent(claude, colour, memory=["/AGENTS.md"], system_prompt=said(("Mine.", FIVE), ("More.", None)))
+    body = sent(
+        claude, call_mode, memory=["/AGENTS.md"], system_prompt=said(("Mine.", FIVE), ("More.", None))
+    )
 
     assert [part for part, _ in marks(body)] == ["tools", "system", "system", "end"]
     assert marked_texts(body)[0] == "Mine."
@@ -88,19 +90,21 @@ def test_a_mark_of_the_caller_takes_the_place_of_the_least_useful_of_ours(
         (4, ["system", "system", "system", "system"]),
     ],
 )
-def test_there_are_never_more_than_four(claude: Claude, colour: Colour, own: int, parts: list[str]) -> None:
+def test_there_are_never_more_than_four(
+    claude: Claude, call_mode: CallMode, own: int, parts: list[str]
+) -> None:
     prompt = said(*[(f"Part {at}.", FIVE) for at in range(own)])
 
-    body = sent(claude, colour, memory=["/AGENTS.md"], system_prompt=prompt)
+    body = sent(claude, call_mode, memory=["/AGENTS.md"], system_prompt=prompt)
 
     assert [part for part, _ in marks(body)] == parts
     assert marked_texts(body)[:own] == [f"Part {at}." for at in range(own)]
 
 
 def test_an_hour_of_the_caller_stays_one_and_what_stands_before_it_lasts_as_long(
-    claude: Claude, colour: Colour
+    claude: Claude, call_mode: CallMode
 ) -> None:
-    body = sent(claude, colour, memory=["/AGENTS.md"], system_prompt=said(("Mine.", HOUR)))
+    body = sent(claude, call_mode, memory=["/AGENTS.md"], system_prompt=said(("Mine.", HOUR)))
 
     assert marks(body) == [("tools", "1h"), ("system", "1h"), ("system", "5m"), ("end", "5m")]
 
@@ -119,46 +123,46 @@ class Last(AgentMiddleware[Any, Any, Any]):
         return await handler(self.change(request))
 
 
-def test_an_hour_of_the_caller_on_the_last_block_stays_one(claude: Claude, colour: Colour) -> None:
+def test_an_hour_of_the_caller_on_the_last_block_stays_one(claude: Claude, call_mode: CallMode) -> None:
     def mark(request: Any) -> Any:
         return request.override(system_message=said(("All of it.", HOUR)))
 
-    body = sent(claude, colour, middleware=[Last(mark)])
+    body = sent(claude, call_mode, middleware=[Last(mark)])
 
     assert marks(body) == [("tools", "1h"), ("system", "1h"), ("end", "5m")]
 
 
-def test_a_last_block_that_is_plain_text_keeps_its_text(claude: Claude, colour: Colour) -> None:
+def test_a_last_block_that_is_plain_text_keeps_its_text(claude: Claude, call_mode: CallMode) -> None:
     def plain(request: Any) -> Any:
         return request.override(system_message=SystemMessage(content=["One.", "Two."]))
 
-    body = sent(claude, colour, middleware=[Last(plain)])
+    body = sent(claude, call_mode, middleware=[Last(plain)])
 
     assert [each["text"] for each in body["system"]] == ["One.", "Two."]
     assert marked_texts(body) == ["Two."]
 
 
-def test_a_tail_that_the_caller_set_keeps_its_hour(claude: Claude, colour: Colour) -> None:
+def test_a_tail_that_the_caller_set_keeps_its_hour(claude: Claude, call_mode: CallMode) -> None:
     def settle(request: Any) -> Any:
         return request.override(model_settings={"cache_control": HOUR})
 
-    body = sent(claude, colour, middleware=[Last(settle)])
+    body = sent(claude, call_mode, middleware=[Last(settle)])
 
     assert marks(body) == [("tools", "1h"), ("system", "1h"), ("end", "1h")]
 
 
-def test_a_tail_that_the_model_was_made_with_keeps_its_hour(claude: Claude, colour: Colour) -> None:
+def test_a_tail_that_the_model_was_made_with_keeps_its_hour(claude: Claude, call_mode: CallMode) -> None:
     agent = create_deep_agent(claude.model(model_kwargs={"cache_control": HOUR}))
-    colour.invoke(agent, {"messages": "Hi"})
+    call_mode.invoke(agent, {"messages": "Hi"})
 
     assert marks(claude.asked[-1]) == [("tools", "1h"), ("system", "1h"), ("end", "1h")]
 
 
 @pytest.mark.parametrize("mark", [FIVE, HOUR])
 def test_a_mark_on_the_last_message_is_its_only_one(
-    claude: Claude, colour: Colour, mark: dict[str, str]
+    claude: Claude, call_mode: CallMode, mark: dict[str, str]
 ) -> None:
-    body = sent(claude, colour, [{"type": "text", "text": "A long document.", "cache_control": mark}])
+    body = sent(claude, call_mode, [{"type": "text", "text": "A long document.", "cache_control": mark}])
 
     assert [part for part, _ in marks(body)] == ["tools", "system", "messages"]
     assert {lifetime for _, lifetime in marks(body)} == {mark.get("ttl", "5m")}
@@ -169,39 +173,41 @@ PICTURE: dict[str, Any] = {"type": "image", "base64": "aGk=", "mime_type": "imag
 
 @pytest.mark.parametrize("mark", [FIVE, HOUR])
 def test_a_mark_before_the_last_block_leaves_the_end_its_own(
-    claude: Claude, colour: Colour, mark: dict[str, str]
+    claude: Claude, call_mode: CallMode, mark: dict[str, str]
 ) -> None:
     document = {"type": "text", "text": "A long document.", "cache_control": mark}
-    body = sent(claude, colour, [document, {"type": "text", "text": "And?"}], memory=["/AGENTS.md"])
+    body = sent(claude, call_mode, [document, {"type": "text", "text": "And?"}], memory=["/AGENTS.md"])
 
     lifetime = mark.get("ttl", "5m")
     assert marks(body) == [("tools", lifetime), ("system", lifetime), ("messages", lifetime), ("end", "5m")]
 
 
 @pytest.mark.parametrize("aside", ["extras", "metadata"])
-def test_a_mark_beside_a_block_counts_where_it_is_sent(claude: Claude, colour: Colour, aside: str) -> None:
+def test_a_mark_beside_a_block_counts_where_it_is_sent(
+    claude: Claude, call_mode: CallMode, aside: str
+) -> None:
     said_aside = {aside: {"cache_control": HOUR}}
 
-    picture = sent(claude, colour, [{**PICTURE, **said_aside}])
+    picture = sent(claude, call_mode, [{**PICTURE, **said_aside}])
     assert marks(picture) == [("tools", "1h"), ("system", "1h"), ("messages", "1h")]
 
-    plain = sent(claude, colour, [{"type": "text", "text": "Hi", **said_aside}])
+    plain = sent(claude, call_mode, [{"type": "text", "text": "Hi", **said_aside}])
     assert marks(plain) == [("tools", "5m"), ("system", "5m"), ("end", "5m")]
 
 
-def test_a_block_of_media_has_one_mark_wherever_it_stands(claude: Claude, colour: Colour) -> None:
+def test_a_block_of_media_has_one_mark_wherever_it_stands(claude: Claude, call_mode: CallMode) -> None:
     picture = {
         **PICTURE,
         "cache_control": HOUR,
         "extras": {"cache_control": FIVE},
         "metadata": {"cache_control": FIVE},
     }
-    body = sent(claude, colour, [picture, {"type": "text", "text": "And?"}], memory=["/AGENTS.md"])
+    body = sent(claude, call_mode, [picture, {"type": "text", "text": "And?"}], memory=["/AGENTS.md"])
 
     assert marks(body) == [("tools", "1h"), ("system", "1h"), ("messages", "1h"), ("end", "5m")]
 
 
-def test_a_mark_anywhere_in_the_last_result_of_a_tool_is_its_end(claude: Claude, colour: Colour) -> None:
+def test_a_mark_anywhere_in_the_last_result_of_a_tool_is_its_end(claude: Claude, call_mode: CallMode) -> None:
     content: Any = [
         {"type": "text", "text": "A document.", "cache_control": HOUR},
         {"type": "text", "text": "."},
@@ -211,21 +217,21 @@ def test_a_mark_anywhere_in_the_last_result_of_a_tool_is_its_end(claude: Claude,
         AIMessage("", tool_calls=[{"name": "ls", "args": {"path": "/"}, "id": "1"}]),
         ToolMessage(content, tool_call_id="1"),
     ]
-    colour.invoke(create_deep_agent(claude.model()), {"messages": history})
+    call_mode.invoke(create_deep_agent(claude.model()), {"messages": history})
 
     assert marks(claude.asked[-1]) == [("tools", "1h"), ("system", "1h"), ("messages", "1h")]
 
 
 def test_an_hour_behind_five_minutes_of_the_caller_becomes_five_minutes(
-    claude: Claude, colour: Colour
+    claude: Claude, call_mode: CallMode
 ) -> None:
     own = said(("Mine.", FIVE), ("More.", None))
-    body = sent(claude, colour, system_prompt=own, middleware=[Theirs(ttl="1h")])
+    body = sent(claude, call_mode, system_prompt=own, middleware=[Theirs(ttl="1h")])
 
     assert marks(body) == [("tools", "1h"), ("system", "5m"), ("system", "5m"), ("end", "5m")]
 
 
-def test_marks_in_older_messages_count(claude: Claude, colour: Colour) -> None:
+def test_marks_in_older_messages_count(claude: Claude, call_mode: CallMode) -> None:
     document: Any = [{"type": "text", "text": "A document.", "cache_control": HOUR}]
     call: Any = {"name": "look", "args": {"cache_control": "no-cache"}, "id": "1"}
     history = [
@@ -236,7 +242,7 @@ def test_marks_in_older_messages_count(claude: Claude, colour: Colour) -> None:
     ]
     agent = create_deep_agent(claude.model(), memory=["/AGENTS.md"])
 
-    colour.invoke(agent, {"messages": history, "files": NOTES})
+    call_mode.invoke(agent, {"messages": history, "files": NOTES})
 
     assert marks(claude.asked[-1]) == [
         ("system", "1h"),
@@ -252,21 +258,21 @@ def look(at: str) -> str:
     return at
 
 
-def test_a_mark_on_the_last_tool_keeps_its_hour(claude: Claude, colour: Colour) -> None:
+def test_a_mark_on_the_last_tool_keeps_its_hour(claude: Claude, call_mode: CallMode) -> None:
     def last(request: Any) -> Any:
         return request.override(tools=[*(each for each in request.tools if each.name != "look"), look])
 
-    body = sent(claude, colour, tools=[look], middleware=[Last(last)])
+    body = sent(claude, call_mode, tools=[look], middleware=[Last(last)])
 
     assert marks(body) == [("tools", "1h"), ("system", "5m"), ("end", "5m")]
 
 
 def test_the_middleware_that_a_caller_set_up_marks_within_the_same_bounds(
-    claude: Claude, colour: Colour
+    claude: Claude, call_mode: CallMode
 ) -> None:
     body = sent(
         claude,
-        colour,
+        call_mode,
         memory=["/AGENTS.md"],
         system_prompt=said(("Mine.", HOUR)),
         middleware=[Theirs(ttl="1h")],
@@ -275,27 +281,27 @@ def test_the_middleware_that_a_caller_set_up_marks_within_the_same_bounds(
     assert marks(body) == [("tools", "1h"), ("system", "1h"), ("system", "1h"), ("end", "1h")]
 
 
-def test_every_subagent_is_cached_too(claude: Claude, colour: Colour) -> None:
+def test_every_subagent_is_cached_too(claude: Claude, call_mode: CallMode) -> None:
     own: Any = {"name": "own", "description": "d", "system_prompt": "Work."}
     for worker in ("general-purpose", "own"):
         claude.will_call("task", description="Go.", subagent_type=worker)
-        sent(claude, colour, subagents=[own])
+        sent(claude, call_mode, subagents=[own])
 
     workers = [body for body in claude.asked if "task" not in [each["name"] for each in body["tools"]]]
     assert len(workers) == 2
     assert [marks(body) for body in workers] == [[("tools", "5m"), ("system", "5m"), ("end", "5m")]] * 2
 
 
-def test_the_same_prefix_goes_out_again(claude: Claude, colour: Colour) -> None:
+def test_the_same_prefix_goes_out_again(claude: Claude, call_mode: CallMode) -> None:
     claude.will_call("ls", path="/")
-    sent(claude, colour, memory=["/AGENTS.md"])
+    sent(claude, call_mode, memory=["/AGENTS.md"])
 
     first, second = claude.asked
     assert (first["tools"], first["system"]) == (second["tools"], second["system"])
     assert second["messages"][:1] == first["messages"]
 
 
-def test_other_models_are_left_alone(colour: Colour) -> None:
+def test_other_models_are_left_alone(call_mode: CallMode) -> None:
     seen: list[Any] = []
 
     def watch(request: Any) -> Any:
@@ -304,19 +310,19 @@ def test_other_models_are_left_alone(colour: Colour) -> None:
 
     model = ScriptedModel("Done.")
     agent = create_deep_agent(model, memory=["/AGENTS.md"], middleware=[Last(watch)])
-    colour.invoke(agent, {"messages": "Hi", "files": NOTES})
+    call_mode.invoke(agent, {"messages": "Hi", "files": NOTES})
 
     assert model.asked[0].options == {}
     assert not any("cache_control" in each for each in seen[0].system_message.content)
 
 
-def test_a_fallback_to_another_model_gets_no_mark_of_memory(claude: Claude, colour: Colour) -> None:
+def test_a_fallback_to_another_model_gets_no_mark_of_memory(claude: Claude, call_mode: CallMode) -> None:
     other = ScriptedModel("Done.")
     swap = Last(lambda request: request.override(model=other))
     agent = create_deep_agent(
         claude.model(), memory=["/AGENTS.md"], middleware=[swap], system_prompt=said(("Mine.", FIVE))
     )
-    colour.invoke(agent, {"messages": "Hi", "files": NOTES})
+    call_mode.invoke(agent, {"messages": "Hi", "files": NOTES})
 
     content: Any = other.asked[0].messages[0].content
     assert [each["text"] for each in content if "cache_control" in each] == ["Mine."]
@@ -350,32 +356,32 @@ def test_building_an_agent_imports_no_provider() -> None:
 
 
 @pytest.mark.parametrize("by", ["name", "class"])
-def test_a_profile_turns_it_off(claude: Claude, colour: Colour, by: str) -> None:
+def test_a_profile_turns_it_off(claude: Claude, call_mode: CallMode, by: str) -> None:
     excluded = Theirs if by == "class" else "AnthropicPromptCachingMiddleware"
     register_harness_profile(
         f"anthropic:uncached-{by}", HarnessProfile(excluded_middleware=frozenset({excluded}))
     )
     agent = create_deep_agent(claude.model(model=f"uncached-{by}"))
-    colour.invoke(agent, {"messages": "Hi"})
+    call_mode.invoke(agent, {"messages": "Hi"})
 
     assert marks(claude.asked[-1]) == []
 
 
-def test_it_works_without_the_rest(claude: Claude, colour: Colour) -> None:
+def test_it_works_without_the_rest(claude: Claude, call_mode: CallMode) -> None:
     memory = MemoryMiddleware(backend=StateBackend(), sources=["/AGENTS.md"], add_cache_control=True)
     agent = create_agent(
         claude.model(),
         system_prompt="Be brief.",
         middleware=[memory, FilesystemMiddleware(), AnthropicPromptCachingMiddleware()],
     )
-    colour.invoke(agent, {"messages": [HumanMessage("Hi")], "files": NOTES})
+    call_mode.invoke(agent, {"messages": [HumanMessage("Hi")], "files": NOTES})
 
     assert [part for part, _ in marks(claude.asked[-1])] == ["tools", "system", "system", "end"]
 
 
-def test_a_request_without_a_system_message_is_fine(claude: Claude, colour: Colour) -> None:
+def test_a_request_without_a_system_message_is_fine(claude: Claude, call_mode: CallMode) -> None:
     agent = create_agent(claude.model(), middleware=[AnthropicPromptCachingMiddleware()])
-    colour.invoke(agent, {"messages": [HumanMessage("Hi")]})
+    call_mode.invoke(agent, {"messages": [HumanMessage("Hi")]})
 
     assert marks(claude.asked[-1]) == [("end", "5m")]
 

@@ -20,7 +20,7 @@ from deepagents.backends.protocol import FileDownloadResponse, LsResult, WriteRe
 from deepagents.errors import ConfigError, StackError
 from deepagents.middleware.skills import SKILLS_SYSTEM_PROMPT, SkillsMiddleware
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.middleware.skilled import THREAD, backend_of, put, skill
 
 BACKENDS = ["state", "disk", "store", "composite"]
@@ -71,12 +71,12 @@ def shown(model: ScriptedModel, at: int = -1) -> str:
 
 
 @pytest.mark.parametrize("kind", BACKENDS)
-def test_a_skill_is_listed_and_its_file_is_read(kind: str, colour: Colour, tmp_path: Path) -> None:
+def test_a_skill_is_listed_and_its_file_is_read(kind: str, call_mode: CallMode, tmp_path: Path) -> None:
     files = {"/skills/tides/SKILL.md": skill("tides", "Computes tides.", body="Ask the moon.")}
     backend, given = backend_of(kind, tmp_path, files)
     with ScriptedModel(call("read_file", file_path="/skills/tides/SKILL.md", limit=1000), "Done.") as model:
         agent = create_deep_agent(model, backend=backend, skills=["/skills/"])
-        result = colour.invoke(agent, {"messages": "How high?", **given})
+        result = call_mode.invoke(agent, {"messages": "How high?", **given})
 
     assert "- **tides**: Computes tides.\n  Read `/skills/tides/SKILL.md`" in shown(model, 0)
     assert "Skill Loading Warnings" not in shown(model, 0)
@@ -119,7 +119,7 @@ def test_a_middleware_without_sources_is_off() -> None:
     assert start(off, {}) is None
 
 
-def test_a_later_source_wins_and_keeps_the_place(colour: Colour, tmp_path: Path) -> None:
+def test_a_later_source_wins_and_keeps_the_place(call_mode: CallMode, tmp_path: Path) -> None:
     put(tmp_path, "base", "alpha", "beta")
     put(tmp_path, "own", alpha=skill("alpha", "Mine."), gamma=skill("gamma"))
     with ScriptedModel("Hi.") as model:
@@ -127,7 +127,7 @@ def test_a_later_source_wins_and_keeps_the_place(colour: Colour, tmp_path: Path)
         agent = create_deep_agent(
             model, backend=backend, skills=["/base", "/own"], checkpointer=InMemorySaver()
         )
-        colour.invoke(agent, {"messages": "Hi"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
 
     state = agent.get_state(THREAD).values
     assert [(each["name"], each["path"]) for each in state["skills_metadata"]] == [
@@ -155,12 +155,12 @@ def test_two_directories_that_claim_one_name_are_reported(tmp_path: Path) -> Non
 
 
 def test_two_hundred_skills_cost_a_listing_and_a_batch_for_each_source(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     backend = Counting(put(put(tmp_path, "a", *(f"a{at}" for at in range(200))), "b", "b1"))
     with ScriptedModel(call("read_todos"), call("read_todos"), "Hi.") as model:
         agent = create_deep_agent(model, backend=backend, skills=["/a", "/b"])
-        colour.invoke(agent, {"messages": "Hi"})
+        call_mode.invoke(agent, {"messages": "Hi"})
 
     assert shown(model).count("Read `/") == 201
     assert backend.asked == {"ls": 2, "download_files": 2}
@@ -172,21 +172,21 @@ def test_no_node_runs_for_each_call_of_the_model(tmp_path: Path) -> None:
     assert [node for node in agent.nodes if "Skills" in node] == ["SkillsMiddleware.before_agent"]
 
 
-def test_a_far_listing_that_stays_the_same_costs_no_files(colour: Colour) -> None:
+def test_a_far_listing_that_stays_the_same_costs_no_files(call_mode: CallMode) -> None:
     far = FarAway(one=skill("one", "First."))
     with ScriptedModel("1", "2", "3") as model:
         agent = create_deep_agent(model, backend=far, skills=["/skills"], checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Hi"}, THREAD)
-        colour.invoke(agent, {"messages": "Hi"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
         assert far.fetched == 1
         far.texts["one"], far.times["one"] = skill("one", "Second."), "2"
-        colour.invoke(agent, {"messages": "Hi"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
 
     assert far.fetched == 2
     assert "Second." in shown(model)
 
 
-def test_what_the_agent_writes_far_away_is_fetched_whatever_the_listing_says(colour: Colour) -> None:
+def test_what_the_agent_writes_far_away_is_fetched_whatever_the_listing_says(call_mode: CallMode) -> None:
     class Writable(FarAway):
         def write(self, file_path: str, content: str) -> WriteResult:
             self.texts[file_path.split("/")[2]] = content
@@ -195,25 +195,25 @@ def test_what_the_agent_writes_far_away_is_fetched_whatever_the_listing_says(col
     far = Writable(one=skill("one", "First."))
     written = call("write_file", file_path="/skills/one/SKILL.md", content=skill("one", "Second."))
     with ScriptedModel(written, "Done.") as model:
-        colour.invoke(create_deep_agent(model, backend=far, skills=["/skills"]), {"messages": "Hi"})
+        call_mode.invoke(create_deep_agent(model, backend=far, skills=["/skills"]), {"messages": "Hi"})
 
     assert "Second." in shown(model)
 
 
-def test_a_file_changed_in_place_is_seen_by_the_next_run(colour: Colour, tmp_path: Path) -> None:
+def test_a_file_changed_in_place_is_seen_by_the_next_run(call_mode: CallMode, tmp_path: Path) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", one=skill("one", "First.")))
     with ScriptedModel("1", "2") as model:
         agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Hi"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
         (tmp_path / "skills/one/SKILL.md").write_text(skill("one", "Other."))
-        colour.invoke(agent, {"messages": "Hi"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
 
     assert "First." in shown(model, 0)
     assert "Other." in shown(model, 1)
 
 
 @pytest.mark.parametrize("kind", BACKENDS)
-def test_what_the_agent_writes_is_listed_at_once(kind: str, colour: Colour, tmp_path: Path) -> None:
+def test_what_the_agent_writes_is_listed_at_once(kind: str, call_mode: CallMode, tmp_path: Path) -> None:
     backend, given = backend_of(kind, tmp_path, {"/skills/old/SKILL.md": skill("old")})
     script = (
         call("write_file", file_path="/skills/new/SKILL.md", content=skill("new", "Fresh.")),
@@ -226,7 +226,7 @@ def test_what_the_agent_writes_is_listed_at_once(kind: str, colour: Colour, tmp_
     )
     with ScriptedModel(*script) as model:
         agent = create_deep_agent(model, backend=backend, skills=["/skills"])
-        colour.invoke(agent, {"messages": "Learn", **given})
+        call_mode.invoke(agent, {"messages": "Learn", **given})
 
     assert [name for name in ("old", "new", "newer") if f"**{name}**" in shown(model, 3)] == ["old", "newer"]
     assert "Fresh." in shown(model, 1)
@@ -246,7 +246,7 @@ def test_a_failed_write_and_one_elsewhere_load_nothing(tmp_path: Path) -> None:
     assert backend.asked == {"ls": 1, "download_files": 1}
 
 
-def test_what_a_subagent_writes_is_listed_when_it_returns(colour: Colour, tmp_path: Path) -> None:
+def test_what_a_subagent_writes_is_listed_when_it_returns(call_mode: CallMode, tmp_path: Path) -> None:
     worker = ScriptedModel(
         call("write_file", file_path="/skills/new/SKILL.md", content=skill("new")), "Done."
     )
@@ -254,19 +254,19 @@ def test_what_a_subagent_writes_is_listed_when_it_returns(colour: Colour, tmp_pa
     with ScriptedModel(call("task", subagent_type="scribe", description="Write it"), "Done.") as model:
         backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "old"))
         agent = create_deep_agent(model, backend=backend, skills=["/skills"], subagents=[scribe])
-        colour.invoke(agent, {"messages": "Go"})
+        call_mode.invoke(agent, {"messages": "Go"})
 
     assert "**new**" in shown(model)
 
 
-def test_none_loads_anew_and_a_given_list_stays(colour: Colour, tmp_path: Path) -> None:
+def test_none_loads_anew_and_a_given_list_stays(call_mode: CallMode, tmp_path: Path) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     given = {**dict.fromkeys(("license", "compatibility")), "metadata": {}, "allowed_tools": []}
     mine: Any = [{"path": "/x/SKILL.md", "name": "mine", "description": "Given.", **given}]
     with ScriptedModel("1", "2", "3", "4") as model:
         agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=InMemorySaver())
         for extra in ({}, {"skills_metadata": mine}, {}, {"skills_metadata": None}):
-            colour.invoke(agent, {"messages": "Hi", **extra}, THREAD)
+            call_mode.invoke(agent, {"messages": "Hi", **extra}, THREAD)
 
     assert ["**one**" in shown(model, at) for at in range(4)] == [True, False, False, True]
     assert ["**mine**" in shown(model, at) for at in range(4)] == [False, True, True, False]
@@ -292,12 +292,12 @@ def test_runs_that_change_nothing_write_nothing(tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_not_there_is_reported_beside_the_others(
-    colour: Colour, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    call_mode: CallMode, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     with ScriptedModel("Hi.") as model, caplog.at_level(logging.WARNING):
         agent = create_deep_agent(model, backend=backend, skills=["/none", "/skills"])
-        colour.invoke(agent, {"messages": "Hi"})
+        call_mode.invoke(agent, {"messages": "Hi"})
 
     assert "**one**" in shown(model)
     assert "Skills source '/none': " in shown(model)
@@ -454,20 +454,20 @@ def test_a_source_is_called_after_its_directory(path: str, label: str) -> None:
     assert made.sources == [path, "/b"]
 
 
-def test_rules_bind_the_reading_of_skills(colour: Colour, tmp_path: Path) -> None:
+def test_rules_bind_the_reading_of_skills(call_mode: CallMode, tmp_path: Path) -> None:
     put(tmp_path, "skills", "open", "shut")
     rules = [FilesystemPermission(operations=["read"], paths=["/skills/shut/**"], mode="deny")]
     both = calls(*(("read_file", {"file_path": f"/skills/{name}/SKILL.md"}) for name in ("open", "shut")))
     with ScriptedModel(both, "Done.") as model:
         backend = FilesystemBackend(root_dir=tmp_path)
         agent = create_deep_agent(model, backend=backend, skills=["/skills"], permissions=rules)
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert [message.status for message in result["messages"][-3:-1]] == ["success", "error"]
 
 
 def test_subagents_have_their_own_skills_and_the_general_one_the_main_agents(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     put(put(tmp_path, "main", "alpha"), "side", "beta")
     worker, plain = ScriptedModel("Done."), ScriptedModel("Done.")
@@ -479,7 +479,7 @@ def test_subagents_have_their_own_skills_and_the_general_one_the_main_agents(
     with ScriptedModel(calls(*tasks), "Sub.", "Done.") as model:
         backend = FilesystemBackend(root_dir=tmp_path)
         agent = create_deep_agent(model, backend=backend, skills=["/main"], subagents=specs)
-        result = colour.invoke(agent, {"messages": "Go", "pinned_skills": ["alpha"]})
+        result = call_mode.invoke(agent, {"messages": "Go", "pinned_skills": ["alpha"]})
 
     assert "**beta**" in shown(worker)
     assert "**alpha**" not in shown(worker)
@@ -511,14 +511,14 @@ def test_a_runnable_of_the_callers_own_sees_nothing_of_skills(tmp_path: Path) ->
 
 
 def test_a_middleware_of_the_callers_own_takes_the_place_and_reaches_the_general_agent(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     own = SkillsMiddleware(backend=backend, sources=["/skills"])
     with ScriptedModel(
         call("task", subagent_type="general-purpose", description="Go"), "Sub.", "Hi."
     ) as model:
-        colour.invoke(create_deep_agent(model, backend=backend, middleware=[own]), {"messages": "Go"})
+        call_mode.invoke(create_deep_agent(model, backend=backend, middleware=[own]), {"messages": "Go"})
 
     assert [shown(model, at).count("**one**") for at in range(3)] == [1, 1, 1]
     assert shown(model).index("Skills System") < shown(model).index("You have a filesystem")
@@ -539,7 +539,9 @@ def test_a_subagent_without_a_backend_is_told_what_to_do() -> None:
         SubAgentMiddleware(subagents=[spec])
 
 
-def test_a_subclass_may_say_it_its_own_way_and_load_it_its_own_way(colour: Colour, tmp_path: Path) -> None:
+def test_a_subclass_may_say_it_its_own_way_and_load_it_its_own_way(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     theirs: Any = SkillsMiddleware
 
     class Own(theirs):
@@ -563,13 +565,13 @@ def test_a_subclass_may_say_it_its_own_way_and_load_it_its_own_way(colour: Colou
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     with ScriptedModel("Hi.") as model:
         agent = create_agent(model, middleware=[Own(backend=backend, sources=["/skills"])])
-        colour.invoke(agent, {"messages": "Hi"})
+        call_mode.invoke(agent, {"messages": "Hi"})
 
     assert "1 of FilesystemBackend ['/skills'] ['Skills']" in shown(model)
     assert '- "none"' in shown(model)
 
 
-def test_a_subclass_may_narrow_the_list_for_one_request(colour: Colour, tmp_path: Path) -> None:
+def test_a_subclass_may_narrow_the_list_for_one_request(call_mode: CallMode, tmp_path: Path) -> None:
     class Router(SkillsMiddleware):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
             return super().wrap_model_call(self._narrowed(request), handler)
@@ -584,17 +586,17 @@ def test_a_subclass_may_narrow_the_list_for_one_request(colour: Colour, tmp_path
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one", "two"))
     with ScriptedModel("Hi.") as model:
         agent = create_agent(model, middleware=[Router(backend=backend, sources=["/skills"])])
-        colour.invoke(agent, {"messages": "Hi"})
+        call_mode.invoke(agent, {"messages": "Hi"})
 
     assert shown(model).count("Read `") == 1
 
 
-def test_a_factory_is_called_for_skills_too(colour: Colour, tmp_path: Path) -> None:
+def test_a_factory_is_called_for_skills_too(call_mode: CallMode, tmp_path: Path) -> None:
     disk = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     model = ScriptedModel("Hi.")
     with pytest.warns(DeprecationWarning, match="factory") as warned:
         agent = create_deep_agent(model, backend=lambda runtime: disk, skills=["/skills"])
-    colour.invoke(agent, {"messages": "Hi"})
+    call_mode.invoke(agent, {"messages": "Hi"})
 
     assert "**one**" in shown(model)
     assert len(warned) == 1

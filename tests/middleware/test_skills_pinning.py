@@ -18,7 +18,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.middleware.skilled import THREAD, backend_of, put, skill
 
 
@@ -35,15 +35,17 @@ def kinds(messages: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["state", "disk", "store", "composite"])
-def test_a_pinned_skill_is_shown_whole_behind_the_message(kind: str, colour: Colour, tmp_path: Path) -> None:
+def test_a_pinned_skill_is_shown_whole_behind_the_message(
+    kind: str, call_mode: CallMode, tmp_path: Path
+) -> None:
     backend, given = backend_of(
         kind, tmp_path, {"/skills/tides/SKILL.md": skill("tides", body="Ask the moon.")}
     )
     with ScriptedModel("Done.", "Again.") as model:
         agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=InMemorySaver())
         wanted = {"pinned_skills": ["tides", "absent", "tides"]}
-        colour.invoke(agent, {"messages": "How high?", **given, **wanted}, THREAD)
-        result = colour.invoke(agent, {"messages": "And now?"}, THREAD)
+        call_mode.invoke(agent, {"messages": "How high?", **given, **wanted}, THREAD)
+        result = call_mode.invoke(agent, {"messages": "And now?"}, THREAD)
 
     pinned = model.asked[0].messages[2]
     assert pinned.text == '<skill name="tides" path="/skills/tides/SKILL.md">\nAsk the moon.\n</skill>'
@@ -56,27 +58,29 @@ def test_a_pinned_skill_is_shown_whole_behind_the_message(kind: str, colour: Col
     assert "pinned_skills" not in result
 
 
-def test_pins_of_several_inputs_add_up_and_each_pinning_adds_a_copy(colour: Colour, tmp_path: Path) -> None:
+def test_pins_of_several_inputs_add_up_and_each_pinning_adds_a_copy(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one", "two"))
     with ScriptedModel("1", "2") as model:
         agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Hi", "pinned_skills": ["one"]}, THREAD)
-        colour.call(agent, "update_state", THREAD, {"pinned_skills": ["two"]})
-        result = colour.invoke(agent, {"messages": "Hi", "pinned_skills": ["one"]}, THREAD)
+        call_mode.invoke(agent, {"messages": "Hi", "pinned_skills": ["one"]}, THREAD)
+        call_mode.call(agent, "update_state", THREAD, {"pinned_skills": ["two"]})
+        result = call_mode.invoke(agent, {"messages": "Hi", "pinned_skills": ["one"]}, THREAD)
 
     shown = [each.additional_kwargs["skill"]["name"] for each in result["messages"] if each.additional_kwargs]
     assert shown == ["one", "two", "one"]
 
 
 def test_a_pin_made_while_the_agent_runs_stands_before_the_next_answer(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     with ScriptedModel(call("pin", name="one"), call("read_todos"), "Done.") as model:
         agent = create_deep_agent(
             model, [pin], backend=backend, skills=["/skills"], checkpointer=InMemorySaver()
         )
-        result = colour.invoke(agent, {"messages": "Hi"}, THREAD)
+        result = call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
 
     assert kinds(result["messages"]) == ["human", "ai", "tool", "human", "ai", "tool", "ai"]
     assert kinds(model.asked[1].messages[1:]) == kinds(result["messages"][:4])
@@ -85,15 +89,15 @@ def test_a_pin_made_while_the_agent_runs_stands_before_the_next_answer(
     assert [message.text for message in model.asked[2].messages].count(model.asked[1].messages[-1].text) == 1
 
 
-def test_a_call_that_fails_pins_nothing_twice(colour: Colour, tmp_path: Path) -> None:
+def test_a_call_that_fails_pins_nothing_twice(call_mode: CallMode, tmp_path: Path) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     with ScriptedModel(call("pin", name="one"), OSError("away"), "Done.") as model:
         agent = create_deep_agent(
             model, [pin], backend=backend, skills=["/skills"], checkpointer=InMemorySaver()
         )
         with pytest.raises(OSError, match="away"):
-            colour.invoke(agent, {"messages": "Hi"}, THREAD)
-        result = colour.invoke(agent, None, THREAD)
+            call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
+        result = call_mode.invoke(agent, None, THREAD)
 
     assert kinds(result["messages"]) == ["human", "ai", "tool", "human", "ai"]
 
@@ -162,7 +166,7 @@ def test_outside_a_graph_the_pin_is_handed_back_with_the_answer(tmp_path: Path) 
     assert middleware.wrap_model_call(plain, lambda given: "answer") == "answer"
 
 
-def test_a_subclass_that_pins_its_own_way_is_let_be(colour: Colour, tmp_path: Path) -> None:
+def test_a_subclass_that_pins_its_own_way_is_let_be(call_mode: CallMode, tmp_path: Path) -> None:
     class Own(SkillsMiddleware):
         def before_model(self, state: Any, runtime: Any) -> Any:
             names = state.get("pinned_skills")
@@ -175,7 +179,7 @@ def test_a_subclass_that_pins_its_own_way_is_let_be(colour: Colour, tmp_path: Pa
     tools: list[BaseTool] = [pin]
     with ScriptedModel(call("pin", name="one"), "Done.") as model:
         agent = create_agent(model, tools, middleware=[Own(backend=backend, sources=["/skills"])])
-        result = colour.invoke(agent, {"messages": "Hi"})
+        result = call_mode.invoke(agent, {"messages": "Hi"})
 
     assert result["messages"][3].text == "Mine: ['one']"
     assert kinds(result["messages"]) == ["human", "ai", "tool", "human", "ai"]

@@ -16,12 +16,12 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
-from deepagents._flow import run
+from deepagents._async import run
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.skills import SkillsMiddleware, disclosed_skill_tool_names
 from deepagents.middleware.skills.resolving import ToolShelf
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.middleware.skilled import THREAD, put, skill
 
 
@@ -67,64 +67,66 @@ def added(model: ScriptedModel) -> list[list[str]]:
     return [asked.tool_names[first:] for asked in model.asked]
 
 
-def test_a_tool_appears_when_its_skill_is_read_and_runs(colour: Colour, tmp_path: Path) -> None:
+def test_a_tool_appears_when_its_skill_is_read_and_runs(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(opened("tides", limit=1), call("tide", place="Saint-Malo"), "Done.") as model:
-        result = colour.invoke(agent_of(model, tmp_path), {"messages": "How high?"})
+        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "How high?"})
 
     assert added(model) == [[], ["tide"], ["tide"]]
     assert result["messages"][-2].text == "13 m in Saint-Malo"
     assert "_skill_tools_disclosed" not in result
 
 
-def test_tools_stand_in_the_order_of_opening_and_stay_for_the_thread(colour: Colour, tmp_path: Path) -> None:
+def test_tools_stand_in_the_order_of_opening_and_stay_for_the_thread(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
     script = (opened("tides"), "Now?", opened("sky"), opened("tides"), call("planets"), "Done.")
     with ScriptedModel(*script) as model:
         agent = agent_of(model, tmp_path, checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
-        result = colour.invoke(agent, {"messages": "Go"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
 
     assert added(model) == [[], ["tide"], ["tide"], *[["tide", "moon", "planets"]] * 3]
     assert result["messages"][-2].text == "eight"
     assert disclosed_skill_tool_names(agent.get_state(THREAD).values) == {"tide", "moon", "planets"}
 
 
-def test_it_stays_when_the_reading_is_gone_from_the_history(colour: Colour, tmp_path: Path) -> None:
+def test_it_stays_when_the_reading_is_gone_from_the_history(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(opened("tides"), "Now?", call("tide", place="Brest"), "Done.") as model:
         agent = agent_of(model, tmp_path, checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
         forgetting = [RemoveMessage(REMOVE_ALL_MESSAGES), HumanMessage("Go on")]
-        result = colour.invoke(agent, {"messages": forgetting}, THREAD)
+        result = call_mode.invoke(agent, {"messages": forgetting}, THREAD)
 
     assert added(model)[2:] == [["tide"], ["tide"]]
     assert result["messages"][-2].text == "13 m in Brest"
 
 
-def test_it_goes_with_its_skill_and_comes_back_with_it(colour: Colour, tmp_path: Path) -> None:
+def test_it_goes_with_its_skill_and_comes_back_with_it(call_mode: CallMode, tmp_path: Path) -> None:
     gone = call("delete", file_path="/skills/tides")
     again = call("write_file", file_path="/skills/tides/SKILL.md", content=TIDES)
     script = (opened("tides"), opened("sky"), gone, call("tide", place="Brest"), again, "Done.")
     with ScriptedModel(*script) as model:
-        result = colour.invoke(agent_of(model, tmp_path), {"messages": "Go"})
+        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "Go"})
 
     both = ["tide", "moon", "planets"]
     assert added(model) == [[], ["tide"], both, both[1:], both[1:], [*both[1:], "tide"]]
     assert any("tide is not a valid tool" in message.text for message in result["messages"])
 
 
-def test_pinning_opens_too(colour: Colour, tmp_path: Path) -> None:
+def test_pinning_opens_too(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(call("tide", place="Brest"), "Done.") as model:
-        result = colour.invoke(agent_of(model, tmp_path), {"messages": "Go", "pinned_skills": ["tides"]})
+        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "Go", "pinned_skills": ["tides"]})
 
     assert model.asked[0].tool_names[-1] == "tide"
     assert result["messages"][-2].text == "13 m in Brest"
 
 
-def test_a_history_that_is_given_counts(colour: Colour, tmp_path: Path) -> None:
+def test_a_history_that_is_given_counts(call_mode: CallMode, tmp_path: Path) -> None:
     reading = opened("tides")
     read = ToolMessage("1\tDo it.", tool_call_id=reading.tool_calls[0]["id"])
     history = [HumanMessage("Go"), reading, read, AIMessage("Now?"), HumanMessage("Go on")]
     with ScriptedModel("Done.") as model:
-        colour.invoke(agent_of(model, tmp_path), {"messages": history})
+        call_mode.invoke(agent_of(model, tmp_path), {"messages": history})
 
     assert model.asked[0].tool_names[-1] == "tide"
 
@@ -144,10 +146,10 @@ def test_failed_readings_and_other_files_open_nothing(tmp_path: Path) -> None:
     assert refused.additional_kwargs["error_code"] == "not_supported"
 
 
-def test_a_reading_that_fails_opens_nothing(colour: Colour, tmp_path: Path) -> None:
+def test_a_reading_that_fails_opens_nothing(call_mode: CallMode, tmp_path: Path) -> None:
     rule = FilesystemPermission(operations=["read"], paths=["/skills/tides/**"], mode="deny")
     with ScriptedModel(opened("tides"), "Done.") as model:
-        result = colour.invoke(agent_of(model, tmp_path, permissions=[rule]), {"messages": "Go"})
+        result = call_mode.invoke(agent_of(model, tmp_path, permissions=[rule]), {"messages": "Go"})
 
     assert result["messages"][-2].status == "error"
     assert added(model) == [[], []]
@@ -160,18 +162,18 @@ def test_any_spelling_of_the_path_opens(tmp_path: Path) -> None:
     assert added(model)[-1] == ["tide"]
 
 
-def test_a_failing_skill_tool_is_a_result(colour: Colour, tmp_path: Path) -> None:
+def test_a_failing_skill_tool_is_a_result(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(opened("sky"), call("moon"), "Done.") as model:
-        result = colour.invoke(agent_of(model, tmp_path), {"messages": "Go"})
+        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "Go"})
 
     assert result["messages"][-2].status == "error"
     assert "clouds" in result["messages"][-2].text
     assert result["messages"][-2].additional_kwargs["error_code"] == "tool_failed"
 
 
-def test_wrong_arguments_are_the_tools_failure(colour: Colour, tmp_path: Path) -> None:
+def test_wrong_arguments_are_the_tools_failure(call_mode: CallMode, tmp_path: Path) -> None:
     with ScriptedModel(opened("tides"), call("tide", town="Brest"), "Done.") as model:
-        result = colour.invoke(agent_of(model, tmp_path), {"messages": "Go"})
+        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "Go"})
 
     assert result["messages"][-2].status == "error"
     assert result["messages"][-2].additional_kwargs["error_code"] == "tool_failed"
@@ -185,18 +187,18 @@ def test_wrong_arguments_are_the_tools_failure(colour: Colour, tmp_path: Path) -
     ],
 )
 def test_a_person_is_asked_about_a_skill_tool(
-    decision: Any, answer: str, colour: Colour, tmp_path: Path
+    decision: Any, answer: str, call_mode: CallMode, tmp_path: Path
 ) -> None:
     with ScriptedModel(opened("tides"), call("tide", place="Brest"), "Done.") as model:
         agent = agent_of(model, tmp_path, interrupt_on={"tide": True}, checkpointer=InMemorySaver())
-        waiting = colour.invoke(agent, {"messages": "Go"}, THREAD)
-        result = colour.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
+        waiting = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        result = call_mode.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
 
     assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "tide"
     assert result["messages"][-2].text.endswith(answer)
 
 
-def test_a_deferred_tool_is_shown_early(colour: Colour, tmp_path: Path) -> None:
+def test_a_deferred_tool_is_shown_early(call_mode: CallMode, tmp_path: Path) -> None:
     later = tide.model_copy(update={"extras": {"defer_loading": True, "other": 1}})
     provider = {"type": "web_search", "name": "moon", "defer_loading": True}
     both = calls(*(("read_file", {"file_path": f"/skills/{name}/SKILL.md"}) for name in ("tides", "sky")))
@@ -215,7 +217,7 @@ def test_a_deferred_tool_is_shown_early(colour: Colour, tmp_path: Path) -> None:
     skills = SkillsMiddleware(backend=backend, sources=["/skills"])
     with ScriptedModel(both, call("tide", place="Brest"), "Done.") as model:
         agent = create_agent(model, [later, provider], middleware=[skills, Listening(backend=backend)])
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert [seen[0][0].extras, seen[0][1]] == [later.extras, provider]
     assert [seen[1][0].extras, seen[1][1]] == [{"other": 1}, {"type": "web_search", "name": "moon"}]
@@ -255,15 +257,15 @@ class Asked:
         return self.find(name, runtime)
 
 
-def test_a_resolver_is_asked_once_a_run_for_each_name(colour: Colour, tmp_path: Path) -> None:
-    for method in ["find"] if colour.name == "sync" else ["find", "afind"]:
+def test_a_resolver_is_asked_once_a_run_for_each_name(call_mode: CallMode, tmp_path: Path) -> None:
+    for method in ["find"] if call_mode.name == "sync" else ["find", "afind"]:
         asked = Asked()
         twice = calls(("tide", {"place": "Brest"}), ("tide", {"place": "Rye"}))
         with ScriptedModel(opened("tides"), twice, call("tide", place="Dover"), "Now?", "Done.") as model:
             agent = agent_of(model, tmp_path, getattr(asked, method), checkpointer=InMemorySaver())
-            result = colour.invoke(agent, {"messages": "Go"}, THREAD)
+            result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
             assert asked.names == ["tide"]
-            colour.invoke(agent, {"messages": "Go"}, THREAD)
+            call_mode.invoke(agent, {"messages": "Go"}, THREAD)
 
         assert asked.names == ["tide", "tide"]
         said = [message.text for message in result["messages"] if message.type == "tool"][1:]
@@ -271,10 +273,10 @@ def test_a_resolver_is_asked_once_a_run_for_each_name(colour: Colour, tmp_path: 
         assert added(model) == [[], *[["tide"]] * 4]
 
 
-def test_a_resolver_that_fails_is_asked_again(colour: Colour, tmp_path: Path, caplog: Any) -> None:
+def test_a_resolver_that_fails_is_asked_again(call_mode: CallMode, tmp_path: Path, caplog: Any) -> None:
     asked = Asked()
     with ScriptedModel(opened("sky"), call("planets"), "Done.") as model:
-        result = colour.invoke(agent_of(model, tmp_path, asked.find), {"messages": "Go"})
+        result = call_mode.invoke(agent_of(model, tmp_path, asked.find), {"messages": "Go"})
 
     assert added(model) == [[], ["moon"], ["moon"]]
     assert asked.names == ["moon", "planets", "planets"]
@@ -282,13 +284,13 @@ def test_a_resolver_that_fails_is_asked_again(colour: Colour, tmp_path: Path, ca
     assert "the server is away" in caplog.text
 
 
-def test_a_tool_that_went_away_is_no_valid_tool(colour: Colour, tmp_path: Path) -> None:
+def test_a_tool_that_went_away_is_no_valid_tool(call_mode: CallMode, tmp_path: Path) -> None:
     there: list[BaseTool] = [tide]
     with ScriptedModel(opened("tides"), "Now?", call("tide", place="Brest"), "Done.") as model:
         agent = agent_of(model, tmp_path, lambda name, runtime: list(there), checkpointer=InMemorySaver())
-        colour.invoke(agent, {"messages": "Go"}, THREAD)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
         there.clear()
-        result = colour.invoke(agent, {"messages": "Go"}, THREAD)
+        result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
 
     assert added(model)[2:] == [[], []]
     assert "tide is not a valid tool" in result["messages"][-2].text
@@ -304,9 +306,11 @@ def test_an_awaitable_in_a_blocking_run_says_which_run_it_needs(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("answer", ["tide", tide, [planets], None])
-def test_an_answer_that_is_no_list_of_tools_is_refused(answer: Any, colour: Colour, tmp_path: Path) -> None:
+def test_an_answer_that_is_no_list_of_tools_is_refused(
+    answer: Any, call_mode: CallMode, tmp_path: Path
+) -> None:
     with ScriptedModel(opened("tides")) as model, pytest.raises(TypeError, match="resolver of skill tools"):
-        colour.invoke(agent_of(model, tmp_path, lambda name, runtime: answer), {"messages": "Go"})
+        call_mode.invoke(agent_of(model, tmp_path, lambda name, runtime: answer), {"messages": "Go"})
 
 
 @pytest.mark.parametrize(
@@ -332,7 +336,7 @@ def test_the_record_is_read_with_care() -> None:
     assert disclosed_skill_tool_names({"_skill_tools_disclosed": {"x": "x", 3: "y", "z": None}}) == {"x"}
 
 
-def test_each_run_has_answers_of_its_own(colour: Colour, tmp_path: Path) -> None:
+def test_each_run_has_answers_of_its_own(call_mode: CallMode, tmp_path: Path) -> None:
     def named(name: str, runtime: Any) -> Sequence[BaseTool]:
         own = runtime.context["user"]
         return [tide.model_copy(update={"description": f"Tide for {own}."})]
@@ -340,7 +344,7 @@ def test_each_run_has_answers_of_its_own(colour: Colour, tmp_path: Path) -> None
     with ScriptedModel(opened("tides"), "Done.", opened("tides"), "Done.") as model:
         agent = agent_of(model, tmp_path, named, context_schema=dict)
         for user in ("ada", "ben"):
-            colour.invoke(agent, {"messages": "Go"}, context={"user": user})
+            call_mode.invoke(agent, {"messages": "Go"}, context={"user": user})
 
     told = [asked.tools[-1]["function"]["description"] for asked in model.asked]
     assert [told[1], told[3]] == ["Tide for ada.", "Tide for ben."]

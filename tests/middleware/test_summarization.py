@@ -40,7 +40,7 @@ from deepagents.testing import (
     assert_prefix_kept,
     call,
 )
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "voyage"}}
 ARCHIVE = "/conversation_history/voyage.md"
@@ -81,10 +81,10 @@ def down(asked: Asked) -> Exception:
 # --- when it comes, and what is shown then ---
 
 
-def test_a_long_run_is_compacted_before_its_window_is_full(colour: Colour) -> None:
+def test_a_long_run_is_compacted_before_its_window_is_full(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(60), "Done.", window=12_000)
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
-    result = colour.invoke(agent, {"messages": TASK}, THREAD)
+    result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert len(result["messages"]) == 122
@@ -93,9 +93,9 @@ def test_a_long_run_is_compacted_before_its_window_is_full(colour: Colour) -> No
     assert 3 <= len(model.summaries) <= 5
 
 
-def test_the_summary_names_the_archive_and_quotes_the_task(colour: Colour) -> None:
+def test_the_summary_names_the_archive_and_quotes_the_task(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(25), "Done.", window=12_000)
-    colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
     summary = compactions(model)[0].messages[1]
 
     assert isinstance(summary, HumanMessage)
@@ -202,11 +202,11 @@ def test_the_work_of_a_step_does_not_grow_with_the_conversation() -> None:
 
 
 @pytest.mark.parametrize("kind", ["state", "disk"])
-def test_every_evicted_message_stands_in_the_archive(colour: Colour, tmp_path: Path, kind: str) -> None:
+def test_every_evicted_message_stands_in_the_archive(call_mode: CallMode, tmp_path: Path, kind: str) -> None:
     backend = StateBackend() if kind == "state" else FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     model = WindowedModel(*steps(60), "Done.", window=12_000)
     agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
-    result = colour.invoke(agent, {"messages": TASK}, THREAD)
+    result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
     evicted = agent.get_state(THREAD).values["_summarized_ids"]
     text = result["files"][ARCHIVE]["content"] if kind == "state" else (tmp_path / ARCHIVE[1:]).read_text()
     archived = parse("\n".join(text) if isinstance(text, list) else text)
@@ -241,21 +241,21 @@ def test_the_archive_holds_originals_where_requests_showed_less(tmp_path: Path) 
     ] == [essay] * 6
 
 
-def test_messages_deleted_after_a_summary_hide_no_live_one(colour: Colour) -> None:
+def test_messages_deleted_after_a_summary_hide_no_live_one(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(20), "Done.", "Still here.", window=12_000)
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
-    result = colour.invoke(agent, {"messages": TASK}, THREAD)
+    result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
     shown = model.turns[-1].messages[2:]
     gone = [RemoveMessage(id=str(each.id)) for each in result["messages"][:7]]
     agent.update_state(THREAD, {"messages": gone})
-    colour.invoke(agent, {"messages": "Are you there?"}, THREAD)
+    call_mode.invoke(agent, {"messages": "Are you there?"}, THREAD)
 
     assert model.turns[-1].messages[2 : 2 + len(shown)] == shown
     assert model.turns[-1].messages[-1].text == "Are you there?"
     assert "<summary>" in model.turns[-1].messages[1].text
 
 
-def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(colour: Colour) -> None:
+def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(call_mode: CallMode) -> None:
     class ReadOnly(StateBackend):
         def write(self, file_path: str, content: str, **_: Any) -> WriteResult:
             return WriteResult(error="disk full", code="io_error")
@@ -269,7 +269,7 @@ def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(colo
     model = WindowedModel(*steps(20), "Done.", window=12_000)
     agent = create_deep_agent(model, tools=[research], backend=ReadOnly())
     with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
-        result = colour.invoke(agent, {"messages": TASK}, THREAD)
+        result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert "saved to" not in compactions(model)[0].messages[1].text
@@ -277,7 +277,7 @@ def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(colo
 
 
 def test_what_could_not_be_archived_once_is_archived_with_the_next_compaction(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     class Flaky(FilesystemBackend):
         appended = 0
@@ -292,7 +292,7 @@ def test_what_could_not_be_archived_once_is_archived_with_the_next_compaction(
     backend = Flaky(root_dir=tmp_path, virtual_mode=True)
     agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
     with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
-        result = colour.invoke(agent, {"messages": TASK}, THREAD)
+        result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
     evicted = agent.get_state(THREAD).values["_summarized_ids"]
     told = [each.messages[1].text for each in compactions(model)][:4]
 
@@ -303,7 +303,7 @@ def test_what_could_not_be_archived_once_is_archived_with_the_next_compaction(
     assert ["A part of the conversation history" in each for each in told] == [False, True, True, False]
 
 
-def test_what_could_not_be_archived_at_first_is_archived_later(colour: Colour, tmp_path: Path) -> None:
+def test_what_could_not_be_archived_at_first_is_archived_later(call_mode: CallMode, tmp_path: Path) -> None:
     class Late(FilesystemBackend):
         appended = 0
 
@@ -317,7 +317,7 @@ def test_what_could_not_be_archived_at_first_is_archived_later(colour: Colour, t
     backend = Late(root_dir=tmp_path, virtual_mode=True)
     agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
     with pytest.warns(UserWarning, match="not mounted yet|Offloading"):
-        result = colour.invoke(agent, {"messages": TASK}, THREAD)
+        result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
     evicted = agent.get_state(THREAD).values["_summarized_ids"]
 
     assert "saved to" not in compactions(model)[0].messages[1].text
@@ -342,7 +342,7 @@ def test_a_compaction_goes_on_from_one_that_an_older_version_made() -> None:
 
 @pytest.mark.parametrize("broken", ["media", "everything"])
 def test_a_summarizer_is_told_of_no_file_that_could_not_be_saved(
-    colour: Colour, tmp_path: Path, broken: str
+    call_mode: CallMode, tmp_path: Path, broken: str
 ) -> None:
     class NoMedia(FilesystemBackend):
         def upload_files(self, files: Any, **_: Any) -> Any:
@@ -358,7 +358,7 @@ def test_a_summarizer_is_told_of_no_file_that_could_not_be_saved(
     picture: Any = {"type": "image", "base64": PIXEL, "mime_type": "image/png"}
     asked = HumanMessage([{"type": "text", "text": TASK}, picture])
     with pytest.warns(UserWarning, match=r"could not be offloaded|Offloading"):
-        colour.invoke(
+        call_mode.invoke(
             create_deep_agent(model, tools=[research], backend=backend), {"messages": [asked]}, THREAD
         )
 
@@ -400,20 +400,20 @@ def test_a_conversation_without_a_thread_gets_a_name_of_its_own() -> None:
 
 
 def test_conversations_without_a_thread_share_nothing_though_their_messages_are_numbered_alike(
-    colour: Colour, tmp_path: Path
+    call_mode: CallMode, tmp_path: Path
 ) -> None:
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     for name in ("Ahab", "Starbuck"):
         model = WindowedModel(*steps(20), "Done.", window=12_000)
         agent = create_deep_agent(model, tools=[research], backend=backend)
-        colour.invoke(agent, {"messages": [HumanMessage(f"I am {name}.", id="1")]}, {})
+        call_mode.invoke(agent, {"messages": [HumanMessage(f"I am {name}.", id="1")]}, {})
     texts = [each.read_text() for each in tmp_path.glob("conversation_history/session_*.md")]
 
     assert len(texts) == 2
     assert [sum(name in each for each in texts) for name in ("Ahab", "Starbuck")] == [1, 1]
 
 
-def fails_after_a_summary(colour: Colour, root: Path, config: Any) -> WindowedModel:
+def fails_after_a_summary(call_mode: CallMode, root: Path, config: Any) -> WindowedModel:
     """Run an agent whose model fails once, when it is first shown a summary."""
     failed: list[int] = []
 
@@ -427,13 +427,15 @@ def fails_after_a_summary(colour: Colour, root: Path, config: Any) -> WindowedMo
     retry = ModelRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
     backend = FilesystemBackend(root_dir=root, virtual_mode=True)
     agent = create_deep_agent(model, tools=[research], middleware=[retry], backend=backend)
-    colour.invoke(agent, {"messages": TASK}, config)
+    call_mode.invoke(agent, {"messages": TASK}, config)
     assert failed
     return model
 
 
-def test_a_call_that_is_tried_again_without_a_thread_has_one_archive(colour: Colour, tmp_path: Path) -> None:
-    model = fails_after_a_summary(colour, tmp_path, {})
+def test_a_call_that_is_tried_again_without_a_thread_has_one_archive(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
+    model = fails_after_a_summary(call_mode, tmp_path, {})
 
     assert len(model.summaries) == 1
     assert len(list(tmp_path.glob("conversation_history/*"))) == 1
@@ -452,7 +454,7 @@ def test_a_summary_that_failed_in_one_conversation_holds_back_no_other() -> None
     assert len(compactions(model)) == 1
 
 
-def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread(colour: Colour) -> None:
+def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread(call_mode: CallMode) -> None:
     def answer(asked: Asked) -> AIMessage | str:
         done = sum(isinstance(each, ToolMessage) for each in asked.messages)
         if "You are working as a subagent" in asked.system:
@@ -462,7 +464,7 @@ def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread(colour: Colour)
 
     model = WindowedModel(always=answer, window=12_000)
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
-    result = colour.invoke(agent, {"messages": "Ask somebody."}, THREAD)
+    result = call_mode.invoke(agent, {"messages": "Ask somebody."}, THREAD)
 
     assert len(result["files"]) == 1
     assert list(result["files"])[0].startswith("/conversation_history/voyage.")
@@ -475,12 +477,12 @@ def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread(colour: Colour)
 
 
 def test_a_summarizer_that_fails_does_not_end_a_run_that_fits(
-    colour: Colour, caplog: pytest.LogCaptureFixture
+    call_mode: CallMode, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = WindowedModel(*steps(17), "Done.", window=12_000, summary=down)
     agent = create_deep_agent(model, tools=[research])
     with caplog.at_level(logging.WARNING, "deepagents"):
-        result = colour.invoke(agent, {"messages": TASK}, THREAD)
+        result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert compactions(model) == []
@@ -488,10 +490,10 @@ def test_a_summarizer_that_fails_does_not_end_a_run_that_fits(
     assert 1 <= len(model.summaries) <= 2
 
 
-def test_where_it_no_longer_fits_extracts_take_the_place_of_the_summary(colour: Colour) -> None:
+def test_where_it_no_longer_fits_extracts_take_the_place_of_the_summary(call_mode: CallMode) -> None:
     reading = [call("read_file", file_path="/log.txt")]
     model = WindowedModel(*reading, *steps(30), "Done.", window=12_000, summary=down)
-    result = colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    result = call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
     shown = compactions(model)[0].messages[1].text
 
     assert result["messages"][-1].text == "Done."
@@ -501,7 +503,7 @@ def test_where_it_no_longer_fits_extracts_take_the_place_of_the_summary(colour: 
     assert ARCHIVE in shown
 
 
-def test_a_summarizer_that_fails_once_is_asked_again_before_extracts_are_taken(colour: Colour) -> None:
+def test_a_summarizer_that_fails_once_is_asked_again_before_extracts_are_taken(call_mode: CallMode) -> None:
     asked: list[int] = []
 
     def busy_once(request: Asked) -> str | Exception:
@@ -510,7 +512,7 @@ def test_a_summarizer_that_fails_once_is_asked_again_before_extracts_are_taken(c
 
     jump = call("research", topic="krill. " * 1_900)
     model = WindowedModel(*steps(10), jump, *steps(3, 10), "Done.", window=12_000, summary=busy_once)
-    colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
 
     assert len(asked) == 2
     assert model.refused == []
@@ -550,14 +552,16 @@ def test_an_answer_that_is_no_summary_counts_as_a_failure(answer: Any) -> None:
     assert "No summary could be written" in compactions(model)[0].messages[1].text
 
 
-def test_a_model_that_fails_after_a_summary_gets_the_same_one_again(colour: Colour, tmp_path: Path) -> None:
-    model = fails_after_a_summary(colour, tmp_path, THREAD)
+def test_a_model_that_fails_after_a_summary_gets_the_same_one_again(
+    call_mode: CallMode, tmp_path: Path
+) -> None:
+    model = fails_after_a_summary(call_mode, tmp_path, THREAD)
 
     assert len(model.summaries) == len(compactions(model)) == 1
     assert (tmp_path / ARCHIVE[1:]).read_text().count("## Summarized at") == 1
 
 
-def test_a_run_taken_up_after_a_failure_does_not_pay_for_the_summary_twice(colour: Colour) -> None:
+def test_a_run_taken_up_after_a_failure_does_not_pay_for_the_summary_twice(call_mode: CallMode) -> None:
     failed: list[int] = []
 
     def fail_once(asked: Asked) -> AIMessage | Exception:
@@ -569,8 +573,8 @@ def test_a_run_taken_up_after_a_failure_does_not_pay_for_the_summary_twice(colou
     model = WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
     with pytest.raises(ConnectionError):
-        colour.invoke(agent, {"messages": TASK}, THREAD)
-    result = colour.invoke(agent, None, THREAD)
+        call_mode.invoke(agent, {"messages": TASK}, THREAD)
+    result = call_mode.invoke(agent, None, THREAD)
 
     assert len(model.summaries) == 1
     content = result["files"][ARCHIVE]["content"]
@@ -602,12 +606,12 @@ def test_when_awaited_the_archive_is_written_while_the_summary_is(tmp_path: Path
 # --- the summarizer ---
 
 
-def test_what_the_summarizer_is_given_fits_its_window(colour: Colour) -> None:
+def test_what_the_summarizer_is_given_fits_its_window(call_mode: CallMode) -> None:
     small = WindowedModel(window=3_000)
     model = WindowedModel(*steps(60), "Done.", window=12_000)
     own = create_summarization_middleware(model, StateBackend(), summarizer=small)
     agent = create_deep_agent(model, tools=[research], middleware=[own])
-    colour.invoke(agent, {"messages": TASK}, THREAD)
+    call_mode.invoke(agent, {"messages": TASK}, THREAD)
 
     assert small.summaries
     assert small.refused == []
@@ -653,12 +657,12 @@ async def _asked_later(messages: list[AnyMessage]) -> str:
     ],
     ids=["function", "runnable", "chain"],
 )
-def test_whatever_returns_a_text_may_be_the_summarizer(colour: Colour, make: Callable[[], Any]) -> None:
+def test_whatever_returns_a_text_may_be_the_summarizer(call_mode: CallMode, make: Callable[[], Any]) -> None:
     model = WindowedModel(*steps(20), "Done.", window=12_000)
     given = make()
     own = create_summarization_middleware(model, StateBackend(), summarizer=given)
     agent = create_deep_agent(model, tools=[research], middleware=[own])
-    colour.invoke(agent, {"messages": TASK}, THREAD)
+    call_mode.invoke(agent, {"messages": TASK}, THREAD)
 
     assert "messages went by" in compactions(model)[0].messages[1].text or "Summary of" not in str(given)
     assert model.summaries == []
@@ -686,10 +690,10 @@ def test_a_prompt_of_the_callers_own_is_filled_as_it_stands() -> None:
     assert TASK in model.summaries[0].last
 
 
-def test_no_word_of_a_summary_is_streamed(colour: Colour) -> None:
+def test_no_word_of_a_summary_is_streamed(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(20), "Done.", window=12_000, summary=lambda asked: "hush hush hush")
     agent = create_deep_agent(model, tools=[research])
-    streamed = colour.stream(agent, {"messages": TASK}, THREAD, stream_mode="messages", subgraphs=True)
+    streamed = call_mode.stream(agent, {"messages": TASK}, THREAD, stream_mode="messages", subgraphs=True)
 
     assert model.summaries
     assert not [chunk for _, (chunk, _) in streamed if "hush" in chunk.text]
@@ -719,12 +723,12 @@ def test_the_schemas_of_an_agent_can_be_had(schema: str) -> None:
     assert "summary_message" not in str(getattr(agent, schema)())
 
 
-def test_it_serves_an_agent_of_langchain_too(colour: Colour) -> None:
+def test_it_serves_an_agent_of_langchain_too(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(40), "Done.", window=9_000)
     own = create_summarization_middleware(model, StateBackend())
     agent: Any = create_agent(model, tools=[research], middleware=[own])
     with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
-        result = colour.invoke(agent, {"messages": [HumanMessage(TASK)]}, THREAD)
+        result = call_mode.invoke(agent, {"messages": [HumanMessage(TASK)]}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert model.refused == []

@@ -16,7 +16,7 @@ from deepagents.middleware.summarization import SummarizationMiddleware, create_
 from deepagents.middleware.summarization.archive import parse
 from deepagents.middleware.summarization.overflow import MARKERS, is_overflow
 from deepagents.testing import WindowedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "voyage"}}
 ARCHIVE = "/conversation_history/voyage.md"
@@ -48,9 +48,9 @@ class Refused(Exception):
     status_code = 400
 
 
-def test_a_refusal_leads_to_a_summary_and_one_more_request(colour: Colour) -> None:
+def test_a_refusal_leads_to_a_summary_and_one_more_request(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(30), "Done.", window=16_000, counter=dense, honesty=None)
-    result = colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    result = call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert model.refused
@@ -60,18 +60,18 @@ def test_a_refusal_leads_to_a_summary_and_one_more_request(colour: Colour) -> No
     assert list(result["files"]) == [ARCHIVE]
 
 
-def test_what_was_refused_once_is_compacted_in_time_from_then_on(colour: Colour) -> None:
+def test_what_was_refused_once_is_compacted_in_time_from_then_on(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(60), "Done.", window=16_000, counter=dense, honesty=None)
-    colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
 
     assert len(model.refused) == 1
     assert 3 <= len(model.summaries) <= 8
 
 
-def test_a_window_that_nobody_knew_is_learnt_from_a_refusal(colour: Colour) -> None:
+def test_a_window_that_nobody_knew_is_learnt_from_a_refusal(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(60), "Done.", window=9_000)
     model.profile = None
-    colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
 
     assert len(model.refused) == 1
     assert 3 <= len(model.summaries) <= 10
@@ -106,17 +106,17 @@ def test_a_refusal_that_only_its_text_tells_counts_too() -> None:
     assert len(model.summaries) == 1
 
 
-def test_any_other_error_is_the_callers(colour: Colour) -> None:
+def test_any_other_error_is_the_callers(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(6), Refused("tools.3.name: does not match"))
     with pytest.raises(Refused, match="does not match"):
-        colour.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+        call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
 
     assert model.summaries == []
 
 
-def test_where_the_summary_is_not_enough_large_results_move_to_files(colour: Colour) -> None:
+def test_where_the_summary_is_not_enough_large_results_move_to_files(call_mode: CallMode) -> None:
     model = WindowedModel(call("dig", topic="krill"), "Done.", window=9_000)
-    result = colour.invoke(create_deep_agent(model, tools=[dig]), {"messages": TASK}, THREAD)
+    result = call_mode.invoke(create_deep_agent(model, tools=[dig]), {"messages": TASK}, THREAD)
     shown = model.turns[-1].messages[-1]
     (path,) = [each for each in result["files"] if each.startswith("/large_tool_results/")]
 
@@ -129,9 +129,9 @@ def test_where_the_summary_is_not_enough_large_results_move_to_files(colour: Col
     assert "".join(result["files"][path]["content"]) == dig("krill")
 
 
-def test_a_result_that_was_moved_stays_so_in_later_requests(colour: Colour) -> None:
+def test_a_result_that_was_moved_stays_so_in_later_requests(call_mode: CallMode) -> None:
     model = WindowedModel(call("dig", topic="krill"), *steps(3), "Done.", window=9_000)
-    colour.invoke(create_deep_agent(model, tools=[dig, research]), {"messages": TASK}, THREAD)
+    call_mode.invoke(create_deep_agent(model, tools=[dig, research]), {"messages": TASK}, THREAD)
 
     assert len(model.refused) == 1
     assert model.turns[-1].messages[3] == model.turns[1].messages[3]
@@ -149,10 +149,10 @@ def test_a_page_of_a_file_points_to_that_file() -> None:
     assert list(result["files"]) == ["/log.txt"]
 
 
-def test_of_several_results_each_moves_and_history_stays_valid(colour: Colour) -> None:
+def test_of_several_results_each_moves_and_history_stays_valid(call_mode: CallMode) -> None:
     both = calls(("dig", {"topic": "krill"}), ("dig", {"topic": "squid"}), ("research", {"topic": "eyes"}))
     model = WindowedModel(*steps(4), both, "Done.", window=9_500)
-    result = colour.invoke(create_deep_agent(model, tools=[dig, research]), {"messages": TASK}, THREAD)
+    result = call_mode.invoke(create_deep_agent(model, tools=[dig, research]), {"messages": TASK}, THREAD)
     last = model.turns[-1].messages
 
     assert result["messages"][-1].text == "Done."
@@ -162,11 +162,11 @@ def test_of_several_results_each_moves_and_history_stays_valid(colour: Colour) -
     assert evicted == result["messages"][: len(evicted)]
 
 
-def test_one_huge_message_is_sent_and_the_refusal_reaches_the_caller(colour: Colour) -> None:
+def test_one_huge_message_is_sent_and_the_refusal_reaches_the_caller(call_mode: CallMode) -> None:
     model = WindowedModel(window=9_000)
     huge = "All of it. " * 15_000
     with pytest.raises(ContextOverflowError, match="prompt is too long"):
-        colour.invoke(create_deep_agent(model), {"messages": huge}, THREAD)
+        call_mode.invoke(create_deep_agent(model), {"messages": huge}, THREAD)
 
     assert len(model.refused) == 1
     assert model.refused[0].last == huge

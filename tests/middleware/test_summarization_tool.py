@@ -21,7 +21,7 @@ from deepagents.middleware.summarization import (
 )
 from deepagents.middleware.summarization.archive import parse
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "voyage"}}
 ARCHIVE = "/conversation_history/voyage.md"
@@ -48,9 +48,9 @@ def answers(result: Any) -> list[ToolMessage]:
     return [each for each in result["messages"] if getattr(each, "name", "") == "compact_conversation"]
 
 
-def test_the_model_compacts_when_it_asks_to(colour: Colour) -> None:
+def test_the_model_compacts_when_it_asks_to(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(10), call("compact_conversation"), "Done.", window=12_000)
-    result = colour.invoke(agent_of(model), {"messages": "Whales!"}, THREAD)
+    result = call_mode.invoke(agent_of(model), {"messages": "Whales!"}, THREAD)
     (answer,) = answers(result)
     shown = model.turns[-1].messages
 
@@ -65,10 +65,10 @@ def test_the_model_compacts_when_it_asks_to(colour: Colour) -> None:
     assert len(model.summaries) == 1
 
 
-def test_two_calls_in_one_turn_do_it_once(colour: Colour) -> None:
+def test_two_calls_in_one_turn_do_it_once(call_mode: CallMode) -> None:
     both = calls(("compact_conversation", {}), ("compact_conversation", {}))
     model = WindowedModel(*steps(10), both, "Done.", window=12_000)
-    result = colour.invoke(agent_of(model), {"messages": "Whales!"}, THREAD)
+    result = call_mode.invoke(agent_of(model), {"messages": "Whales!"}, THREAD)
     first, second = answers(result)
 
     assert first.text.startswith("Conversation compacted")
@@ -77,13 +77,13 @@ def test_two_calls_in_one_turn_do_it_once(colour: Colour) -> None:
     assert "".join(result["files"][ARCHIVE]["content"]).count("## Summarized at") == 1
 
 
-def test_a_call_that_a_person_rejected_leaves_the_work_to_the_next(colour: Colour) -> None:
+def test_a_call_that_a_person_rejected_leaves_the_work_to_the_next(call_mode: CallMode) -> None:
     both = calls(("compact_conversation", {}), ("compact_conversation", {}))
     model = WindowedModel(*steps(10), both, "Done.", window=12_000)
     agent = agent_of(model, interrupt_on={"compact_conversation": True})
-    colour.invoke(agent, {"messages": "Whales!"}, THREAD)
+    call_mode.invoke(agent, {"messages": "Whales!"}, THREAD)
     decisions = [{"type": "reject", "message": "not yet"}, {"type": "approve"}]
-    result = colour.invoke(agent, Command(resume={"decisions": decisions}), THREAD)
+    result = call_mode.invoke(agent, Command(resume={"decisions": decisions}), THREAD)
     first, second = answers(result)
 
     assert "not yet" in first.text
@@ -102,10 +102,10 @@ def test_the_tool_names_no_archive_that_may_not_be_read() -> None:
     assert "/conversation_history" not in model.turns[-1].messages[1].text
 
 
-def test_a_short_conversation_is_left_alone(colour: Colour) -> None:
+def test_a_short_conversation_is_left_alone(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(2), call("compact_conversation"), "Done.", window=12_000)
     agent = agent_of(model)
-    (answer,) = answers(colour.invoke(agent, {"messages": "Whales!"}, THREAD))
+    (answer,) = answers(call_mode.invoke(agent, {"messages": "Whales!"}, THREAD))
 
     assert answer.text.startswith("Nothing to compact yet")
     assert SUMMARIZATION_EVENT_KEY not in agent.get_state(THREAD).values
@@ -118,13 +118,13 @@ def test_a_model_that_reports_no_usage_may_compact_too() -> None:
     assert answer.text.startswith("Conversation compacted")
 
 
-def test_a_failure_is_an_error_result_and_changes_nothing(colour: Colour) -> None:
+def test_a_failure_is_an_error_result_and_changes_nothing(call_mode: CallMode) -> None:
     def down(asked: Asked) -> Exception:
         return RuntimeError("the summarizer is down")
 
     model = WindowedModel(*steps(10), call("compact_conversation"), "Done.", window=12_000, summary=down)
     agent = agent_of(model)
-    (answer,) = answers(colour.invoke(agent, {"messages": "Whales!"}, THREAD))
+    (answer,) = answers(call_mode.invoke(agent, {"messages": "Whales!"}, THREAD))
 
     assert answer.text.startswith("Compaction failed")
     assert "nothing has changed" in answer.text
@@ -134,11 +134,11 @@ def test_a_failure_is_an_error_result_and_changes_nothing(colour: Colour) -> Non
     assert SUMMARIZATION_EVENT_KEY not in agent.get_state(THREAD).values
 
 
-def test_media_go_to_files_and_never_to_the_summarizer(colour: Colour) -> None:
+def test_media_go_to_files_and_never_to_the_summarizer(call_mode: CallMode) -> None:
     model = WindowedModel(*steps(10), call("compact_conversation"), "Done.", window=12_000)
     picture = {"type": "image", "base64": PIXEL, "mime_type": "image/png"}
     asked = HumanMessage([{"type": "text", "text": "What is this?"}, picture])
-    result = colour.invoke(agent_of(model), {"messages": [asked]}, THREAD)
+    result = call_mode.invoke(agent_of(model), {"messages": [asked]}, THREAD)
 
     assert PIXEL not in model.summaries[0].last
     assert PIXEL not in "".join(result["files"][ARCHIVE]["content"])
@@ -204,7 +204,7 @@ def test_a_section_must_be_text() -> None:
         SummarizationToolMiddleware(summarization, system_prompt=wrong)
 
 
-def test_of_two_compactions_in_one_turn_the_one_that_hides_more_is_kept(colour: Colour) -> None:
+def test_of_two_compactions_in_one_turn_the_one_that_hides_more_is_kept(call_mode: CallMode) -> None:
     def hide(count: int, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         """Put a summary in the place of the first messages."""
         event = {"cutoff_index": count, "summary_message": HumanMessage(f"Hid {count}."), "file_path": None}
@@ -213,6 +213,6 @@ def test_of_two_compactions_in_one_turn_the_one_that_hides_more_is_kept(colour: 
 
     both = calls(("hide", {"count": 2}), ("hide", {"count": 1}))
     with ScriptedModel(call("ls", path="/"), both, "Done.") as model:
-        colour.invoke(create_deep_agent(model, tools=[hide]), {"messages": "Go"})
+        call_mode.invoke(create_deep_agent(model, tools=[hide]), {"messages": "Go"})
 
     assert model.asked[-1].messages[1].text == "Hid 2."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deepagents import create_deep_agent
 from deepagents.testing import ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 PLAN = [
     {"content": "look", "status": "completed"},
@@ -13,9 +13,9 @@ PLAN = [
 ]
 
 
-def test_a_plan_is_kept_and_read_back(colour: Colour) -> None:
+def test_a_plan_is_kept_and_read_back(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_todos", todos=PLAN), call("read_todos"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
     assert result["todos"] == PLAN
     assert result["messages"][-2].text == "[x] look\n[>] act\n[ ] check"

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from pydantic import BaseModel
 
 from deepagents.models.local import ChatLocal, EngineError, WeightsMissing
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.models.engines import (
     BrokenEngine,
     EndlessEngine,
@@ -25,8 +25,8 @@ def plain(*replies: str, **options: Any) -> ChatLocal:
     return ChatLocal(engine=ScriptedEngine(*replies, **options), n_threads=1)
 
 
-def test_without_tools_it_says_what_the_engine_says(colour: Colour) -> None:
-    answer = colour.invoke(plain("Hello there"), "Hi")
+def test_without_tools_it_says_what_the_engine_says(call_mode: CallMode) -> None:
+    answer = call_mode.invoke(plain("Hello there"), "Hi")
 
     assert isinstance(answer, AIMessage)
     assert answer.text == "Hello there"
@@ -40,16 +40,16 @@ def test_without_tools_it_says_what_the_engine_says(colour: Colour) -> None:
     assert answer.response_metadata["model_name"] == "qwen2.5-coder-1.5b"
 
 
-def test_text_streams_as_it_is_written(colour: Colour) -> None:
-    chunks = colour.stream(plain("Hello there"), "Hi")
+def test_text_streams_as_it_is_written(call_mode: CallMode) -> None:
+    chunks = call_mode.stream(plain("Hello there"), "Hi")
 
     assert [chunk.text for chunk in chunks] == ["Hel", "lo ", "the", "re", ""]
     assert chunks[-1].chunk_position == "last"
 
 
-def test_a_tool_call_comes_with_a_fresh_id(colour: Colour) -> None:
+def test_a_tool_call_comes_with_a_fresh_id(call_mode: CallMode) -> None:
     model = with_tools(ScriptedEngine(READ, READ))
-    first, second = colour.invoke(model, "What is in a.txt?"), colour.invoke(model, "What is in a.txt?")
+    first, second = call_mode.invoke(model, "What is in a.txt?"), call_mode.invoke(model, "What is in a.txt?")
 
     (call,) = first.tool_calls
     assert (call["name"], call["args"]) == ("read_file", {"file_path": "/a.txt"})
@@ -58,18 +58,18 @@ def test_a_tool_call_comes_with_a_fresh_id(colour: Colour) -> None:
     assert first.response_metadata["finish_reason"] == "tool_calls"
 
 
-def test_a_final_answer_is_plain_text_and_streams(colour: Colour) -> None:
+def test_a_final_answer_is_plain_text_and_streams(call_mode: CallMode) -> None:
     model = with_tools(ScriptedEngine('{"final_answer": "It says \\"hé\\"\\nand \\ud83d\\ude00."}'))
-    chunks = colour.stream(model, "What does it say?")
+    chunks = call_mode.stream(model, "What does it say?")
 
     assert "".join(chunk.text for chunk in chunks) == 'It says "hé"\nand 😀.'
     assert len([chunk for chunk in chunks if chunk.text]) > 3
     assert not any(chunk.tool_call_chunks for chunk in chunks)
 
 
-def test_a_call_that_was_cut_off_is_a_message_and_never_a_call(colour: Colour) -> None:
+def test_a_call_that_was_cut_off_is_a_message_and_never_a_call(call_mode: CallMode) -> None:
     engine = ScriptedEngine('{"tool": "write_file", "file_path": "/a.txt", "content": "half', cut=True)
-    answer = colour.invoke(with_tools(engine), "Write a.txt")
+    answer = call_mode.invoke(with_tools(engine), "Write a.txt")
 
     assert answer.tool_calls == []
     assert "cut off at the token limit" in answer.text
@@ -77,17 +77,17 @@ def test_a_call_that_was_cut_off_is_a_message_and_never_a_call(colour: Colour) -
     assert answer.response_metadata["finish_reason"] == "length"
 
 
-def test_an_answer_that_was_cut_off_keeps_its_beginning(colour: Colour) -> None:
-    answer = colour.invoke(with_tools(ScriptedEngine('{"final_answer": "Once upon', cut=True)), "Tell")
+def test_an_answer_that_was_cut_off_keeps_its_beginning(call_mode: CallMode) -> None:
+    answer = call_mode.invoke(with_tools(ScriptedEngine('{"final_answer": "Once upon', cut=True)), "Tell")
 
     assert answer.text.startswith("Once upon")
     assert "cut off" in answer.text
 
 
-def test_earlier_calls_and_results_are_told_in_the_form_of_the_answers(colour: Colour) -> None:
+def test_earlier_calls_and_results_are_told_in_the_form_of_the_answers(call_mode: CallMode) -> None:
     engine = ScriptedEngine('{"final_answer": "moon"}')
     call = {"name": "read_file", "args": {"file_path": "/a.txt"}, "id": "1"}
-    colour.invoke(
+    call_mode.invoke(
         with_tools(engine),
         [
             SystemMessage("Be brief."),
@@ -160,22 +160,22 @@ class Person(BaseModel):
     age: int
 
 
-def test_structured_output_is_one_forced_call(colour: Colour) -> None:
+def test_structured_output_is_one_forced_call(call_mode: CallMode) -> None:
     model = plain('{"tool": "Person", "name": "Ada", "age": 36}').with_structured_output(Person)
 
-    assert colour.invoke(model, "Ada is 36") == Person(name="Ada", age=36)
+    assert call_mode.invoke(model, "Ada is 36") == Person(name="Ada", age=36)
 
 
-def test_a_failing_engine_fails_the_call(colour: Colour) -> None:
+def test_a_failing_engine_fails_the_call(call_mode: CallMode) -> None:
     with pytest.raises(EngineError, match="out of memory"):
-        colour.invoke(ChatLocal(engine=BrokenEngine(EngineError("out of memory")), n_threads=1), "Hi")
+        call_mode.invoke(ChatLocal(engine=BrokenEngine(EngineError("out of memory")), n_threads=1), "Hi")
 
 
-def test_missing_weights_are_named_when_it_is_first_used(colour: Colour) -> None:
+def test_missing_weights_are_named_when_it_is_first_used(call_mode: CallMode) -> None:
     model = ChatLocal()
 
     with pytest.raises(WeightsMissing, match="deepagents models pull"):
-        colour.invoke(model, "Hi")
+        call_mode.invoke(model, "Hi")
 
 
 def test_a_stream_that_is_left_stops_the_engine() -> None:
@@ -233,9 +233,9 @@ def test_what_a_call_asks_for_wins_over_the_settings() -> None:
     assert (second.temperature, second.max_tokens, second.seed, second.stop) == (0.9, 7, 2, (".",))
 
 
-def test_arguments_survive_the_way_there_and_back(colour: Colour) -> None:
+def test_arguments_survive_the_way_there_and_back(call_mode: CallMode) -> None:
     args = {"file_path": "/ü.txt", "content": 'a "b"\n\\n <|im_end|> 😀'}
     reply = json.dumps({"tool": "write_file", **args})
-    answer = colour.invoke(with_tools(ScriptedEngine(reply)), "Go")
+    answer = call_mode.invoke(with_tools(ScriptedEngine(reply)), "Go")
 
     assert answer.tool_calls[0]["args"] == args

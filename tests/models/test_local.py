@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from deepagents.models.local import ChatLocal, find_weights
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.models.engines import FILE_TOOLS
 
 pytestmark = [pytest.mark.local_model, pytest.mark.timeout(600)]
@@ -24,8 +24,8 @@ def _weights(_clean_environment: None) -> Path:
     return found
 
 
-def test_it_answers_and_counts_its_tokens(colour: Colour) -> None:
-    answer = colour.invoke(ChatLocal(max_tokens=16), "What is 2 + 2? Answer with the number only.")
+def test_it_answers_and_counts_its_tokens(call_mode: CallMode) -> None:
+    answer = call_mode.invoke(ChatLocal(max_tokens=16), "What is 2 + 2? Answer with the number only.")
 
     assert "4" in answer.text
     assert answer.usage_metadata["output_tokens"] > 0

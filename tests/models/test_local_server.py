@@ -14,7 +14,7 @@ import pytest
 from deepagents import ProviderProfile, register_provider_profile
 from deepagents.errors import UnknownModel
 from deepagents.models import resolve_model
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 ADDRESS = "DEEPAGENTS_LOCAL_SERVER"
 
@@ -70,10 +70,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("name", "model"), [("large", "large"), ("", "small")])
-def test_a_named_model_or_the_first_answers(name: str, model: str, server: str, colour: Colour) -> None:
+def test_a_named_model_or_the_first_answers(name: str, model: str, server: str, call_mode: CallMode) -> None:
     chat = resolve_model(f"local-server:{name}")
 
-    assert colour.invoke(chat, "hello").text == f"{model} heard hello"
+    assert call_mode.invoke(chat, "hello").text == f"{model} heard hello"
 
 
 @pytest.mark.usefixtures("server")

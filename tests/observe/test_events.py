@@ -80,7 +80,7 @@ def test_an_event_comes_back_from_json(event: Event) -> None:
 
 
 def test_a_reader_passes_over_what_newer_writers_add() -> None:
-    assert from_dict({"type": "token", "version": 1, "text": "a", "colour": "red"}) == Token("a")
+    assert from_dict({"type": "token", "version": 1, "text": "a", "call_mode": "red"}) == Token("a")
 
 
 @pytest.mark.parametrize(

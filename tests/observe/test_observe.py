@@ -48,7 +48,7 @@ from deepagents.middleware.rubric import RubricMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.observe import Observer, aobserve, interrupts_to_event, observe
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
@@ -69,24 +69,24 @@ class Observed:
         return aobserve(self._agent, given, CONFIG, observer=self._observer)
 
 
-def events_of(colour: Colour, model: ScriptedModel, **options: Any) -> list[Event]:
-    return colour.stream(Observed(create_deep_agent(model, **options)), HELLO)
+def events_of(call_mode: CallMode, model: ScriptedModel, **options: Any) -> list[Event]:
+    return call_mode.stream(Observed(create_deep_agent(model, **options)), HELLO)
 
 
 def of_kind(events: list[Event], *kinds: type[Any]) -> list[Any]:
     return [event for event in events if isinstance(event, kinds)]
 
 
-def test_an_answer_is_streamed_and_then_final(colour: Colour) -> None:
-    events = events_of(colour, ScriptedModel("Good morning."))
+def test_an_answer_is_streamed_and_then_final(call_mode: CallMode) -> None:
+    events = events_of(call_mode, ScriptedModel("Good morning."))
 
     assert events == [Token("Good "), Token("morning."), FinalAnswer("Good morning.")]
 
 
-def test_a_tool_call_is_followed_by_its_result(colour: Colour) -> None:
+def test_a_tool_call_is_followed_by_its_result(call_mode: CallMode) -> None:
     asked = call("write_file", file_path="/a.txt", content="hi")
 
-    events = events_of(colour, ScriptedModel(asked, "Done."))
+    events = events_of(call_mode, ScriptedModel(asked, "Done."))
 
     call_id = asked.tool_calls[0]["id"] or ""
     assert of_kind(events, ToolCalled, ToolFinished) == [
@@ -95,35 +95,35 @@ def test_a_tool_call_is_followed_by_its_result(colour: Colour) -> None:
     ]
 
 
-def test_a_failed_call_has_an_error_result(colour: Colour) -> None:
-    events = events_of(colour, ScriptedModel(call("read_file", file_path="/none"), "No such file."))
+def test_a_failed_call_has_an_error_result(call_mode: CallMode) -> None:
+    events = events_of(call_mode, ScriptedModel(call("read_file", file_path="/none"), "No such file."))
 
     (finished,) = of_kind(events, ToolFinished)
     assert finished.status == "error"
     assert "/none" in finished.text
 
 
-def test_a_plan_is_told_when_it_changes(colour: Colour) -> None:
+def test_a_plan_is_told_when_it_changes(call_mode: CallMode) -> None:
     plan = [{"content": "look", "status": "in_progress"}, {"content": "act", "status": "pending"}]
 
-    events = events_of(colour, ScriptedModel(call("write_todos", todos=plan), "Planned."))
+    events = events_of(call_mode, ScriptedModel(call("write_todos", todos=plan), "Planned."))
 
     assert of_kind(events, PlanChanged) == [
         PlanChanged((Todo("look", "in_progress"), Todo("act", "pending")))
     ]
 
 
-def test_tokens_that_were_used_are_told(colour: Colour) -> None:
+def test_tokens_that_were_used_are_told(call_mode: CallMode) -> None:
     used = AIMessage("Hi", usage_metadata={"input_tokens": 7, "output_tokens": 2, "total_tokens": 9})
 
-    assert of_kind(events_of(colour, ScriptedModel(used)), Usage) == [Usage(7, 2)]
+    assert of_kind(events_of(call_mode, ScriptedModel(used)), Usage) == [Usage(7, 2)]
 
 
-def test_parallel_subagents_of_one_name_are_told_apart(colour: Colour) -> None:
+def test_parallel_subagents_of_one_name_are_told_apart(call_mode: CallMode) -> None:
     tasks = [("task", {"description": f"part {n}", "subagent_type": "general-purpose"}) for n in (1, 2)]
     model = ScriptedModel(calls(*tasks), "one", "two", "Both done.")
 
-    events = events_of(colour, model)
+    events = events_of(call_mode, model)
 
     started = of_kind(events, SubagentStarted)
     assert [(each.name, each.task, each.agent) for each in started] == [
@@ -143,7 +143,7 @@ def test_parallel_subagents_of_one_name_are_told_apart(colour: Colour) -> None:
     assert of_kind(events, FinalAnswer) == [FinalAnswer("Both done.")]
 
 
-def test_what_a_subagent_does_carries_its_name(colour: Colour) -> None:
+def test_what_a_subagent_does_carries_its_name(call_mode: CallMode) -> None:
     worker: Any = {
         "name": "writer",
         "description": "writes",
@@ -152,7 +152,7 @@ def test_what_a_subagent_does_carries_its_name(colour: Colour) -> None:
     }
     model = ScriptedModel(call("task", description="write", subagent_type="writer"), "Done.")
 
-    events = events_of(colour, model, subagents=[worker])
+    events = events_of(call_mode, model, subagents=[worker])
 
     (called,) = of_kind(events, ToolCalled)
     (finished,) = of_kind(events, ToolFinished)
@@ -160,17 +160,17 @@ def test_what_a_subagent_does_carries_its_name(colour: Colour) -> None:
     assert (finished.status, finished.agent) == ("success", "writer")
 
 
-def test_calls_that_wait_for_a_person_are_asked_for_once(colour: Colour) -> None:
+def test_calls_that_wait_for_a_person_are_asked_for_once(call_mode: CallMode) -> None:
     tasks = [("task", {"description": str(n), "subagent_type": "general-purpose"}) for n in (1, 2)]
     writes = [call("write_file", file_path=f"/{n}", content="x") for n in (1, 2)]
     model = ScriptedModel(calls(*tasks), *writes, "one", "two", "Done.")
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
     observed = Observed(agent, Observer())
 
-    first = colour.stream(observed, HELLO)
+    first = call_mode.stream(observed, HELLO)
     needed = of_kind(first, ApprovalNeeded)
     answers = {each.requests[0].interrupt_id: {"decisions": [{"type": "approve"}]} for each in needed}
-    second = colour.stream(observed, Command(resume=answers))
+    second = call_mode.stream(observed, Command(resume=answers))
 
     assert {each.requests[0].args["file_path"] for each in needed} == {"/1", "/2"}
     assert {each.agent for each in needed} == {"general-purpose", "general-purpose 2"}
@@ -179,32 +179,32 @@ def test_calls_that_wait_for_a_person_are_asked_for_once(colour: Colour) -> None
     assert of_kind(second, FinalAnswer) == [FinalAnswer("Done.")]
 
 
-def test_a_rejected_call_is_finished_with_an_error(colour: Colour) -> None:
+def test_a_rejected_call_is_finished_with_an_error(call_mode: CallMode) -> None:
     model = ScriptedModel(call("write_file", file_path="/a", content="x"), "As you wish.")
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
     observed = Observed(agent, Observer())
-    (needed,) = of_kind(colour.stream(observed, HELLO), ApprovalNeeded)
+    (needed,) = of_kind(call_mode.stream(observed, HELLO), ApprovalNeeded)
     no = {needed.requests[0].interrupt_id: {"decisions": [{"type": "reject", "message": "not now"}]}}
 
-    events = colour.stream(observed, Command(resume=no))
+    events = call_mode.stream(observed, Command(resume=no))
 
     (finished,) = of_kind(events, ToolFinished)
     assert finished.status == "error"
     assert "not now" in finished.text
 
 
-def test_a_repaired_history_is_not_told_again(colour: Colour) -> None:
+def test_a_repaired_history_is_not_told_again(call_mode: CallMode) -> None:
     model = ScriptedModel(call("write_file", file_path="/a", content="x"), "Something else, then.")
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
-    colour.stream(Observed(agent), HELLO)
+    call_mode.stream(Observed(agent), HELLO)
 
-    events = colour.stream(Observed(agent), {"messages": [("user", "never mind")]})
+    events = call_mode.stream(Observed(agent), {"messages": [("user", "never mind")]})
 
     assert of_kind(events, ToolCalled, ToolFinished) == []
     assert events[-1] == FinalAnswer("Something else, then.")
 
 
-def test_the_answer_that_a_grader_sends_back_is_not_the_final_one(colour: Colour) -> None:
+def test_the_answer_that_a_grader_sends_back_is_not_the_final_one(call_mode: CallMode) -> None:
     verdicts = [
         {"result": "needs_revision", "explanation": "secret words", "criteria": [no("short")]},
         {
@@ -219,7 +219,7 @@ def test_the_answer_that_a_grader_sends_back_is_not_the_final_one(colour: Colour
     )
     agent = create_deep_agent(ScriptedModel("Long.", "Short."), middleware=[RubricMiddleware(model=grader)])
 
-    events = colour.stream(Observed(agent), {**HELLO, "rubric": "Be short."})
+    events = call_mode.stream(Observed(agent), {**HELLO, "rubric": "Be short."})
 
     assert [token.text for token in of_kind(events, Token)] == ["Long.", "Short."]
     assert events[-1] == FinalAnswer("Short.")
@@ -237,24 +237,24 @@ class Weather(BaseModel):
     degrees: int
 
 
-def test_a_structured_answer_is_final_and_no_call_of_a_tool(colour: Colour) -> None:
+def test_a_structured_answer_is_final_and_no_call_of_a_tool(call_mode: CallMode) -> None:
     events = events_of(
-        colour, ScriptedModel(call("Weather", degrees=7)), response_format=ToolStrategy(Weather)
+        call_mode, ScriptedModel(call("Weather", degrees=7)), response_format=ToolStrategy(Weather)
     )
 
     assert of_kind(events, ToolCalled, ToolFinished) == []
     assert events[-1] == FinalAnswer('{"degrees": 7}', {"degrees": 7})
 
 
-def test_reasoning_is_told_apart_from_the_answer(colour: Colour) -> None:
+def test_reasoning_is_told_apart_from_the_answer(call_mode: CallMode) -> None:
     thought: Any = [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "Yes."}]
 
-    events = events_of(colour, ScriptedModel(AIMessage(content=thought)))
+    events = events_of(call_mode, ScriptedModel(AIMessage(content=thought)))
 
     assert events == [Reasoning("Hm."), Token("Yes."), FinalAnswer("Yes.")]
 
 
-def test_cached_and_reasoning_tokens_are_told(colour: Colour) -> None:
+def test_cached_and_reasoning_tokens_are_told(call_mode: CallMode) -> None:
     used = AIMessage(
         "Hi",
         usage_metadata={
@@ -266,7 +266,7 @@ def test_cached_and_reasoning_tokens_are_told(colour: Colour) -> None:
         },
     )
 
-    assert of_kind(events_of(colour, ScriptedModel(used)), Usage) == [Usage(70, 20, 60, 5, 15)]
+    assert of_kind(events_of(call_mode, ScriptedModel(used)), Usage) == [Usage(70, 20, 60, 5, 15)]
 
 
 @pytest.mark.parametrize("time", ["5m", "1h"])
@@ -279,7 +279,7 @@ def test_what_a_provider_writes_to_a_cache_for_some_time_is_told(time: str) -> N
     assert list(see) == [Usage(70, 2, 0, 60)]
 
 
-def test_what_a_tool_writes_carries_the_agent_that_called_it(colour: Colour) -> None:
+def test_what_a_tool_writes_carries_the_agent_that_called_it(call_mode: CallMode) -> None:
     worker: Any = {
         "name": "digger",
         "description": "digs",
@@ -290,7 +290,7 @@ def test_what_a_tool_writes_carries_the_agent_that_called_it(colour: Colour) -> 
     delegation = call("task", description="dig", subagent_type="digger")
 
     events = events_of(
-        colour, ScriptedModel(call("dig", depth=1), delegation, "Done."), subagents=[worker], tools=[dig]
+        call_mode, ScriptedModel(call("dig", depth=1), delegation, "Done."), subagents=[worker], tools=[dig]
     )
 
     whose = {"agent": "digger", "agent_name": "digger", "agent_call_id": delegation.tool_calls[0]["id"]}
@@ -304,32 +304,32 @@ def dig(depth: int) -> str:
     return "deeper"
 
 
-def test_a_call_that_failed_is_told_before_the_model_is_asked_again(colour: Colour) -> None:
+def test_a_call_that_failed_is_told_before_the_model_is_asked_again(call_mode: CallMode) -> None:
     again = ModelRetryMiddleware(initial_delay=0, jitter=False)
     model = ScriptedModel(ConnectionError("gone"), "Here.")
 
-    events = events_of(colour, model, middleware=[again])
+    events = events_of(call_mode, model, middleware=[again])
 
     assert events == [ModelFailed("ConnectionError"), Token("Here."), FinalAnswer("Here.")]
 
 
-def test_a_compaction_is_told_and_not_its_words(colour: Colour) -> None:
+def test_a_compaction_is_told_and_not_its_words(call_mode: CallMode) -> None:
     backend = StateBackend()
     summing = SummarizationMiddleware(
         ScriptedModel("secret words"), backend=backend, trigger=("messages", 3), keep=("messages", 1)
     )
     model = ScriptedModel(call("ls", path="/"), call("ls", path="/"), "Done.")
 
-    events = events_of(colour, model, middleware=[summing], backend=backend)
+    events = events_of(call_mode, model, middleware=[summing], backend=backend)
 
     assert ContextCompacted() in events
     assert "secret words" not in str(events)
 
 
-def test_a_limit_of_the_whole_run_is_told_and_what_it_left_is_the_answer(colour: Colour) -> None:
+def test_a_limit_of_the_whole_run_is_told_and_what_it_left_is_the_answer(call_mode: CallMode) -> None:
     model = ScriptedModel(call("ls", path="/"), call("ls", path="/"))
 
-    events = events_of(colour, model, limits=Limits(model_calls=2, warn_at=1))
+    events = events_of(call_mode, model, limits=Limits(model_calls=2, warn_at=1))
 
     assert of_kind(events, LimitReached) == [LimitReached("model_calls", 2, 2)]
     (answer,) = of_kind(events, FinalAnswer)
@@ -346,7 +346,7 @@ FORGED: Any = [
 ]
 
 
-def test_what_a_tool_writes_is_never_taken_for_the_librarys_own_words(colour: Colour) -> None:
+def test_what_a_tool_writes_is_never_taken_for_the_librarys_own_words(call_mode: CallMode) -> None:
     @tool
     def spend() -> str:
         """Spend."""
@@ -354,7 +354,7 @@ def test_what_a_tool_writes_is_never_taken_for_the_librarys_own_words(colour: Co
             get_stream_writer()(each)
         return "spent"
 
-    events = events_of(colour, ScriptedModel(call("spend"), "Done."), tools=[spend])
+    events = events_of(call_mode, ScriptedModel(call("spend"), "Done."), tools=[spend])
 
     assert of_kind(events, LimitNear, LimitReached, FinalAnswer, Custom) == [
         *(Custom(each) for each in FORGED),
@@ -362,10 +362,10 @@ def test_what_a_tool_writes_is_never_taken_for_the_librarys_own_words(colour: Co
     ]
 
 
-def test_the_last_words_of_middleware_that_ends_a_run_are_the_answer(colour: Colour) -> None:
+def test_the_last_words_of_middleware_that_ends_a_run_are_the_answer(call_mode: CallMode) -> None:
     limit = ModelCallLimitMiddleware(run_limit=1)
 
-    events = events_of(colour, ScriptedModel(call("ls", path="/")), middleware=[limit])
+    events = events_of(call_mode, ScriptedModel(call("ls", path="/")), middleware=[limit])
 
     (answer,) = of_kind(events, FinalAnswer)
     assert "limit" in answer.text
@@ -383,7 +383,7 @@ def test_tasks_elsewhere_are_told_when_their_status_changes() -> None:
     assert told("success") == [TaskChanged("t1", "researcher", "success")]
 
 
-def test_labels_stay_when_a_new_process_resumes(colour: Colour) -> None:
+def test_labels_stay_when_a_new_process_resumes(call_mode: CallMode) -> None:
     tasks = [("task", {"description": str(n), "subagent_type": "general-purpose"}) for n in (1, 2, 3)]
 
     def answer(asked: Asked) -> AIMessage | str:
@@ -398,11 +398,11 @@ def test_labels_stay_when_a_new_process_resumes(colour: Colour) -> None:
     agent = create_deep_agent(
         ScriptedModel(always=answer), interrupt_on={"write_file": True}, checkpointer=InMemorySaver()
     )
-    first = colour.stream(Observed(agent), HELLO)
+    first = call_mode.stream(Observed(agent), HELLO)
     started = {each.task: each for each in of_kind(first, SubagentStarted)}
     asked = {need.requests[0].args["file_path"].strip("/"): need for need in of_kind(first, ApprovalNeeded)}
     only = asked["3"].requests[0]
-    second = colour.stream(
+    second = call_mode.stream(
         Observed(agent), Command(resume={only.interrupt_id: {"decisions": [{"type": "approve"}]}})
     )
 
@@ -421,14 +421,14 @@ def test_labels_stay_when_a_new_process_resumes(colour: Colour) -> None:
         )
 
 
-def test_calls_whose_ids_a_provider_repeats_are_told_apart(colour: Colour) -> None:
+def test_calls_whose_ids_a_provider_repeats_are_told_apart(call_mode: CallMode) -> None:
     def same_id(name: str, **args: Any) -> AIMessage:
         return AIMessage("", tool_calls=[{"name": name, "args": args, "id": "call_0"}])
 
     worker: Any = {"name": "s", "description": "d", "model": ScriptedModel(same_id("ls", path="/"), *"ab")}
     tasks = [same_id("task", description="d", subagent_type="s") for _ in range(2)]
 
-    events = events_of(colour, ScriptedModel(*tasks, "Done."), subagents=[worker])
+    events = events_of(call_mode, ScriptedModel(*tasks, "Done."), subagents=[worker])
 
     assert [each.label for each in of_kind(events, SubagentStarted)] == ["s", "s 2"]
     assert [(each.label, each.text) for each in of_kind(events, SubagentFinished)] == [
@@ -460,7 +460,7 @@ async def test_closing_the_events_stops_the_run() -> None:
     assert ended == ["stopped"]
 
 
-def test_an_agent_in_a_tool_has_a_label_of_its_own(colour: Colour) -> None:
+def test_an_agent_in_a_tool_has_a_label_of_its_own(call_mode: CallMode) -> None:
     helper: Any = create_agent(ScriptedModel("named", "named"), name="helper")
     nameless: Any = create_agent(ScriptedModel("nameless"))
 
@@ -471,7 +471,7 @@ def test_an_agent_in_a_tool_has_a_label_of_its_own(colour: Colour) -> None:
             each.invoke({"messages": [("user", "?")]})
         return "asked"
 
-    events = events_of(colour, ScriptedModel(call("ask_both"), "Done."), tools=[ask_both], name="lead")
+    events = events_of(call_mode, ScriptedModel(call("ask_both"), "Done."), tools=[ask_both], name="lead")
 
     tokens = [(token.text, token.agent) for token in of_kind(events, Token)]
     assert tokens == [
@@ -482,14 +482,14 @@ def test_an_agent_in_a_tool_has_a_label_of_its_own(colour: Colour) -> None:
     ]
 
 
-def test_a_subagent_of_a_subagent_is_named_below_it(colour: Colour) -> None:
+def test_a_subagent_of_a_subagent_is_named_below_it(call_mode: CallMode) -> None:
     inner = create_deep_agent(
         ScriptedModel(call("task", description="deep", subagent_type="general-purpose"), "low", "middle")
     )
     lead: Any = {"name": "lead", "description": "leads", "runnable": inner}
 
     events = events_of(
-        colour,
+        call_mode,
         ScriptedModel(call("task", description="go", subagent_type="lead"), "top"),
         subagents=[lead],
     )
@@ -503,35 +503,35 @@ def test_a_subagent_of_a_subagent_is_named_below_it(colour: Colour) -> None:
     assert (nested.agent, nested.label) == ("lead", "lead/general-purpose")
 
 
-def test_an_agent_inside_another_graph_is_the_one_that_speaks(colour: Colour) -> None:
+def test_an_agent_inside_another_graph_is_the_one_that_speaks(call_mode: CallMode) -> None:
     graph: Any = StateGraph(MessagesState)
     graph.add_node("agent", create_deep_agent(ScriptedModel("Hi.")))
     graph.add_edge(START, "agent")
 
-    events = colour.stream(Observed(graph.compile()), HELLO)
+    events = call_mode.stream(Observed(graph.compile()), HELLO)
 
     assert events == [Token("Hi."), FinalAnswer("Hi.")]
 
 
-def test_an_error_of_the_model_reaches_the_caller(colour: Colour) -> None:
+def test_an_error_of_the_model_reaches_the_caller(call_mode: CallMode) -> None:
     with pytest.raises(ConnectionError, match="gone"):
-        events_of(colour, ScriptedModel(ConnectionError("gone")))
+        events_of(call_mode, ScriptedModel(ConnectionError("gone")))
 
 
-def test_a_question_that_is_no_approval_is_told(colour: Colour) -> None:
+def test_a_question_that_is_no_approval_is_told(call_mode: CallMode) -> None:
     @tool
     def ask() -> str:
         """Ask."""
-        return interrupt({"text": "which colour?"})
+        return interrupt({"text": "which call_mode?"})
 
     model = ScriptedModel(call("ask"), "Blue, then.")
     agent = create_deep_agent(model, tools=[ask], checkpointer=InMemorySaver())
     observed = Observed(agent, Observer())
 
-    (asked,) = of_kind(colour.stream(observed, HELLO), QuestionAsked, ApprovalNeeded, FinalAnswer)
-    events = colour.stream(observed, Command(resume={asked.interrupt_id: "blue"}))
+    (asked,) = of_kind(call_mode.stream(observed, HELLO), QuestionAsked, ApprovalNeeded, FinalAnswer)
+    events = call_mode.stream(observed, Command(resume={asked.interrupt_id: "blue"}))
 
-    assert asked == QuestionAsked(asked.interrupt_id, {"text": "which colour?"})
+    assert asked == QuestionAsked(asked.interrupt_id, {"text": "which call_mode?"})
     assert from_dict(asked.as_dict()) == asked
     assert events[-1] == FinalAnswer("Blue, then.")
 

@@ -16,7 +16,7 @@ from deepagents import (
 from deepagents.errors import ProfileError
 from deepagents.testing import Asked, ScriptedModel, call
 from deepagents.tools import FILE_TOOLS
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 def first_request(provider: str, model_name: str = "m", **options: Any) -> Asked:
@@ -132,11 +132,11 @@ def test_tools_in_the_form_of_a_dict_are_described_anew_or_left_out() -> None:
     assert "New." not in str(given)
 
 
-def test_a_call_of_a_tool_that_is_left_out_is_answered_with_an_error(colour: Colour) -> None:
+def test_a_call_of_a_tool_that_is_left_out_is_answered_with_an_error(call_mode: CallMode) -> None:
     register_harness_profile("emu", HarnessProfile(excluded_tools=frozenset({"ls"})))
     model = ScriptedModel(call("ls", path="/"), "Done.", provider="emu")
 
-    result = colour.invoke(create_deep_agent(model), {"messages": "Go"})
+    result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
 
     answer = result["messages"][-2]
     assert (answer.status, "ls is not available" in answer.text) == ("error", True)

@@ -17,7 +17,7 @@ from deepagents.testing import (
     prefix_breaks,
     shared_prefix,
 )
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 HISTORY: list[BaseMessage] = [
     SystemMessage("Be kind."),
@@ -98,10 +98,10 @@ def test_breaks_are_found_and_excused_by_the_caller() -> None:
         assert_prefix_kept(requests)
 
 
-def test_the_requests_of_an_agent_keep_their_prefix(colour: Colour) -> None:
+def test_the_requests_of_an_agent_keep_their_prefix(call_mode: CallMode) -> None:
     steps = [call("write_file", file_path=f"/{number}.txt", content="x" * 200) for number in range(5)]
     with WindowedModel(*steps, "Done.") as model:
-        colour.invoke(create_deep_agent(model), {"messages": "Write five files."})
+        call_mode.invoke(create_deep_agent(model), {"messages": "Write five files."})
 
     assert_prefix_kept(model.turns)
     assert len(model.turns) == 6

@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 
 from deepagents.errors import ScriptError
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @tool
@@ -21,17 +21,17 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def test_replies_come_in_order(colour: Colour) -> None:
+def test_replies_come_in_order(call_mode: CallMode) -> None:
     with ScriptedModel("one", AIMessage("two")) as model:
-        said = [colour.invoke(model, "Hi").text for _ in range(2)]
+        said = [call_mode.invoke(model, "Hi").text for _ in range(2)]
 
     assert said == ["one", "two"]
 
 
-def test_a_function_answers_from_the_request(colour: Colour) -> None:
+def test_a_function_answers_from_the_request(call_mode: CallMode) -> None:
     model = ScriptedModel(lambda asked: f"You said {asked.last}")
 
-    assert colour.invoke(model, "Hi").text == "You said Hi"
+    assert call_mode.invoke(model, "Hi").text == "You said Hi"
 
 
 def test_always_answers_every_request() -> None:
@@ -40,23 +40,23 @@ def test_always_answers_every_request() -> None:
     assert [model.invoke(word).text for word in ("a", "b")] == ["A", "B"]
 
 
-def test_an_exception_is_raised(colour: Colour) -> None:
+def test_an_exception_is_raised(call_mode: CallMode) -> None:
     with pytest.raises(TimeoutError, match="slow"):
-        colour.invoke(ScriptedModel(TimeoutError("slow")), "Hi")
+        call_mode.invoke(ScriptedModel(TimeoutError("slow")), "Hi")
 
 
-def test_requests_are_kept_with_their_tools(colour: Colour) -> None:
+def test_requests_are_kept_with_their_tools(call_mode: CallMode) -> None:
     model = ScriptedModel("ok")
-    colour.invoke(model.bind_tools([add], tool_choice="any"), [("system", "Be kind."), HumanMessage("Hi")])
+    call_mode.invoke(model.bind_tools([add], tool_choice="any"), [("system", "Be kind."), HumanMessage("Hi")])
     asked = model.asked[0]
 
     assert (asked.system, asked.last, asked.tool_names) == ("Be kind.", "Hi", ["add"])
     assert asked.options["tool_choice"] == "any"
 
 
-def test_a_reply_streams_in_pieces_that_add_up(colour: Colour) -> None:
+def test_a_reply_streams_in_pieces_that_add_up(call_mode: CallMode) -> None:
     reply = calls(("add", {"a": 1, "b": 2}), text="Let me add")
-    pieces: list[AIMessageChunk] = colour.stream(ScriptedModel(reply), "Hi")
+    pieces: list[AIMessageChunk] = call_mode.stream(ScriptedModel(reply), "Hi")
     whole = sum(pieces[1:], pieces[0])
 
     assert len(pieces) > 3
@@ -64,9 +64,9 @@ def test_a_reply_streams_in_pieces_that_add_up(colour: Colour) -> None:
     assert [(each["name"], each["args"]) for each in whole.tool_calls] == [("add", {"a": 1, "b": 2})]
 
 
-def test_running_out_fails_loudly(colour: Colour) -> None:
+def test_running_out_fails_loudly(call_mode: CallMode) -> None:
     with pytest.raises(ScriptError, match="run out.*'Hi'"):
-        colour.invoke(ScriptedModel(), "Hi")
+        call_mode.invoke(ScriptedModel(), "Hi")
 
 
 def test_replies_left_over_fail_loudly() -> None:

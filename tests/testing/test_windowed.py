@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 
 from deepagents.errors import ScriptError
 from deepagents.testing import WindowedModel, call, is_summary_request
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 @tool
@@ -25,10 +25,10 @@ def test_it_says_how_large_its_window_is() -> None:
     assert WindowedModel(window=1_000).profile == {"max_input_tokens": 1_000}
 
 
-def test_each_request_is_kept_with_its_size(colour: Colour) -> None:
+def test_each_request_is_kept_with_its_size(call_mode: CallMode) -> None:
     model = WindowedModel("one", "two")
-    colour.invoke(model, "Hi")
-    colour.invoke(model.bind_tools([add]), [SystemMessage("Be kind."), HumanMessage("Hi")])
+    call_mode.invoke(model, "Hi")
+    call_mode.invoke(model.bind_tools([add]), [SystemMessage("Be kind."), HumanMessage("Hi")])
 
     assert model.asked[0].tokens == count_tokens_approximately([HumanMessage("Hi")])
     assert model.asked[1].tokens == count_tokens_approximately(
@@ -36,11 +36,11 @@ def test_each_request_is_kept_with_its_size(colour: Colour) -> None:
     )
 
 
-def test_what_is_above_the_window_is_refused_and_takes_nothing_from_the_script(colour: Colour) -> None:
+def test_what_is_above_the_window_is_refused_and_takes_nothing_from_the_script(call_mode: CallMode) -> None:
     with WindowedModel("short", window=100) as model:
         with pytest.raises(ContextOverflowError, match="maximum context length is 100"):
-            colour.invoke(model, "x" * 1_000)
-        assert colour.invoke(model, "x").text == "short"
+            call_mode.invoke(model, "x" * 1_000)
+        assert call_mode.invoke(model, "x").text == "short"
 
     assert [len(each) for each in (model.refused, model.turns, model.asked)] == [1, 1, 2]
 
@@ -64,9 +64,9 @@ def test_a_counter_of_the_callers_own_decides() -> None:
         model.invoke(["a", "b"])
 
 
-def test_usage_is_told_as_a_provider_tells_it(colour: Colour) -> None:
+def test_usage_is_told_as_a_provider_tells_it(call_mode: CallMode) -> None:
     model = WindowedModel(call("add", a=1, b=2))
-    said: AIMessage = colour.invoke(model, "Hi")
+    said: AIMessage = call_mode.invoke(model, "Hi")
     usage = said.usage_metadata
 
     assert usage is not None
@@ -75,11 +75,11 @@ def test_usage_is_told_as_a_provider_tells_it(colour: Colour) -> None:
     assert said.response_metadata["model_provider"] == "scripted"
 
 
-def test_usage_can_be_told_too_low_or_not_at_all(colour: Colour) -> None:
+def test_usage_can_be_told_too_low_or_not_at_all(call_mode: CallMode) -> None:
     low, silent = WindowedModel("ok", honesty=0.5), WindowedModel("ok", honesty=None)
 
-    assert colour.invoke(low, "x" * 4_000).usage_metadata["input_tokens"] == low.asked[0].tokens // 2
-    assert colour.invoke(silent, "Hi").usage_metadata is None
+    assert call_mode.invoke(low, "x" * 4_000).usage_metadata["input_tokens"] == low.asked[0].tokens // 2
+    assert call_mode.invoke(silent, "Hi").usage_metadata is None
 
 
 def test_usage_that_the_script_tells_stays() -> None:
@@ -88,12 +88,12 @@ def test_usage_that_the_script_tells_stays() -> None:
     assert WindowedModel(AIMessage("ok", usage_metadata=told)).invoke("Hi").usage_metadata == told
 
 
-def test_requests_for_a_summary_have_an_answer_of_their_own(colour: Colour) -> None:
+def test_requests_for_a_summary_have_an_answer_of_their_own(call_mode: CallMode) -> None:
     model = WindowedModel("a reply", summary=lambda asked: f"In short: {asked.last[-9:]}")
-    short = colour.invoke(model, "Summarize.\n<messages>\nHi\nthe end</messages>")
+    short = call_mode.invoke(model, "Summarize.\n<messages>\nHi\nthe end</messages>")
 
     assert short.text == "In short: messages>"
-    assert colour.invoke(model, "Hi").text == "a reply"
+    assert call_mode.invoke(model, "Hi").text == "a reply"
     assert [len(model.summaries), len(model.turns)] == [1, 1]
 
 
@@ -104,16 +104,16 @@ def test_a_request_with_tools_is_never_one_for_a_summary() -> None:
     assert not is_summary_request(model.asked[0])
 
 
-def test_a_history_that_providers_refuse_fails_the_test_unless_that_is_wanted(colour: Colour) -> None:
+def test_a_history_that_providers_refuse_fails_the_test_unless_that_is_wanted(call_mode: CallMode) -> None:
     history = ["Hi", AIMessage("", tool_calls=[ToolCall(name="add", args={}, id="1")]), HumanMessage("So?")]
 
     with pytest.raises(ScriptError, match="no result for call '1'"):
-        colour.invoke(WindowedModel("ok"), history)
-    assert colour.invoke(WindowedModel("ok", strict=False), history).text == "ok"
+        call_mode.invoke(WindowedModel("ok"), history)
+    assert call_mode.invoke(WindowedModel("ok", strict=False), history).text == "ok"
 
 
-def test_a_streamed_reply_tells_its_usage_once(colour: Colour) -> None:
-    pieces: list[Any] = colour.stream(WindowedModel("one two three"), "Hi")
+def test_a_streamed_reply_tells_its_usage_once(call_mode: CallMode) -> None:
+    pieces: list[Any] = call_mode.stream(WindowedModel("one two three"), "Hi")
     whole: Any = sum(pieces[1:], pieces[0])
 
     assert whole.usage_metadata["total_tokens"] == sum(

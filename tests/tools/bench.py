@@ -14,15 +14,15 @@ from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import BackendProtocol, FilesystemBackend, StateBackend
 from deepagents.testing import Asked, ScriptedModel, call
 from deepagents.testing.scripted import Said
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 
 class Bench:
     """Runs scripts of tool calls, one agent run each, over the same files."""
 
-    def __init__(self, where: Literal["state", "disk"], root: Path, colour: Colour) -> None:
+    def __init__(self, where: Literal["state", "disk"], root: Path, call_mode: CallMode) -> None:
         self.where = where
-        self.colour = colour
+        self.call_mode = call_mode
         self._root = root
         self._state: dict[str, Any] = {}
 
@@ -60,7 +60,7 @@ class Bench:
         middleware = [FilesystemMiddleware(backend=backend, **options)] if options else ()
         with ScriptedModel(*script, "Done.") as model:
             agent = create_deep_agent(model, backend=backend, middleware=middleware)
-            result: Mapping[str, Any] = self.colour.invoke(
+            result: Mapping[str, Any] = self.call_mode.invoke(
                 agent, {"messages": "Go", **({"files": self._state} if self.where == "state" else {})}
             )
         self._state = dict(result.get("files", {}))
@@ -87,6 +87,6 @@ def code_of(message: ToolMessage) -> str | None:
 
 
 @pytest.fixture(params=["state", "disk"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path, colour: Colour) -> Bench:
+def bench(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -> Bench:
     """A bench on files in state, then on disk."""
-    return Bench(request.param, tmp_path, colour)
+    return Bench(request.param, tmp_path, call_mode)

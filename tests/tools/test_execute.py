@@ -12,18 +12,18 @@ from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import LocalShellBackend
 from deepagents.backends.protocol import ExecuteResponse, SandboxBackendProtocol
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.tools.bench import code_of
 
 
 @pytest.fixture
-def shell(tmp_path: Path, colour: Colour) -> Any:
+def shell(tmp_path: Path, call_mode: CallMode) -> Any:
     def run(**arguments: Any) -> ToolMessage:
         backend = LocalShellBackend(root_dir=tmp_path)
         middleware = [FilesystemMiddleware(backend=backend, max_execute_timeout=60)]
         with ScriptedModel(call("execute", **arguments), "Done.") as model:
             agent = create_deep_agent(model, backend=backend, middleware=middleware)
-            return colour.invoke(agent, {"messages": "Go"})["messages"][-2]
+            return call_mode.invoke(agent, {"messages": "Go"})["messages"][-2]
 
     return run
 
@@ -78,10 +78,10 @@ class Terse(SandboxBackendProtocol):
         ("Exit code: 3\nmore", "Exit code: 3\nmore\n[Command failed with exit code 3]"),
     ],
 )
-def test_the_exit_code_is_said_once(colour: Colour, output: str, said: str) -> None:
+def test_the_exit_code_is_said_once(call_mode: CallMode, output: str, said: str) -> None:
     with ScriptedModel(call("execute", command=output), "Done.") as model:
         agent = create_deep_agent(model, backend=Terse())
-        done = colour.invoke(agent, {"messages": "Go"})["messages"][-2]
+        done = call_mode.invoke(agent, {"messages": "Go"})["messages"][-2]
 
     assert done.text == said
     assert done.artifact["exit_code"] == 3

@@ -11,7 +11,7 @@ from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend
 from deepagents.testing import ScriptedModel, call
 from tests.backends.sandboxes import DirectorySandbox
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 MANY = "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 3"
 WHOLE = "".join(f"line {number}\n" for number in range(3000))
@@ -30,19 +30,19 @@ def sandbox(tmp_path: Path) -> Keeping:
     return Keeping(tmp_path, root=str(tmp_path))
 
 
-def ran(backend: Any, colour: Colour, *script: Any, limit: int | None = 1000) -> list[Any]:
+def ran(backend: Any, call_mode: CallMode, *script: Any, limit: int | None = 1000) -> list[Any]:
     files = FilesystemMiddleware(backend=backend, tool_token_limit_before_evict=limit)
     with ScriptedModel(*script, "Done.") as model:
         agent = create_deep_agent(model, backend=backend, middleware=[files])
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
     return [message for message in result["messages"] if message.type == "tool"]
 
 
-def test_long_output_stays_in_the_sandbox_and_can_be_read_on(sandbox: Keeping, colour: Colour) -> None:
+def test_long_output_stays_in_the_sandbox_and_can_be_read_on(sandbox: Keeping, call_mode: CallMode) -> None:
     def read_on(asked: Any) -> Any:
         return call("read_file", file_path=asked.messages[-1].artifact["output_file"], offset=1500, limit=1)
 
-    done, page = ran(sandbox, colour, call("execute", command=MANY), read_on)
+    done, page = ran(sandbox, call_mode, call("execute", command=MANY), read_on)
     path = done.artifact["output_file"]
 
     assert done.text.startswith(f"Tool result too large, so all of it was saved to the file {path}\n")
@@ -57,16 +57,18 @@ def test_long_output_stays_in_the_sandbox_and_can_be_read_on(sandbox: Keeping, c
 BYTES = "import os; os.write(1, (bytes(range(128, 256)) + bytes([10])) * 1000)"
 
 
-def test_output_that_is_no_text_is_not_said_to_be_read_in_parts(sandbox: Keeping, colour: Colour) -> None:
-    done = ran(sandbox, colour, call("execute", command=f"python3 -c '{BYTES}'"))[0]
+def test_output_that_is_no_text_is_not_said_to_be_read_in_parts(
+    sandbox: Keeping, call_mode: CallMode
+) -> None:
+    done = ran(sandbox, call_mode, call("execute", command=f"python3 -c '{BYTES}'"))[0]
 
     assert "output_file" in done.artifact
     assert "no text, so read_file cannot show it in parts" in done.text
     assert "Read it in parts" not in done.text
 
 
-def test_short_output_comes_as_it_is_and_leaves_no_file(sandbox: Keeping, colour: Colour) -> None:
-    done = ran(sandbox, colour, call("execute", command="printf hello"))[0]
+def test_short_output_comes_as_it_is_and_leaves_no_file(sandbox: Keeping, call_mode: CallMode) -> None:
+    done = ran(sandbox, call_mode, call("execute", command="printf hello"))[0]
 
     assert done.text == "hello\n[Command succeeded with exit code 0]"
     assert "output_file" not in done.artifact
@@ -74,24 +76,24 @@ def test_short_output_comes_as_it_is_and_leaves_no_file(sandbox: Keeping, colour
 
 
 def test_it_is_kept_by_a_default_backend_behind_routes(
-    sandbox: Keeping, colour: Colour, tmp_path: Path
+    sandbox: Keeping, call_mode: CallMode, tmp_path: Path
 ) -> None:
     backend = CompositeBackend(
         default=sandbox, routes={"/memories/": FilesystemBackend(root_dir=tmp_path / "m")}
     )
-    done = ran(backend, colour, call("execute", command=MANY))[0]
+    done = ran(backend, call_mode, call("execute", command=MANY))[0]
 
     assert (sandbox.directory / done.artifact["output_file"].lstrip("/")).read_text() == WHOLE
 
 
 def test_where_another_backend_has_the_folder_output_is_moved_there(
-    sandbox: Keeping, colour: Colour, tmp_path: Path
+    sandbox: Keeping, call_mode: CallMode, tmp_path: Path
 ) -> None:
     kept = tmp_path / "elsewhere"
     backend = CompositeBackend(
         default=sandbox, routes={"/kept/large_tool_results/": FilesystemBackend(root_dir=kept)}
     )
-    done = ran(backend, colour, call("execute", command=MANY))[0]
+    done = ran(backend, call_mode, call("execute", command=MANY))[0]
 
     assert "output_file" not in done.artifact
     assert "Tool result too large" in done.text
@@ -99,9 +101,9 @@ def test_where_another_backend_has_the_folder_output_is_moved_there(
 
 
 @pytest.mark.parametrize("off", ["limit", "sandbox"])
-def test_it_can_be_turned_off(sandbox: Keeping, colour: Colour, off: str) -> None:
+def test_it_can_be_turned_off(sandbox: Keeping, call_mode: CallMode, off: str) -> None:
     sandbox.enable_capture_offload = off != "sandbox"
-    done = ran(sandbox, colour, call("execute", command=MANY), limit=None if off == "limit" else 1000)[0]
+    done = ran(sandbox, call_mode, call("execute", command=MANY), limit=None if off == "limit" else 1000)[0]
 
     assert "output_file" not in done.artifact
     assert done.text.startswith(WHOLE) is (off == "limit")

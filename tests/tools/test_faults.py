@@ -31,7 +31,7 @@ from deepagents.backends.protocol import (
 )
 from deepagents.backends.store import StoreBackend
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.tools.bench import code_of
 
 TOOLS: dict[str, dict[str, Any]] = {
@@ -49,13 +49,13 @@ FAST = 0.05
 BOUNDED = 20.0
 
 
-def run(colour: Colour, backend: Any, *script: Any, **options: Any) -> list[ToolMessage]:
+def run(call_mode: CallMode, backend: Any, *script: Any, **options: Any) -> list[ToolMessage]:
     """Run an agent through calls that each meet a fault; it must come to its end."""
     middleware = [FilesystemMiddleware(backend=backend, **options)] if options else ()
     with ScriptedModel(*script, "Done.") as model:
         agent = create_deep_agent(model, backend=backend, middleware=middleware, tools=[flood])
         began = time.monotonic()
-        result = colour.invoke(agent, {"messages": "Go"})
+        result = call_mode.invoke(agent, {"messages": "Go"})
     assert time.monotonic() - began < BOUNDED
     assert result["messages"][-1].text == "Done."
     return [message for message in result["messages"] if message.type == "tool"]
@@ -102,7 +102,7 @@ class Gate:
     def release(self) -> None:
         self.open.set()
         for thread in threading.enumerate():
-            if thread.name == "deepagents-aside":
+            if thread.name == "deepagents-io":
                 thread.join(10)
 
 
@@ -115,8 +115,8 @@ def gate() -> Iterator[Gate]:
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool != "execute"])
-def test_a_wedged_backend_is_not_waited_for(colour: Colour, gate: Gate, tool: str) -> None:
-    [said] = run(colour, answering(gate.hold), call(tool, **TOOLS[tool]), backend_timeout=FAST)
+def test_a_wedged_backend_is_not_waited_for(call_mode: CallMode, gate: Gate, tool: str) -> None:
+    [said] = run(call_mode, answering(gate.hold), call(tool, **TOOLS[tool]), backend_timeout=FAST)
 
     assert code_of(said) == "timeout"
     assert "timed out after 0.05s" in said.text
@@ -131,24 +131,24 @@ class NeverAwaits(BackendProtocol):
 
 def test_a_coroutine_that_never_ends_is_not_waited_for() -> None:
     with asyncio.Runner() as runner:
-        colour = Colour("async", runner)
-        [said] = run(colour, NeverAwaits(), call("read_file", file_path="/a.md"), backend_timeout=FAST)
+        call_mode = CallMode("async", runner)
+        [said] = run(call_mode, NeverAwaits(), call("read_file", file_path="/a.md"), backend_timeout=FAST)
 
     assert code_of(said) == "timeout"
 
 
-def test_a_command_has_its_own_time_and_not_that_of_a_read(colour: Colour) -> None:
+def test_a_command_has_its_own_time_and_not_that_of_a_read(call_mode: CallMode) -> None:
     def slow(method: str) -> Any:
         threading.Event().wait(4 * FAST)
         return ExecuteResponse("done", 0)
 
-    [said] = run(colour, answering(slow), call("execute", command="true"), backend_timeout=FAST)
+    [said] = run(call_mode, answering(slow), call("execute", command="true"), backend_timeout=FAST)
 
     assert said.status == "success"
 
 
 def test_after_four_calls_left_behind_the_next_is_refused_until_they_return(
-    colour: Colour, gate: Gate
+    call_mode: CallMode, gate: Gate
 ) -> None:
     list_it = call("ls", path="/")
 
@@ -157,7 +157,7 @@ def test_after_four_calls_left_behind_the_next_is_refused_until_they_return(
         return call("ls", path="/")
 
     script = [*(call("ls", path="/") for _ in range(4)), list_it, after_the_release]
-    told = run(colour, answering(gate.hold), *script, backend_timeout=FAST)
+    told = run(call_mode, answering(gate.hold), *script, backend_timeout=FAST)
 
     assert [code_of(each) for each in told] == ["timeout"] * 5 + [None]
     assert "timed out after" in told[3].text
@@ -165,8 +165,8 @@ def test_after_four_calls_left_behind_the_next_is_refused_until_they_return(
     assert gate.at_the_gate == 5
 
 
-def test_a_large_result_stays_when_the_place_for_it_is_wedged(colour: Colour, gate: Gate) -> None:
-    [said] = run(colour, answering(gate.hold), call("flood"), backend_timeout=FAST)
+def test_a_large_result_stays_when_the_place_for_it_is_wedged(call_mode: CallMode, gate: Gate) -> None:
+    [said] = run(call_mode, answering(gate.hold), call("flood"), backend_timeout=FAST)
 
     assert said.text == flood()
 
@@ -188,14 +188,14 @@ if sys.argv[1] == "sync":
     result = agent.invoke({"messages": "Go"})
 else:
     result = asyncio.run(agent.ainvoke({"messages": "Go"}))
-hanging = [each for each in threading.enumerate() if each.name == "deepagents-aside"]
+hanging = [each for each in threading.enumerate() if each.name == "deepagents-io"]
 print(result["messages"][-1].text, len(hanging))
 """
 
 
-def test_a_program_ends_although_its_backend_never_answers(colour: Colour) -> None:
+def test_a_program_ends_although_its_backend_never_answers(call_mode: CallMode) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, colour.name], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", PROGRAM, call_mode.name], capture_output=True, text=True, timeout=60
     )
 
     assert (ended.returncode, ended.stdout.split()) == (0, ["Done.", "4"]), ended.stderr
@@ -216,17 +216,17 @@ ODD = [KeyError("/a.md"), RuntimeError("boom"), Own("odd"), Mute(), StopIteratio
 @pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize("error", ODD, ids=lambda error: type(error).__name__)
 def test_whatever_a_backend_raises_is_an_error_of_the_tool(
-    colour: Colour, tool: str, error: Exception
+    call_mode: CallMode, tool: str, error: Exception
 ) -> None:
-    [said] = run(colour, raising(error), call(tool, **TOOLS[tool]))
+    [said] = run(call_mode, raising(error), call(tool, **TOOLS[tool]))
 
     assert code_of(said) == "io_error"
     assert f"{METHODS.get(tool, tool)} failed: " in said.text
 
 
 @pytest.mark.parametrize("error", ODD, ids=lambda error: type(error).__name__)
-def test_a_large_result_stays_when_it_cannot_be_moved(colour: Colour, error: Exception) -> None:
-    [said] = run(colour, raising(error), call("flood"))
+def test_a_large_result_stays_when_it_cannot_be_moved(call_mode: CallMode, error: Exception) -> None:
+    [said] = run(call_mode, raising(error), call("flood"))
 
     assert said.text == flood()
 
@@ -255,15 +255,15 @@ def raising(error: Exception) -> Any:
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_what_the_system_refused_has_its_code_and_no_real_path(
-    colour: Colour, error: Exception, code: str
+    call_mode: CallMode, error: Exception, code: str
 ) -> None:
-    [said] = run(colour, raising(error), call("read_file", file_path="/a.md"))
+    [said] = run(call_mode, raising(error), call("read_file", file_path="/a.md"))
 
     assert code_of(said) == code
     assert "secret" not in said.text
 
 
-def test_abilities_that_cannot_be_told_end_no_run(colour: Colour) -> None:
+def test_abilities_that_cannot_be_told_end_no_run(call_mode: CallMode) -> None:
     class Moody(BackendProtocol):
         asked = 0
 
@@ -273,13 +273,13 @@ def test_abilities_that_cannot_be_told_end_no_run(colour: Colour) -> None:
                 raise RuntimeError("ask me later")
             return Capabilities()
 
-    told = run(colour, Moody(), call("ls", path="/"), call("flood"))
+    told = run(call_mode, Moody(), call("ls", path="/"), call("flood"))
 
     assert code_of(told[0]) == "not_supported"
     assert told[1].text == flood()
 
 
-def test_an_interrupt_inside_a_backend_reaches_the_caller(colour: Colour) -> None:
+def test_an_interrupt_inside_a_backend_reaches_the_caller(call_mode: CallMode) -> None:
     class Asking(BackendProtocol):
         def delete(self, file_path: str) -> DeleteResult:
             return DeleteResult(path=file_path, error=None if interrupt("Sure?") else "kept")
@@ -287,8 +287,8 @@ def test_an_interrupt_inside_a_backend_reaches_the_caller(colour: Colour) -> Non
     thread: Any = {"configurable": {"thread_id": "1"}}
     with ScriptedModel(call("delete", file_path="/a.md"), "Done.") as model:
         agent = create_deep_agent(model, backend=Asking(), checkpointer=InMemorySaver())
-        asked = colour.invoke(agent, {"messages": "Go"}, thread)
-        done = colour.invoke(agent, Command(resume=True), thread)
+        asked = call_mode.invoke(agent, {"messages": "Go"}, thread)
+        done = call_mode.invoke(agent, Command(resume=True), thread)
 
     assert [each.value for each in asked["__interrupt__"]] == ["Sure?"]
     assert done["messages"][-2].text == "Deleted /a.md"
@@ -315,7 +315,7 @@ class EveryThirdCallFails(InMemoryStore):
             raise ConnectionError(f"call {self.calls} was lost")
 
 
-def test_a_store_that_fails_every_third_call_tears_no_file(colour: Colour) -> None:
+def test_a_store_that_fails_every_third_call_tears_no_file(call_mode: CallMode) -> None:
     store = EveryThirdCallFails()
     paths = [f"/{number}.md" for number in range(6)]
     old, new = "old " * 500, "new " * 500
@@ -327,7 +327,7 @@ def test_a_store_that_fails_every_third_call_tears_no_file(colour: Colour) -> No
         *(call(tool, **TOOLS[tool]) for tool in ("ls", "glob", "grep") for _ in range(3)),
         *(call("delete", file_path=path) for path in paths),
     ]
-    told = run(colour, StoreBackend(namespace=("files",), store=store), *script)
+    told = run(call_mode, StoreBackend(namespace=("files",), store=store), *script)
 
     failed = [each for each in told if each.status == "error"]
     assert 0 < len(failed) < len(told)
@@ -337,19 +337,19 @@ def test_a_store_that_fails_every_third_call_tears_no_file(colour: Colour) -> No
     assert set(kept) <= {old, new}
 
 
-def test_a_half_answer_is_shown_with_what_is_missing(colour: Colour) -> None:
+def test_a_half_answer_is_shown_with_what_is_missing(call_mode: CallMode) -> None:
     class Half(BackendProtocol):
         def ls(self, path: str) -> LsResult:
             return LsResult(error="the other half did not answer", entries=[FileInfo(path="/a.md")])
 
-    [said] = run(colour, Half(), call("ls", path="/"))
+    [said] = run(call_mode, Half(), call("ls", path="/"))
 
     assert said.text == "/a.md\n(incomplete: the other half did not answer)"
 
 
-def test_files_in_state_are_not_waited_for_and_never_refused(colour: Colour) -> None:
+def test_files_in_state_are_not_waited_for_and_never_refused(call_mode: CallMode) -> None:
     script = [call("ls", path="/") for _ in range(6)]
 
-    assert {each.status for each in run(colour, StateBackend(), *script, backend_timeout=0.000001)} == {
+    assert {each.status for each in run(call_mode, StateBackend(), *script, backend_timeout=0.000001)} == {
         "success"
     }

@@ -7,15 +7,17 @@ from typing import Literal
 
 import pytest
 
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.tools.bench import Bench, code_of
 
 
-@pytest.mark.parametrize(("where", "colour"), [("state", "async"), ("disk", "sync")], indirect=["colour"])
+@pytest.mark.parametrize(
+    ("where", "call_mode"), [("state", "async"), ("disk", "sync")], indirect=["call_mode"]
+)
 def test_an_expression_that_would_take_for_ever_is_stopped(
-    where: Literal["state", "disk"], tmp_path: Path, colour: Colour
+    where: Literal["state", "disk"], tmp_path: Path, call_mode: CallMode
 ) -> None:
-    bench = Bench(where, tmp_path, colour)
+    bench = Bench(where, tmp_path, call_mode)
     bench.place("/evil.txt", "a" * 5000 + "!\n")
     stopped = bench.use("grep", pattern="(a|aa)+$", regex=True, path="/evil.txt")
 

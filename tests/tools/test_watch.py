@@ -15,7 +15,7 @@ from deepagents.backends.results import FileDownloadResponse
 from deepagents.testing import ScriptedModel, call, calls
 from deepagents.tools import file_tools
 from deepagents.tools._video import MAX_VIDEO_INPUT_BYTES, video_dependencies_available
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.tools.bench import Bench, code_of
 from tests.tools.films import film
 
@@ -101,13 +101,13 @@ class Disk(FilesystemBackend):
     ("over", "code", "loads"), [(1, "too_large", 0), (-MAX_VIDEO_INPUT_BYTES + 9, "invalid_encoding", 1)]
 )
 def test_a_film_that_is_too_large_is_not_even_loaded(
-    colour: Colour, tmp_path: Path, over: int, code: str, loads: int
+    call_mode: CallMode, tmp_path: Path, over: int, code: str, loads: int
 ) -> None:
     disk = Disk(root_dir=tmp_path)
     with (tmp_path / "long.mp4").open("wb") as file:
         file.truncate(MAX_VIDEO_INPUT_BYTES + over)
     with ScriptedModel(call("read_file", file_path="/long.mp4"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, backend=disk), {"messages": "Watch"})
+        result = call_mode.invoke(create_deep_agent(model, backend=disk), {"messages": "Watch"})
 
     assert code_of(result["messages"][2]) == code
     assert disk.loads == loads
@@ -121,9 +121,9 @@ def test_frames_stand_behind_the_results_of_their_turn(bench: Bench) -> None:
     assert [message.type for message in seen[2:]] == ["ai", "tool", "tool", "human", "ai", "tool"]
 
 
-def test_the_model_is_told_how_a_film_is_read(colour: Colour) -> None:
+def test_the_model_is_told_how_a_film_is_read(call_mode: CallMode) -> None:
     with ScriptedModel("Hello.") as model:
-        colour.invoke(create_deep_agent(model), {"messages": "Hi"})
+        call_mode.invoke(create_deep_agent(model), {"messages": "Hi"})
 
     read = next(each for each in model.asked[0].tools if each["function"]["name"] == "read_file")
     assert "offset and limit count seconds" in read["function"]["description"]

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 from tests.tools.bench import Bench, code_of, meddling
 
 
 @pytest.fixture
-def disk(tmp_path: Path, colour: Colour) -> Bench:
-    return Bench("disk", tmp_path, colour)
+def disk(tmp_path: Path, call_mode: CallMode) -> Bench:
+    return Bench("disk", tmp_path, call_mode)
 
 
 def test_a_file_is_created_with_its_directories(bench: Bench) -> None:

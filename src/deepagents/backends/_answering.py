@@ -8,7 +8,7 @@ from typing import Final, ParamSpec, Protocol, TypeVar
 
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._flow import Flow
+from deepagents._async import Coro
 from deepagents.backends.capabilities import Capabilities
 from deepagents.errors import BackendError, ErrorCode
 
@@ -41,14 +41,14 @@ def answering(result: ResultType[Result_co]) -> Callable[[Callable[P, Result_co]
 
 def answering_flow(
     result: ResultType[Result_co],
-) -> Callable[[Callable[P, Flow[Result_co]]], Callable[P, Flow[Result_co]]]:
+) -> Callable[[Callable[P, Coro[Result_co]]], Callable[P, Coro[Result_co]]]:
     """Make a flow return the `BackendError`s that it raises as results."""
 
-    def decorate(flow: Callable[P, Flow[Result_co]]) -> Callable[P, Flow[Result_co]]:
+    def decorate(flow: Callable[P, Coro[Result_co]]) -> Callable[P, Coro[Result_co]]:
         @wraps(flow)
-        def answer(*args: P.args, **kwargs: P.kwargs) -> Flow[Result_co]:
+        async def answer(*args: P.args, **kwargs: P.kwargs) -> Result_co:
             try:
-                return (yield from flow(*args, **kwargs))
+                return await flow(*args, **kwargs)
             except BackendError as error:
                 return result(error=error.text, code=error.code)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, cast, get_args
 
-from deepagents._flow import Flow
 from deepagents.backends._door import ask
 from deepagents.backends._patience import Patience
 from deepagents.backends.filedata import checked_addition, file_data_to_bytes
@@ -36,14 +35,14 @@ def method_for(backend: BackendProtocol, method: str) -> str:
     return "upload_files"
 
 
-def append(
+async def append(
     backend: BackendProtocol,
     path: str,
     content: str | bytes,
     *,
     allowed: Allowed | None = None,
     patience: Patience = _NO_BOUND,
-) -> Flow[WriteResult]:
+) -> WriteResult:
     """Add to the end of a file, which is made when it is not there.
 
     Raises:
@@ -51,30 +50,30 @@ def append(
             not be put back.
     """
     if method_for(backend, "append") == "append":
-        return (yield from ask(backend, "append", path, content, allowed=allowed, patience=patience))
+        return await ask(backend, "append", path, content, allowed=allowed, patience=patience)
     addition = checked_addition(path, content)
     added = addition if isinstance(addition, bytes) else addition.encode()
     options: dict[str, Any] = {"allowed": allowed, "patience": patience}
-    whole = (yield from _fetched(backend, path, options)) + added
-    yield from _put(backend, path, whole, options)
+    whole = await _fetched(backend, path, options) + added
+    await _put(backend, path, whole, options)
     return WriteResult(path=path)
 
 
-def _fetched(backend: BackendProtocol, path: str, options: dict[str, Any]) -> Flow[bytes]:
+async def _fetched(backend: BackendProtocol, path: str, options: dict[str, Any]) -> bytes:
     try:
-        answers: list[FileDownloadResponse] = yield from ask(backend, "download_files", [path], **options)
+        answers: list[FileDownloadResponse] = await ask(backend, "download_files", [path], **options)
     except BackendError as error:
         if error.code != "not_supported":
             raise
-        return (yield from _read(backend, path, options))
+        return await _read(backend, path, options)
     found = answers[0]
     if found.error and found.error != "file_not_found":
         raise transfer_failure(path, found.error)
     return found.content or b""
 
 
-def _read(backend: BackendProtocol, path: str, options: dict[str, Any]) -> Flow[bytes]:
-    found: ReadResult = yield from ask(backend, "read", path, 0, _ALL_LINES, **options)
+async def _read(backend: BackendProtocol, path: str, options: dict[str, Any]) -> bytes:
+    found: ReadResult = await ask(backend, "read", path, 0, _ALL_LINES, **options)
     if found.code == "file_not_found":
         return b""
     if found.error or found.file_data is None or found.next_offset is not None:
@@ -85,14 +84,14 @@ def _read(backend: BackendProtocol, path: str, options: dict[str, Any]) -> Flow[
         raise BackendError("io_error", f"Error reading file {path!r}: {error}") from error
 
 
-def _put(backend: BackendProtocol, path: str, whole: bytes, options: dict[str, Any]) -> Flow[None]:
+async def _put(backend: BackendProtocol, path: str, whole: bytes, options: dict[str, Any]) -> None:
     try:
-        sent: list[FileUploadResponse] = yield from ask(backend, "upload_files", [(path, whole)], **options)
+        sent: list[FileUploadResponse] = await ask(backend, "upload_files", [(path, whole)], **options)
         error, code = sent[0].error, None
     except BackendError as failure:
         if failure.code != "not_supported":
             raise
-        done: WriteResult = yield from ask(backend, "write", path, _as_text(path, whole), **options)
+        done: WriteResult = await ask(backend, "write", path, _as_text(path, whole), **options)
         error, code = done.error, done.code
     if error:
         raise BackendError(code, error) if code else transfer_failure(path, error)
@@ -107,14 +106,14 @@ def _as_text(path: str, whole: bytes) -> str:
         ) from error
 
 
-def ask_or_append(backend: BackendProtocol, method: str, *args: Any, **options: Any) -> Flow[Any]:
+async def ask_or_append(backend: BackendProtocol, method: str, *args: Any, **options: Any) -> Any:
     """Call a method of a backend, of which `append` may be missing.
 
     Raises:
         BackendError: for whatever the backend raised.
     """
     call = append(backend, *args, **options) if method == "append" else ask(backend, method, *args, **options)
-    return (yield from call)
+    return await call
 
 
 def transfer_failure(path: str, error: str) -> BackendError:

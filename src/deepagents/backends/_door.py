@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._flow import Call, Flow
+from deepagents._async import IOCall
 from deepagents.backends._answering import abilities
 from deepagents.backends._legacy import one_for_each, understood
 from deepagents.backends._patience import Patience
@@ -35,15 +35,15 @@ _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
 )
 
 
-def ask(
+async def ask(
     backend: BackendProtocol,
     method: str,
     *args: Any,
     patience: Patience = _NO_BOUND,
     seconds: float | None = None,
     **options: Any,
-) -> Flow[Any]:
-    """Call a method of a backend in the colour of the flow; options that it does not know are left out.
+) -> Any:
+    """Call a method of a backend as the driver wants it; options that it does not know are left out.
 
     Raises:
         BackendError: for whatever the backend raised, and when it took too long.
@@ -53,7 +53,7 @@ def ask(
         if patience.bounds(seconds):
             can = abilities(backend.capabilities, _path_of(method, args))
             call = call if can.in_process else patience.bound(call, method, seconds, can.part)
-        answer = understood(backend, method, (yield from call))
+        answer = understood(backend, method, await call)
         return one_for_each(method, args[0] if args else (), answer)
     except (GraphBubbleUp, BackendError):
         raise
@@ -78,7 +78,7 @@ def failure(method: str, error: Exception) -> BackendError:
 
 def _prepared(
     backend: BackendProtocol, method: str, args: tuple[Any, ...], options: Mapping[str, Any]
-) -> Call[Any]:
+) -> IOCall[Any]:
     blocking: Callable[..., Any] = getattr(backend, method)
     awaiting: Callable[..., Any] = getattr(backend, f"a{method}")
     known = {
@@ -86,7 +86,7 @@ def _prepared(
         for name, value in options.items()
         if value is not None and accepts(type(backend), method, name)
     }
-    return Call(lambda: blocking(*args, **known), lambda: awaiting(*args, **known))
+    return IOCall(lambda: blocking(*args, **known), lambda: awaiting(*args, **known))
 
 
 def _reason(error: Exception) -> str:

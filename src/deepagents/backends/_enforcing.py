@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._flow import Flow, in_thread
+from deepagents._async import in_thread
 from deepagents._paths import name, normalise, parent
 from deepagents.backends._answering import abilities
 from deepagents.backends._door import failure
@@ -53,24 +53,24 @@ class RealPaths:
     backend: BackendProtocol
     patience: Patience = field(default_factory=Patience)
 
-    def of(self, path: str) -> Flow[str]:
+    async def of(self, path: str) -> str:
         """Resolve every link on the way to a path.
 
         Raises:
             BackendError: when there is no telling.
         """
-        return (yield from self._asked(lambda: self._resolved(path), path, path))
+        return await self._asked(lambda: self._resolved(path), path, path)
 
-    def of_entry(self, path: str) -> Flow[str]:
+    async def of_entry(self, path: str) -> str:
         """Name the entry that a deletion would remove: links above it are resolved, one at its end is not.
 
         Raises:
             BackendError: when there is no telling.
         """
-        above = yield from self.of(parent(path))
+        above = await self.of(parent(path))
         return path if path == "/" else f"{above.rstrip('/')}/{name(path)}"
 
-    def allowed_among(self, paths: Sequence[str], allowed: Allowed) -> Flow[set[str]]:
+    async def allowed_among(self, paths: Sequence[str], allowed: Allowed) -> set[str]:
         """Return which paths are allowed, as they are called and as they are with links resolved.
 
         A path is judged by its one spelling. One that has none, or cannot be resolved, is not allowed.
@@ -81,15 +81,13 @@ class RealPaths:
         spelt = {each: place for each in paths if (place := _spelt(each)) is not None}
         free = {above: allowed.all_below(above) for above in {parent(each) for each in spelt.values()}}
         called = {each for each, place in spelt.items() if free[parent(place)] or allowed(place)}
-        return (
-            yield from self._asked(
-                lambda: {each for each in called if self._is_right(spelt[each], allowed)},
-                called,
-                paths[0] if len(paths) == 1 else "/",
-            )
+        return await self._asked(
+            lambda: {each for each in called if self._is_right(spelt[each], allowed)},
+            called,
+            paths[0] if len(paths) == 1 else "/",
         )
 
-    def kept(self, method: str, found: Sequence[Found], allowed: Allowed | None) -> Flow[list[Found]]:
+    async def kept(self, method: str, found: Sequence[Found], allowed: Allowed | None) -> list[Found]:
         """Return what may be known of what a search or listing found.
 
         Raises:
@@ -98,7 +96,7 @@ class RealPaths:
         if allowed is None or asks(self.backend, method):
             return list(found)
         paths = list(dict.fromkeys(without_slash(each["path"]) for each in found))
-        known = yield from self.allowed_among(paths, allowed)
+        known = await self.allowed_among(paths, allowed)
         return [each for each in found if without_slash(each["path"]) in known]
 
     def _resolved(self, path: str) -> str:
@@ -109,14 +107,14 @@ class RealPaths:
             return allowed(self._resolved(path))
         return False
 
-    def _asked(self, work: Callable[[], T], otherwise: T, where: str) -> Flow[T]:
+    async def _asked(self, work: Callable[[], T], otherwise: T, where: str) -> T:
         if not overrides(type(self.backend), "real_path"):
             return otherwise
         call = in_thread(work)
         try:
             if not (can := abilities(self.backend.capabilities, where)).in_process:
                 call = self.patience.bound(call, "real_path", part=can.part)
-            return (yield from call)
+            return await call
         except (GraphBubbleUp, BackendError):
             raise
         except Exception as error:

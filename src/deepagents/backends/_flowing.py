@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from deepagents._flow import Flow, arun, run
+from deepagents._async import Coro, arun, run
 from deepagents.backends.protocol import Allowed, BackendProtocol
 from deepagents.backends.results import (
     DeleteResult,
@@ -24,11 +24,11 @@ from deepagents.backends.results import (
 class FileFlows(Protocol):
     """What can be done with files, as flows that answer as the methods of a backend do."""
 
-    def ls(self, path: str, /, allowed: Allowed | None = None) -> Flow[LsResult]: ...
+    def ls(self, path: str, /, allowed: Allowed | None = None) -> Coro[LsResult]: ...
 
     def read(
         self, path: str, offset: int, limit: int, /, allowed: Allowed | None = None
-    ) -> Flow[ReadResult]: ...
+    ) -> Coro[ReadResult]: ...
 
     def grep(
         self,
@@ -41,9 +41,9 @@ class FileFlows(Protocol):
         regex: bool = False,
         context_lines: int = 0,
         allowed: Allowed | None = None,
-    ) -> Flow[GrepResult]: ...
+    ) -> Coro[GrepResult]: ...
 
-    def glob(self, pattern: str, path: str | None, /, allowed: Allowed | None = None) -> Flow[GlobResult]: ...
+    def glob(self, pattern: str, path: str | None, /, allowed: Allowed | None = None) -> Coro[GlobResult]: ...
 
     def write(
         self,
@@ -52,11 +52,11 @@ class FileFlows(Protocol):
         /,
         expected_version: str | None = None,
         allowed: Allowed | None = None,
-    ) -> Flow[WriteResult]: ...
+    ) -> Coro[WriteResult]: ...
 
     def append(
         self, path: str, content: str | bytes, /, allowed: Allowed | None = None
-    ) -> Flow[WriteResult]: ...
+    ) -> Coro[WriteResult]: ...
 
     def edit(
         self,
@@ -67,9 +67,9 @@ class FileFlows(Protocol):
         /,
         expected_version: str | None = None,
         allowed: Allowed | None = None,
-    ) -> Flow[EditResult]: ...
+    ) -> Coro[EditResult]: ...
 
-    def delete(self, path: str, /, allowed: Allowed | None = None) -> Flow[DeleteResult]: ...
+    def delete(self, path: str, /, allowed: Allowed | None = None) -> Coro[DeleteResult]: ...
 
 
 class TransferFlows(FileFlows, Protocol):
@@ -77,11 +77,11 @@ class TransferFlows(FileFlows, Protocol):
 
     def upload_files(
         self, files: Sequence[tuple[str, bytes]], /, allowed: Allowed | None = None
-    ) -> Flow[list[FileUploadResponse]]: ...
+    ) -> Coro[list[FileUploadResponse]]: ...
 
     def download_files(
         self, paths: Sequence[str], /, allowed: Allowed | None = None
-    ) -> Flow[list[FileDownloadResponse]]: ...
+    ) -> Coro[list[FileDownloadResponse]]: ...
 
 
 class FlowBackend(BackendProtocol):

@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import Any, Final, cast
 
-from deepagents._channels import has_channel, in_graph, write_channel
 from deepagents._deprecation import already_warned, warn_legacy
+from deepagents._state.runtime import has_channel, in_graph, write_channel
 from deepagents.backends._older_names import OLDER_NAME, overrides
 from deepagents.backends._older_shapes import coerce, is_older, one_for_each
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, SandboxBackendProtocol

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
-from deepagents._flow import Call, Flow
+from deepagents._async import Coro, IOCall
 from deepagents.errors import BackendError
 
 T = TypeVar("T")
@@ -47,14 +47,14 @@ class KeyedLocks:
         """Count the keys that are held."""
         return len(self._queues)
 
-    def acquire(self, key: Hashable) -> Call[None]:
+    def acquire(self, key: Hashable) -> IOCall[None]:
         """Wait for the lock of a key.
 
         Raises:
             BackendError: `parallel_mutation`, when blocking would hold up the event loop of the task that
                 has, or awaits, the lock.
         """
-        return Call(lambda: self._block(key), lambda: self._wait(key))
+        return IOCall(lambda: self._block(key), lambda: self._wait(key))
 
     def release(self, key: Hashable) -> None:
         """Let the next one have the lock of a key."""
@@ -66,14 +66,14 @@ class KeyedLocks:
             if not queue:
                 del self._queues[key]
 
-    def holding(self, keys: Iterable[Any], work: Callable[[], Flow[T]]) -> Flow[T]:
+    async def holding(self, keys: Iterable[Any], work: Callable[[], Coro[T]]) -> T:
         """Run a flow while holding the locks of some keys, which must have an order."""
         held: list[Hashable] = []
         try:
             for key in sorted(set(keys)):
-                yield from self.acquire(key)
+                await self.acquire(key)
                 held.append(key)
-            return (yield from work())
+            return await work()
         finally:
             for key in held:
                 self.release(key)

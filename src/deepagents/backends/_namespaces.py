@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, cast
 from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 
-from deepagents._channels import read_state
 from deepagents._deprecation import warn_legacy
+from deepagents._state.runtime import read_state
 from deepagents.errors import ConfigError
 
 Namespace: TypeAlias = tuple[str, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from deepagents._async import await_thread
 from deepagents._deprecation import warn_legacy
-from deepagents._flow import await_aside
 from deepagents.backends._older_shapes import coerce
 from deepagents.backends.results import FileInfo, GrepMatch
 
@@ -90,7 +90,7 @@ async def awaited(backend: object, method: str, *args: Any, **options: Any) -> A
     older = f"a{OLDER_NAME.get(method, '')}"
     if overrides(type(backend), older) and not overrides(type(backend), method):
         return coerce(method, await getattr(backend, older)(*_for_older(method, args)))
-    return await await_aside(lambda: getattr(backend, method)(*args, **options))
+    return await await_thread(lambda: getattr(backend, method)(*args, **options))
 
 
 def lacks(backend: object, method: str) -> str:

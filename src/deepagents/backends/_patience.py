@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from deepagents._flow import Call, aside, threads_noted
+from deepagents._async import IOCall, collect_threads, start_thread
 from deepagents.errors import BackendError
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Patience:
         """Tell whether there is a bound, for all calls or for this one."""
         return self.seconds is not None or seconds is not None
 
-    def bound(self, call: Call[T], what: str, seconds: float | None = None, part: str = "/") -> Call[T]:
+    def bound(self, call: IOCall[T], what: str, seconds: float | None = None, part: str = "/") -> IOCall[T]:
         """Make a call that raises `BackendError` with the code `timeout` when it takes too long.
 
         `seconds` goes before the bound that is set for all calls; without either, nothing is bounded. Calls
@@ -49,11 +49,11 @@ class Patience:
         if most is None:
             return call
         limit = _Limit(what, most, part)
-        return Call(lambda: self._block(call.block, limit), lambda: self._wait(call.wait, limit))
+        return IOCall(lambda: self._block(call.block, limit), lambda: self._wait(call.wait, limit))
 
     def _block(self, work: Callable[[], T], limit: _Limit) -> T:
         self._check(limit)
-        running = aside(work)
+        running = start_thread(work)
         try:
             return running.result(limit.seconds)
         except TimeoutError:
@@ -63,7 +63,7 @@ class Patience:
 
     async def _wait(self, work: Callable[[], Awaitable[T]], limit: _Limit) -> T:
         self._check(limit)
-        with threads_noted() as threads:
+        with collect_threads() as threads:
             running = asyncio.ensure_future(work())
         try:
             await asyncio.wait({running}, timeout=limit.seconds)

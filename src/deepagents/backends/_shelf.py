@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from langgraph.errors import GraphBubbleUp
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
-from deepagents._flow import Call, Flow, lasting
+from deepagents._async import Coro, IOCall, finish_first
 from deepagents.backends._locks import shared_locks
 from deepagents.backends.results import FileData
 from deepagents.errors import BackendError
@@ -38,31 +38,33 @@ class Shelf:
     store: BaseStore
     namespace: tuple[str, ...]
 
-    def get(self, path: str) -> Flow[FileData | None]:
+    async def get(self, path: str) -> FileData | None:
         """Return one file."""
-        item = yield from self._safely(
-            Call(lambda: self.store.get(self.namespace, path), lambda: self.store.aget(self.namespace, path))
+        item = await self._safely(
+            IOCall(
+                lambda: self.store.get(self.namespace, path), lambda: self.store.aget(self.namespace, path)
+            )
         )
         return None if item is None else _file(item)
 
-    def put(self, path: str, data: FileData) -> Flow[None]:
+    async def put(self, path: str, data: FileData) -> None:
         """Keep one file."""
         value = dict(data)
-        call: Call[None] = Call(
+        call: IOCall[None] = IOCall(
             lambda: self.store.put(self.namespace, path, value),
             lambda: self.store.aput(self.namespace, path, value),
         )
-        yield from self._safely(lasting(call))
+        await self._safely(finish_first(call))
 
-    def get_all(self, paths: Iterable[str]) -> Flow[dict[str, FileData]]:
+    async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
         """Return those of some files that are there, in one round trip."""
         wanted = list(dict.fromkeys(paths))
         if not wanted:
             return {}
-        items = yield from self._safely(self._batch([GetOp(self.namespace, path) for path in wanted]))
+        items = await self._safely(self._batch([GetOp(self.namespace, path) for path in wanted]))
         return {path: _file(item) for path, item in zip(wanted, items, strict=True) if item is not None}
 
-    def put_all(self, files: Mapping[str, FileData | None]) -> Flow[None]:
+    async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Keep some files, and remove those that are `None`, in one round trip."""
         lifetime = (self.store.ttl_config or {}).get("default_ttl")
         if files:
@@ -70,24 +72,24 @@ class Shelf:
                 PutOp(self.namespace, path, None if data is None else dict(data), ttl=lifetime)
                 for path, data in files.items()
             ]
-            yield from self._safely(lasting(self._batch(ops)))
+            await self._safely(finish_first(self._batch(ops)))
 
-    def files(self) -> Flow[dict[str, FileData]]:
+    async def files(self) -> dict[str, FileData]:
         """Return all files: those of this namespace, and of none below it."""
-        items = yield from self.items(self.namespace)
+        items = await self.items(self.namespace)
         own = self.namespace
         found = {item.key: _file(item) for item in items if item.namespace == own}
         if _are_paths(found):
             return found
         return {key: data for key, data in found.items() if _PATH.fullmatch(key)}
 
-    def items(
+    async def items(
         self,
         prefix: tuple[str, ...],
         query: str | None = None,
         filter: dict[str, Any] | None = None,
         page_size: int | None = None,
-    ) -> Flow[list[Item]]:
+    ) -> list[Item]:
         """Return all items below a prefix: pages of one size, or of a large one that doubles.
 
         A page shorter than asked for is the last one, unless a store may have cut it to a size of its own.
@@ -96,7 +98,7 @@ class Shelf:
         limit = page_size or FIRST_PAGE
         while True:
             options = {"query": query, "filter": filter, "limit": limit, "offset": len(found)}
-            page = yield from self._safely(self._page(prefix, options))
+            page = await self._safely(self._page(prefix, options))
             if found and page and (page[0].namespace, page[0].key) == (found[0].namespace, found[0].key):
                 _log.warning(
                     "the store gives its first items again, so those after %d are not seen", len(found)
@@ -107,27 +109,27 @@ class Shelf:
                 return found
             limit = limit if page_size else 2 * limit
 
-    def alone(self, paths: Iterable[str], work: Callable[[], Flow[T]]) -> Flow[T]:
+    async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
         """Run a flow while nobody else in this process changes some files."""
         keys = [(id(self.store), self.namespace, path) for path in paths]
-        return (yield from shared_locks().holding(keys, work))
+        return await shared_locks().holding(keys, work)
 
-    def _page(self, prefix: tuple[str, ...], options: dict[str, Any]) -> Flow[list[Item]]:
+    async def _page(self, prefix: tuple[str, ...], options: dict[str, Any]) -> list[Item]:
         """Return one page; a store in memory fails with `RuntimeError` when it changes meanwhile."""
-        call: Call[Any] = Call(
+        call: IOCall[Any] = IOCall(
             lambda: self.store.search(prefix, **options), lambda: self.store.asearch(prefix, **options)
         )
         for _ in range(_ATTEMPTS - 1):
             with suppress(RuntimeError):
-                return (yield from call)
-        return (yield from call)
+                return await call
+        return await call
 
-    def _batch(self, ops: list[Any]) -> Call[list[Any]]:
-        return Call(lambda: self.store.batch(ops), lambda: self.store.abatch(ops))
+    def _batch(self, ops: list[Any]) -> IOCall[list[Any]]:
+        return IOCall(lambda: self.store.batch(ops), lambda: self.store.abatch(ops))
 
-    def _safely(self, work: Call[T] | Flow[T]) -> Flow[T]:
+    async def _safely(self, work: IOCall[T] | Coro[T]) -> T:
         try:
-            return (yield from work)
+            return await work
         except GraphBubbleUp:
             raise
         except Exception as error:

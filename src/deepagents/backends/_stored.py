@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from deepagents._flow import Flow
+from deepagents._async import Coro
 from deepagents._globs import checked_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends import _flat, _rewrite
@@ -34,27 +34,27 @@ T = TypeVar("T")
 class Shelved(Protocol):
     """Where files lie, each whole under its path."""
 
-    def files(self) -> Flow[dict[str, FileData]]:
+    async def files(self) -> dict[str, FileData]:
         """Return all files."""
         ...
 
-    def get(self, path: str) -> Flow[FileData | None]:
+    async def get(self, path: str) -> FileData | None:
         """Return one file."""
         ...
 
-    def get_all(self, paths: Iterable[str]) -> Flow[dict[str, FileData]]:
+    async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
         """Return those of some files that are there."""
         ...
 
-    def put(self, path: str, data: FileData) -> Flow[None]:
+    async def put(self, path: str, data: FileData) -> None:
         """Keep one file."""
         ...
 
-    def put_all(self, files: Mapping[str, FileData | None]) -> Flow[None]:
+    async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Keep some files, and remove those that are `None`."""
         ...
 
-    def alone(self, paths: Iterable[str], work: Callable[[], Flow[T]]) -> Flow[T]:
+    async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
         """Run a flow while nobody else in this process changes some files."""
         ...
 
@@ -66,22 +66,22 @@ class Stored:
     shelf: Shelved
 
     @answering_flow(LsResult)
-    def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
+    async def ls(self, path: str, allowed: Allowed | None = None) -> LsResult:
         """List one directory, in one round trip."""
         directory = normalise(path)
-        return _flat.listing((yield from self.shelf.files()), directory, allowed)
+        return _flat.listing(await self.shelf.files(), directory, allowed)
 
     @answering_flow(ReadResult)
-    def read(
+    async def read(
         self, file_path: str, offset: int, limit: int, allowed: Allowed | None = None
-    ) -> Flow[ReadResult]:
+    ) -> ReadResult:
         """Read some lines, in one round trip."""
         path = normalise(file_path)
         _flat.check_allowed(path, allowed)
-        return _flat.page(path, (yield from self._found(path)), offset, limit)
+        return _flat.page(path, await self._found(path), offset, limit)
 
     @answering_flow(GrepResult)
-    def grep(
+    async def grep(
         self,
         pattern: str,
         path: str | None,
@@ -91,45 +91,45 @@ class Stored:
         regex: bool = False,
         context_lines: int = 0,
         allowed: Allowed | None = None,
-    ) -> Flow[GrepResult]:
+    ) -> GrepResult:
         """Find lines, in one round trip."""
         query = Query.of(pattern, expression=regex, context=context_lines)
         wanted = _flat.Search(query, None if glob is None else checked_glob(glob), max_count)
         root = normalise(path or "/")
-        return _flat.search((yield from self.shelf.files()), root, wanted, allowed)
+        return _flat.search(await self.shelf.files(), root, wanted, allowed)
 
     @answering_flow(GlobResult)
-    def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
+    async def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> GlobResult:
         """Find files, in one round trip."""
         root = normalise(path or "/")
         checked_glob(pattern)
-        return _flat.matching((yield from self.shelf.files()), pattern, root, allowed)
+        return _flat.matching(await self.shelf.files(), pattern, root, allowed)
 
     @answering_flow(WriteResult)
-    def write(
+    async def write(
         self,
         file_path: str,
         content: str,
         expected_version: str | None = None,
         allowed: Allowed | None = None,
-    ) -> Flow[WriteResult]:
+    ) -> WriteResult:
         """Create a file or replace it whole, in two round trips."""
         path = _rewrite.file_path(file_path)
         _flat.check_allowed(path, allowed)
 
-        def work() -> Flow[WriteResult]:
-            current = yield from self.shelf.get(path)
+        async def work() -> WriteResult:
+            current = await self.shelf.get(path)
             _rewrite.check_version(path, current, expected_version)
             data = _rewrite.written(path, current, content)
-            yield from self.shelf.put(path, data)
+            await self.shelf.put(path, data)
             return WriteResult(path=path, version=file_version(data))
 
-        return (yield from self.shelf.alone([path], work))
+        return await self.shelf.alone([path], work)
 
     @answering_flow(WriteResult)
-    def append(
+    async def append(
         self, file_path: str, content: str | bytes, allowed: Allowed | None = None
-    ) -> Flow[WriteResult]:
+    ) -> WriteResult:
         """Add to the end of a file in two round trips that move all of it: a store cannot add to an item.
 
         Additions of other processes at the same time may be lost, those of this one not.
@@ -137,15 +137,15 @@ class Stored:
         path = _rewrite.file_path(file_path)
         _flat.check_allowed(path, allowed)
 
-        def work() -> Flow[WriteResult]:
-            data = _rewrite.appended(path, (yield from self.shelf.get(path)), content)
-            yield from self.shelf.put(path, data)
+        async def work() -> WriteResult:
+            data = _rewrite.appended(path, await self.shelf.get(path), content)
+            await self.shelf.put(path, data)
             return WriteResult(path=path, version=file_version(data))
 
-        return (yield from self.shelf.alone([path], work))
+        return await self.shelf.alone([path], work)
 
     @answering_flow(EditResult)
-    def edit(
+    async def edit(
         self,
         file_path: str,
         old: str,
@@ -153,45 +153,45 @@ class Stored:
         replace_all: bool,
         expected_version: str | None = None,
         allowed: Allowed | None = None,
-    ) -> Flow[EditResult]:
+    ) -> EditResult:
         """Replace exact text, in two round trips."""
         path = _rewrite.file_path(file_path)
         _flat.check_allowed(path, allowed)
 
-        def work() -> Flow[EditResult]:
-            current = yield from self._found(path)
+        async def work() -> EditResult:
+            current = await self._found(path)
             _rewrite.check_text(path, current)
             _rewrite.check_version(path, current, expected_version)
             data, count = _rewrite.edited(path, current, old, new, replace_all)
-            yield from self.shelf.put(path, data)
+            await self.shelf.put(path, data)
             return EditResult(path=path, occurrences=count, version=file_version(data))
 
-        return (yield from self.shelf.alone([path], work))
+        return await self.shelf.alone([path], work)
 
     @answering_flow(DeleteResult)
-    def delete(self, file_path: str, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+    async def delete(self, file_path: str, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a file, in two round trips, or all files below a directory, in three."""
         path = _rewrite.deleted_path(file_path)
         _flat.check_allowed(path, allowed)
 
-        def file() -> Flow[bool]:
-            there = yield from self.shelf.get(path)
+        async def file() -> bool:
+            there = await self.shelf.get(path)
             if there is not None:
-                yield from self.shelf.put_all({path: None})
+                await self.shelf.put_all({path: None})
             return there is not None
 
-        if (yield from self.shelf.alone([path], file)):
+        if await self.shelf.alone([path], file):
             return DeleteResult(path=path)
-        below = [key for key in (yield from self.shelf.files()) if is_within(key, path)]
+        below = [key for key in await self.shelf.files() if is_within(key, path)]
         if not below:
             raise BackendError("file_not_found", f"File '{path}' not found")
         _flat.check_all_allowed(below, path, allowed)
-        yield from self.shelf.alone(below, lambda: self.shelf.put_all(dict.fromkeys(below)))
+        await self.shelf.alone(below, lambda: self.shelf.put_all(dict.fromkeys(below)))
         return DeleteResult(path=path)
 
-    def upload_files(
+    async def upload_files(
         self, files: Sequence[tuple[str, bytes]], allowed: Allowed | None = None
-    ) -> Flow[list[FileUploadResponse]]:
+    ) -> list[FileUploadResponse]:
         """Write many files as bytes, in two round trips; the answers keep the order."""
         answers: list[FileUploadResponse] = []
         taken: dict[str, bytes] = {}
@@ -201,35 +201,35 @@ class Stored:
             if isinstance(path, str):
                 taken[path] = content
 
-        def work() -> Flow[None]:
-            current = yield from self.shelf.get_all(taken)
+        async def work() -> None:
+            current = await self.shelf.get_all(taken)
             made = {path: _rewrite.uploaded(path, current.get(path), taken[path]) for path in taken}
-            yield from self.shelf.put_all(dict[str, FileData | None](made))
+            await self.shelf.put_all(dict[str, FileData | None](made))
 
         try:
-            yield from self.shelf.alone(taken, work)
+            await self.shelf.alone(taken, work)
         except BackendError as error:
             return [each if each.error else FileUploadResponse(each.path, error.text) for each in answers]
         return answers
 
-    def download_files(
+    async def download_files(
         self, paths: Sequence[str], allowed: Allowed | None = None
-    ) -> Flow[list[FileDownloadResponse]]:
+    ) -> list[FileDownloadResponse]:
         """Read many files as bytes, in one round trip where all are there; the answers keep the order."""
         usable = {given: _usable(given, allowed) for given in paths}
         wanted = [path for path in usable.values() if isinstance(path, str)]
         try:
-            found = yield from self.shelf.get_all(wanted)
-            others = {} if len(found) == len(set(wanted)) else (yield from self.shelf.files())
+            found = await self.shelf.get_all(wanted)
+            others = {} if len(found) == len(set(wanted)) else await self.shelf.files()
         except BackendError as error:
             return [FileDownloadResponse(given, error=error.text) for given in paths]
         return [_downloaded(given, usable[given], found, others) for given in paths]
 
-    def _found(self, path: str) -> Flow[FileData]:
+    async def _found(self, path: str) -> FileData:
         """Return a file; only where there is none, find out whether it is a directory."""
-        data = yield from self.shelf.get(path)
+        data = await self.shelf.get(path)
         if data is None:
-            raise _flat.not_found((yield from self.shelf.files()), path)
+            raise _flat.not_found(await self.shelf.files(), path)
         return data
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final, TypeVar
 
-from deepagents._deadline import seconds_left
-from deepagents._flow import Flow
+from deepagents._state.deadline import seconds_left
 from deepagents.backends._appending import append, transfer_failure
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import RealPaths
@@ -78,13 +77,13 @@ class Files:
             return self.backend.capabilities(path)
         return Capabilities()
 
-    def place(self, path: str) -> Flow[str]:
+    async def place(self, path: str) -> str:
         """Name the file that a path leads to, where telling is cheap: on this machine, in this process."""
         can = self.capabilities(path)
         if not (can.host or can.in_process):
             return path
         try:
-            return (yield from RealPaths(self.backend, self.patience).of(path))
+            return await RealPaths(self.backend, self.patience).of(path)
         except BackendError:
             return path
 
@@ -92,26 +91,26 @@ class Files:
         """Say in one line what earlier answers left out because it waits for a person."""
         return None
 
-    def ls(self, path: str, *, allowed: Allowed | None = None) -> Flow[LsResult]:
+    async def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
         """List a directory; entries that could be read may stand beside an error."""
-        found = yield from self._ask("ls", path, allowed=allowed)
+        found = await self._ask("ls", path, allowed=allowed)
         return _answered(found, or_else=found.entries)
 
-    def read(self, path: str, offset: int, limit: int, *, allowed: Allowed | None = None) -> Flow[ReadResult]:
+    async def read(self, path: str, offset: int, limit: int, *, allowed: Allowed | None = None) -> ReadResult:
         """Read a window of a file."""
-        return _answered((yield from self._ask("read", path, offset, limit, allowed=allowed)))
+        return _answered(await self._ask("read", path, offset, limit, allowed=allowed))
 
-    def write(
+    async def write(
         self, path: str, content: str, expected_version: str | None, *, allowed: Allowed | None = None
-    ) -> Flow[WriteResult]:
+    ) -> WriteResult:
         """Create or replace a file, unless it changed since `expected_version`."""
         options: dict[str, Any] = {
             "expected_version": self._guard(path, expected_version),
             "allowed": allowed,
         }
-        return _answered((yield from self._ask("write", path, content, **options)))
+        return _answered(await self._ask("write", path, content, **options))
 
-    def append(self, path: str, text: str, *, allowed: Allowed | None = None) -> Flow[WriteResult]:
+    async def append(self, path: str, text: str, *, allowed: Allowed | None = None) -> WriteResult:
         """Add text to the end of a file as it is, half characters included; make the file if need be.
 
         Where the backend cannot, the file is fetched and put back whole, which costs what the file has.
@@ -119,11 +118,11 @@ class Files:
         content = _text_or_bytes(text)
         try:
             options: dict[str, Any] = {"allowed": allowed, "patience": self.patience}
-            return _answered((yield from append(self.backend, path, content, **options)))
+            return _answered(await append(self.backend, path, content, **options))
         except BackendError as error:
             raise ToolFailure(error.code, error.text) from error
 
-    def edit(
+    async def edit(
         self,
         path: str,
         old: str,
@@ -132,27 +131,27 @@ class Files:
         expected_version: str | None,
         *,
         allowed: Allowed | None = None,
-    ) -> Flow[EditResult]:
+    ) -> EditResult:
         """Replace exact text, unless the file changed since `expected_version`."""
         options: dict[str, Any] = {
             "expected_version": self._guard(path, expected_version),
             "allowed": allowed,
         }
-        return _answered((yield from self._ask("edit", path, old, new, replace_all, **options)))
+        return _answered(await self._ask("edit", path, old, new, replace_all, **options))
 
-    def delete(self, path: str, *, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+    async def delete(self, path: str, *, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a path and all below it."""
-        return _answered((yield from self._ask("delete", path, allowed=allowed)))
+        return _answered(await self._ask("delete", path, allowed=allowed))
 
-    def glob(
+    async def glob(
         self, pattern: str, path: str | None, seconds: float | None = None, *, allowed: Allowed | None = None
-    ) -> Flow[GlobResult]:
+    ) -> GlobResult:
         """Find files by pattern, within so many seconds; matches may stand beside an error."""
         most = min(filter(None, (seconds, self.patience.seconds)), default=None)
-        found = yield from self._ask("glob", pattern, path, seconds=most, allowed=allowed)
+        found = await self._ask("glob", pattern, path, seconds=most, allowed=allowed)
         return _answered(found, or_else=found.matches)
 
-    def grep(
+    async def grep(
         self,
         pattern: str,
         path: str | None,
@@ -160,42 +159,42 @@ class Files:
         wanted: SearchOptions,
         *,
         allowed: Allowed | None = None,
-    ) -> Flow[GrepResult]:
+    ) -> GrepResult:
         """Find lines that hold a pattern; matches may stand beside an error."""
         options: dict[str, Any] = {**self._search_options(wanted), "allowed": allowed}
-        found = capped((yield from self._ask("grep", pattern, path, glob, **options)), wanted.max_count)
+        found = capped(await self._ask("grep", pattern, path, glob, **options), wanted.max_count)
         return _answered(found, or_else=found.matches)
 
-    def download(self, path: str, *, allowed: Allowed | None = None) -> Flow[bytes]:
+    async def download(self, path: str, *, allowed: Allowed | None = None) -> bytes:
         """Read a file whole, as bytes."""
-        answer = (yield from self._ask("download_files", [path], allowed=allowed))[0]
+        answer = (await self._ask("download_files", [path], allowed=allowed))[0]
         if answer.error or answer.content is None:
             raise _transfer_failure(path, answer.error or "no content returned")
         return answer.content
 
-    def download_each(self, paths: Sequence[str]) -> Flow[list[FileDownloadResponse]]:
+    async def download_each(self, paths: Sequence[str]) -> list[FileDownloadResponse]:
         """Read many files whole, as bytes, in order; each answer has its own error."""
-        return (yield from self._ask("download_files", list(paths)))
+        return await self._ask("download_files", list(paths))
 
-    def download_all(self, paths: Sequence[str]) -> Flow[list[bytes | None]]:
+    async def download_all(self, paths: Sequence[str]) -> list[bytes | None]:
         """Read many files whole, as bytes, in order; `None` stands for each that cannot be read."""
-        answers = yield from self.download_each(paths)
+        answers = await self.download_each(paths)
         return [None if answer.error else answer.content for answer in answers]
 
-    def upload(self, path: str, content: bytes, *, allowed: Allowed | None = None) -> Flow[None]:
+    async def upload(self, path: str, content: bytes, *, allowed: Allowed | None = None) -> None:
         """Create or replace a file with these bytes."""
-        answer = (yield from self._ask("upload_files", [(path, content)], allowed=allowed))[0]
+        answer = (await self._ask("upload_files", [(path, content)], allowed=allowed))[0]
         if answer.error:
             raise _transfer_failure(path, answer.error)
 
-    def upload_all(self, files: Sequence[tuple[str, bytes]]) -> Flow[list[bool]]:
+    async def upload_all(self, files: Sequence[tuple[str, bytes]]) -> list[bool]:
         """Create or replace many files with bytes; tell in order which of them are there now."""
-        answers = yield from self._ask("upload_files", list(files))
+        answers = await self._ask("upload_files", list(files))
         return [not answer.error for answer in answers]
 
-    def execute(
+    async def execute(
         self, command: str, timeout: int | None, seconds: float | None = None, keep: Keep | None = None
-    ) -> Flow[ExecuteOffloadResult]:
+    ) -> ExecuteOffloadResult:
         """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for."""
         if timeout is not None and not execute_accepts_timeout(type(self.backend)):
             raise ToolFailure(
@@ -205,8 +204,8 @@ class Files:
         options: dict[str, Any] = {"timeout": timeout, "seconds": seconds}
         if keep is not None and self.capabilities(keep.path).capture:
             options["max_inline_bytes"] = keep.most_inline
-            return (yield from self._ask("execute_with_offload", command, keep.path, **options))
-        return ExecuteOffloadResult(False, (yield from self._ask("execute", command, **options)))
+            return await self._ask("execute_with_offload", command, keep.path, **options)
+        return ExecuteOffloadResult(False, await self._ask("execute", command, **options))
 
     def _in_time(self, timeout: int | None, seconds: float | None) -> tuple[int | None, float | None]:
         """Give a command no more time than the work it belongs to has left."""
@@ -232,13 +231,9 @@ class Files:
     def _guard(self, path: str, expected_version: str | None) -> str | None:
         return expected_version if self.capabilities(path).versions else None
 
-    def _ask(self, method: str, *args: Any, seconds: float | None = None, **options: Any) -> Flow[Any]:
+    async def _ask(self, method: str, *args: Any, seconds: float | None = None, **options: Any) -> Any:
         try:
-            return (
-                yield from ask(
-                    self.backend, method, *args, patience=self.patience, seconds=seconds, **options
-                )
-            )
+            return await ask(self.backend, method, *args, patience=self.patience, seconds=seconds, **options)
         except BackendError as error:
             raise ToolFailure(error.code, error.text) from error
 

@@ -14,7 +14,7 @@ from langsmith import Client
 from langsmith.schemas import FileEntry
 from langsmith.utils import LangSmithConflictError, LangSmithNotFoundError
 
-from deepagents._flow import Flow, in_thread, lasting, run
+from deepagents._async import Coro, finish_first, in_thread, run
 from deepagents.backends._flowing import TransferBackend
 from deepagents.backends._locks import shared_locks
 from deepagents.backends._stored import Stored
@@ -102,36 +102,36 @@ class _Hub:
         self._identifier = identifier
         self._tree: _Tree | None = None
 
-    def tree(self) -> Flow[_Tree]:
+    async def tree(self) -> _Tree:
         """Return what was pulled, or pull it; who asks meanwhile waits for that."""
 
-        def pulled() -> Flow[_Tree]:
+        async def pulled() -> _Tree:
             if self._tree is None:
-                self._tree = yield from self._asked(self._pull)
+                self._tree = await self._asked(self._pull)
             return self._tree
 
-        return self._tree or (yield from shared_locks().holding([(id(self), "pull")], pulled))
+        return self._tree or await shared_locks().holding([(id(self), "pull")], pulled)
 
-    def files(self) -> Flow[dict[str, FileData]]:
+    async def files(self) -> dict[str, FileData]:
         """Return all files."""
-        return dict((yield from self.tree()).files)
+        return dict((await self.tree()).files)
 
-    def get(self, path: str) -> Flow[FileData | None]:
+    async def get(self, path: str) -> FileData | None:
         """Return one file."""
-        return (yield from self.tree()).files.get(path)
+        return (await self.tree()).files.get(path)
 
-    def get_all(self, paths: Iterable[str]) -> Flow[dict[str, FileData]]:
+    async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
         """Return those of some files that are there."""
-        files = (yield from self.tree()).files
+        files = (await self.tree()).files
         return {path: files[path] for path in paths if path in files}
 
-    def put(self, path: str, data: FileData) -> Flow[None]:
+    async def put(self, path: str, data: FileData) -> None:
         """Commit one file."""
-        yield from self.put_all({path: data})
+        await self.put_all({path: data})
 
-    def put_all(self, files: Mapping[str, FileData | None]) -> Flow[None]:
+    async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Commit some files, and remove those that are `None`."""
-        tree = yield from self.tree()
+        tree = await self.tree()
         kept = {path: None if data is None else _text(path, data) for path, data in files.items()}
         entries = {
             path.removeprefix("/"): None if data is None else FileEntry(content=file_data_to_string(data))
@@ -140,7 +140,7 @@ class _Hub:
         if not entries:
             return
         try:
-            address = yield from self._asked(
+            address = await self._asked(
                 lambda: self._client.push_agent(self._identifier, files=entries, parent_commit=tree.commit)
             )
         except BaseException:
@@ -150,18 +150,18 @@ class _Hub:
         found = _COMMIT.findall(address)
         self._tree = _Tree(found[-1], now_there, tree.links) if found else None
 
-    def alone(self, paths: Iterable[str], work: Callable[[], Flow[T]]) -> Flow[T]:
+    async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
         """Run a flow while nobody else in this process commits; again, when somebody elsewhere has."""
 
-        def attempts() -> Flow[T]:
+        async def attempts() -> T:
             for _ in range(_RETRIES):
                 try:
-                    return (yield from work())
+                    return await work()
                 except _Conflict:
                     _log.info("another commit came first, so the change is made again on top of it")
-            return (yield from work())
+            return await work()
 
-        return (yield from shared_locks().holding([(id(self), "push")], attempts))
+        return await shared_locks().holding([(id(self), "push")], attempts)
 
     def _pull(self) -> _Tree:
         try:
@@ -176,9 +176,9 @@ class _Hub:
             {key: each.repo_handle for key, each in entries.items() if each.type != "file"},
         )
 
-    def _asked(self, work: Callable[[], T]) -> Flow[T]:
+    async def _asked(self, work: Callable[[], T]) -> T:
         try:
-            return (yield from lasting(in_thread(work)))
+            return await finish_first(in_thread(work))
         except LangSmithConflictError as error:
             raise _Conflict("parallel_mutation", "Somebody else has changed the files; try again.") from error
         except GraphBubbleUp:
@@ -192,11 +192,11 @@ class _Hub:
 class _HubStored(Stored):
     """The operations, where a file that is no text keeps no other from being uploaded."""
 
-    def upload_files(
+    async def upload_files(
         self, files: Sequence[tuple[str, bytes]], allowed: Allowed | None = None
-    ) -> Flow[list[FileUploadResponse]]:
+    ) -> list[FileUploadResponse]:
         texts = [each for each in files if _is_text(each[1])]
-        taken = iter((yield from Stored.upload_files(self, texts, allowed)))
+        taken = iter(await Stored.upload_files(self, texts, allowed))
         return [
             next(taken) if _is_text(content) else FileUploadResponse(path, "invalid_encoding")
             for path, content in files

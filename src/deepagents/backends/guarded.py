@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from deepagents._flow import Flow
 from deepagents._paths import parent
 from deepagents.backends._appending import method_for
 from deepagents.backends._enforcing import RealPaths, asks, tells_all, told
@@ -43,35 +42,35 @@ class GuardedFiles(Files):
         """Say in one line what earlier answers left out because it waits for a person."""
         return left_out(self._held_back, self.guard.asks)
 
-    def ls(self, path: str, *, allowed: Allowed | None = None) -> Flow[LsResult]:
+    async def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
         """List a directory, without the entries that may not be known."""
         access = self.guard.searching(path)
-        yield from self._admit(access, "ls", path)
-        found = yield from Files.ls(self, path, allowed=access)
-        entries = yield from self._kept(access, "ls", found.entries or [])
+        await self._admit(access, "ls", path)
+        found = await Files.ls(self, path, allowed=access)
+        entries = await self._kept(access, "ls", found.entries or [])
         return replace(found, entries=entries, error=told(self.backend, "ls", path, found.error, access))
 
-    def read(self, path: str, offset: int, limit: int, *, allowed: Allowed | None = None) -> Flow[ReadResult]:
+    async def read(self, path: str, offset: int, limit: int, *, allowed: Allowed | None = None) -> ReadResult:
         """Read a window of a file that may be read."""
         access = self.guard.naming("read", path)
-        yield from self._admit(access, "read", path)
-        return (yield from Files.read(self, path, offset, limit, allowed=access))
+        await self._admit(access, "read", path)
+        return await Files.read(self, path, offset, limit, allowed=access)
 
-    def write(
+    async def write(
         self, path: str, content: str, expected_version: str | None, *, allowed: Allowed | None = None
-    ) -> Flow[WriteResult]:
+    ) -> WriteResult:
         """Create or replace a file that may be written."""
         access = self.guard.naming("write", path)
-        yield from self._admit(access, "write", path)
-        return (yield from Files.write(self, path, content, expected_version, allowed=access))
+        await self._admit(access, "write", path)
+        return await Files.write(self, path, content, expected_version, allowed=access)
 
-    def append(self, path: str, text: str, *, allowed: Allowed | None = None) -> Flow[WriteResult]:
+    async def append(self, path: str, text: str, *, allowed: Allowed | None = None) -> WriteResult:
         """Add to the end of a file that may be written."""
         access = self.guard.naming("write", path)
-        yield from self._admit(access, method_for(self.backend, "append"), path)
-        return (yield from Files.append(self, path, text, allowed=access))
+        await self._admit(access, method_for(self.backend, "append"), path)
+        return await Files.append(self, path, text, allowed=access)
 
-    def edit(
+    async def edit(
         self,
         path: str,
         old: str,
@@ -80,40 +79,38 @@ class GuardedFiles(Files):
         expected_version: str | None,
         *,
         allowed: Allowed | None = None,
-    ) -> Flow[EditResult]:
+    ) -> EditResult:
         """Replace exact text in a file that may be written; what is in it is told only if it may be read."""
         access = self.guard.naming("write", path)
-        yield from self._admit(access, "edit", path)
+        await self._admit(access, "edit", path)
         try:
-            return (
-                yield from Files.edit(self, path, old, new, replace_all, expected_version, allowed=access)
-            )
+            return await Files.edit(self, path, old, new, replace_all, expected_version, allowed=access)
         except ToolFailure as failure:
-            if failure.code in ("no_match", "ambiguous_match") and not (yield from self._is_readable(path)):
+            if failure.code in ("no_match", "ambiguous_match") and not await self._is_readable(path):
                 raise _untold(failure.code, path) from failure
             raise
 
-    def delete(self, path: str, *, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+    async def delete(self, path: str, *, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a file, or a directory when all that is in it may go."""
         access = self.guard.deleting(path)
         if access is not None:
-            yield from self._admit_deletion(access, path)
-        return (yield from Files.delete(self, path, allowed=access))
+            await self._admit_deletion(access, path)
+        return await Files.delete(self, path, allowed=access)
 
-    def glob(
+    async def glob(
         self, pattern: str, path: str | None, seconds: float | None = None, *, allowed: Allowed | None = None
-    ) -> Flow[GlobResult]:
+    ) -> GlobResult:
         """Find files by pattern, without those that may not be known."""
         access = self.guard.searching(path or "/")
-        yield from self._admit(access, "glob", path)
-        found = yield from Files.glob(self, pattern, path, seconds, allowed=access)
-        matches = yield from self._kept(access, "glob", found.matches or [])
+        await self._admit(access, "glob", path)
+        found = await Files.glob(self, pattern, path, seconds, allowed=access)
+        matches = await self._kept(access, "glob", found.matches or [])
         self._check_root(access, path, matches)
         return replace(
             found, matches=matches, error=told(self.backend, "glob", path or "/", found.error, access)
         )
 
-    def grep(
+    async def grep(
         self,
         pattern: str,
         path: str | None,
@@ -121,33 +118,33 @@ class GuardedFiles(Files):
         wanted: SearchOptions,
         *,
         allowed: Allowed | None = None,
-    ) -> Flow[GrepResult]:
+    ) -> GrepResult:
         """Find lines in files that may be read; only those count for the cap."""
         access = self.guard.searching(path or "/")
-        yield from self._admit(access, "grep", path)
+        await self._admit(access, "grep", path)
         complete = tells_all(self.backend, "grep", path or "/", access)
         asked = wanted if complete else replace(wanted, max_count=None)
-        found = yield from Files.grep(self, pattern, path, glob, asked, allowed=access)
-        matches = yield from self._kept(access, "grep", found.matches or [])
+        found = await Files.grep(self, pattern, path, glob, asked, allowed=access)
+        matches = await self._kept(access, "grep", found.matches or [])
         self._check_root(access, path, matches)
         said = told(self.backend, "grep", path or "/", found.error, access)
         return capped(replace(found, matches=matches, error=said), wanted.max_count)
 
-    def download(self, path: str, *, allowed: Allowed | None = None) -> Flow[bytes]:
+    async def download(self, path: str, *, allowed: Allowed | None = None) -> bytes:
         """Read a file whole that may be read."""
         access = self.guard.naming("read", path)
-        yield from self._admit(access, "download_files", path)
-        return (yield from Files.download(self, path, allowed=access))
+        await self._admit(access, "download_files", path)
+        return await Files.download(self, path, allowed=access)
 
-    def upload(self, path: str, content: bytes, *, allowed: Allowed | None = None) -> Flow[None]:
+    async def upload(self, path: str, content: bytes, *, allowed: Allowed | None = None) -> None:
         """Create or replace a file that may be written."""
         access = self.guard.naming("write", path)
-        yield from self._admit(access, "upload_files", path)
-        yield from Files.upload(self, path, content, allowed=access)
+        await self._admit(access, "upload_files", path)
+        await Files.upload(self, path, content, allowed=access)
 
-    def execute(
+    async def execute(
         self, command: str, timeout: int | None, seconds: float | None = None, keep: Keep | None = None
-    ) -> Flow[ExecuteOffloadResult]:
+    ) -> ExecuteOffloadResult:
         """Run a shell command, where none can go round a rule."""
         pattern = exposed_rule(self.backend, self.guard.rules)
         if pattern is not None:
@@ -156,33 +153,33 @@ class GuardedFiles(Files):
                 f"permission denied for execute: commands could go round the rule for {pattern}. Use the "
                 "file tools.",
             )
-        return (yield from Files.execute(self, command, timeout, seconds, keep))
+        return await Files.execute(self, command, timeout, seconds, keep)
 
-    def _admit(self, access: Access | None, method: str, path: str | None) -> Flow[None]:
+    async def _admit(self, access: Access | None, method: str, path: str | None) -> None:
         if access is None or path is None:
             return
         if not access(path):
             raise self.guard.refusal(access, path)
         if not asks(self.backend, method):
-            yield from self._admit_real(access, path)
+            await self._admit_real(access, path)
 
-    def _admit_real(self, access: Access, path: str) -> Flow[None]:
+    async def _admit_real(self, access: Access, path: str) -> None:
         try:
-            known = yield from self._real_paths().allowed_among([path], access)
+            known = await self._real_paths().allowed_among([path], access)
         except BackendError as error:
             raise ToolFailure(error.code, error.text) from error
         if path not in known:
             raise self.guard.refusal(access, path)
 
-    def _admit_deletion(self, access: DeleteAccess, path: str) -> Flow[None]:
+    async def _admit_deletion(self, access: DeleteAccess, path: str) -> None:
         try:
-            real = yield from self._real_paths().of_entry(path)
+            real = await self._real_paths().of_entry(path)
         except BackendError as error:
             raise ToolFailure(error.code, error.text) from error
         for each in dict.fromkeys((path, real)):
             if not access(each):
                 raise self.guard.refusal(access, path)
-            if not access.all_below(each) and not (yield from self._is_file(path)):
+            if not access.all_below(each) and not await self._is_file(path):
                 raise self._blocked(access, each, path)
 
     def _blocked(self, access: DeleteAccess, real: str, path: str) -> ToolFailure:
@@ -200,31 +197,31 @@ class GuardedFiles(Files):
             "allowed in it one by one.",
         )
 
-    def _is_file(self, path: str) -> Flow[bool]:
+    async def _is_file(self, path: str) -> bool:
         """Tell whether nothing can lie below a path; in doubt, something can."""
-        listed = yield from self._listed(path)
+        listed = await self._listed(path)
         if listed.code == "not_a_directory":
             return True
         if listed.error or listed.entries:
             return False
-        beside = yield from self._listed(parent(path))
+        beside = await self._listed(parent(path))
         return any(each["path"] == path and not each.get("is_dir") for each in (beside.entries or ()))
 
-    def _listed(self, path: str) -> Flow[LsResult]:
+    async def _listed(self, path: str) -> LsResult:
         try:
-            return (yield from self._ask("ls", path))
+            return await self._ask("ls", path)
         except ToolFailure as failure:
             return LsResult(error=failure.text, code=failure.code)
 
-    def _is_readable(self, path: str) -> Flow[bool]:
+    async def _is_readable(self, path: str) -> bool:
         access = self.guard.unasked("read")
-        return access is None or path in (yield from self._real_paths().allowed_among([path], access))
+        return access is None or path in await self._real_paths().allowed_among([path], access)
 
     def _real_paths(self) -> RealPaths:
         return RealPaths(self.backend, self.patience)
 
-    def _kept(self, access: Access | None, method: str, found: Sequence[Found]) -> Flow[list[Found]]:
-        kept = yield from self._real_paths().kept(method, found, access)
+    async def _kept(self, access: Access | None, method: str, found: Sequence[Found]) -> list[Found]:
+        kept = await self._real_paths().kept(method, found, access)
         self._held_back.update(access.held_back if access else {})
         return kept
 

@@ -16,9 +16,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from deepagents._compat import legacy
-from deepagents._deprecation import warn_caller
-from deepagents._flow import await_aside
+from deepagents._async import await_thread
+from deepagents._deprecation import legacy, warn_caller
 from deepagents.backends._older_names import OlderNames, awaited, by_older_name, lacks, overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.results import (
@@ -137,7 +136,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        return await await_aside(lambda: self.read(file_path, offset, limit, **options))
+        return await await_thread(lambda: self.read(file_path, offset, limit, **options))
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
@@ -179,7 +178,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
         """Create a file or replace it whole."""
-        return await await_aside(lambda: self.write(file_path, content, **options))
+        return await await_thread(lambda: self.write(file_path, content, **options))
 
     def append(self, file_path: str, content: str | bytes) -> WriteResult:
         """Add to the end of a file, byte for byte; a file that is not there is made.
@@ -190,7 +189,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def aappend(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
         """Add to the end of a file, byte for byte; a file that is not there is made."""
-        return await await_aside(lambda: self.append(file_path, content, **options))
+        return await await_thread(lambda: self.append(file_path, content, **options))
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace exact text; more than one place needs `replace_all`."""
@@ -200,7 +199,9 @@ class BackendProtocol(OlderNames, ABC):
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False, **options: Any
     ) -> EditResult:
         """Replace exact text; more than one place needs `replace_all`."""
-        return await await_aside(lambda: self.edit(file_path, old_string, new_string, replace_all, **options))
+        return await await_thread(
+            lambda: self.edit(file_path, old_string, new_string, replace_all, **options)
+        )
 
     def delete(self, file_path: str) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
@@ -208,7 +209,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def adelete(self, file_path: str, **options: Any) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
-        return await await_aside(lambda: self.delete(file_path, **options))
+        return await await_thread(lambda: self.delete(file_path, **options))
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
@@ -216,7 +217,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def aupload_files(self, files: list[tuple[str, bytes]], **options: Any) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
-        return await await_aside(lambda: self.upload_files(files, **options))
+        return await await_thread(lambda: self.upload_files(files, **options))
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
@@ -224,7 +225,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def adownload_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
-        return await await_aside(lambda: self.download_files(paths, **options))
+        return await await_thread(lambda: self.download_files(paths, **options))
 
 
 class SandboxBackendProtocol(BackendProtocol):
@@ -246,7 +247,7 @@ class SandboxBackendProtocol(BackendProtocol):
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
         options = {"timeout": timeout} if timeout is not None and execute_accepts_timeout(type(self)) else {}
-        return await await_aside(lambda: self.execute(command, **options))
+        return await await_thread(lambda: self.execute(command, **options))
 
 
 BackendFactory: TypeAlias = Callable[[Any], BackendProtocol]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from typing import Any, Final, cast
 
-from deepagents._channels import read_channel, write_channel
 from deepagents._deprecation import warn_legacy
 from deepagents._globs import checked_glob
 from deepagents._paths import is_within, normalise
+from deepagents._state.runtime import read_channel, write_channel
 from deepagents.backends import _flat, _rewrite
 from deepagents.backends._answering import answering
 from deepagents.backends._search import Query

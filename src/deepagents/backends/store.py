@@ -7,8 +7,8 @@ from typing import Any
 from langgraph.config import get_store
 from langgraph.store.base import BaseStore, Item
 
+from deepagents._async import arun, run
 from deepagents._deprecation import warn_legacy
-from deepagents._flow import arun, run
 from deepagents.backends._flowing import TransferBackend
 from deepagents.backends._namespaces import (
     BackendContext,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents._globs import Glob, InvalidGlobPatternError, anchor, compile_glob
 from deepagents._paths import normalise, overlap
 from deepagents._text import MAX_LINE_LENGTH, is_blank, number_lines, replace_exact, truncate, window

@@ -16,8 +16,8 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, convert_to_messages
 from langgraph.types import Command
 
-from deepagents._flow import Call, Flow, twins
-from deepagents._state import Sharing, shared_by
+from deepagents._async import Coro, IOCall, sync_and_async
+from deepagents._state.schema import Sharing, shared_by
 
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
 Request: TypeAlias = ModelRequest[Any]
@@ -34,7 +34,7 @@ _HOOKS = {
 }
 
 
-class FlowMiddleware(AgentMiddleware[Any, Any, Any]):
+class BaseMiddleware(AgentMiddleware[Any, Any, Any]):
     """A middleware whose subclass writes hooks of a run, the model or tools as flows.
 
     LangChain installs a hook only where a class overrides it, so the twins are made for the flows a
@@ -46,15 +46,15 @@ class FlowMiddleware(AgentMiddleware[Any, Any, Any]):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for flow_name, (blocking, awaiting) in _HOOKS.items():
-            flow: Callable[..., Flow[Any]] | None = cls.__dict__.get(flow_name)
+            flow: Callable[..., Coro[Any]] | None = cls.__dict__.get(flow_name)
             if flow is not None:
-                for name, method in zip((blocking, awaiting), twins(flow), strict=True):
+                for name, method in zip((blocking, awaiting), sync_and_async(flow), strict=True):
                     setattr(cls, name, method)
 
 
 def shared_by_features(*further: type) -> dict[str, Sharing]:
     """Make the table of state keys for all features of this library that are in use, and further schemas."""
-    waiting, schemas = [FlowMiddleware], list(further)
+    waiting, schemas = [BaseMiddleware], list(further)
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
@@ -62,9 +62,9 @@ def shared_by_features(*further: type) -> dict[str, Sharing]:
     return shared_by(schemas)
 
 
-def inner(handler: Callable[[Any], Any], request: Any) -> Call[Any]:
-    """Call the next layer, in whichever colour this one was called."""
-    return Call(lambda: handler(request), lambda: handler(request))
+def inner(handler: Callable[[Any], Any], request: Any) -> IOCall[Any]:
+    """Call the next layer, blocking or awaiting, as this one was called."""
+    return IOCall(lambda: handler(request), lambda: handler(request))
 
 
 def add_section(request: Request, text: str | None) -> Request:

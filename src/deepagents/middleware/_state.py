@@ -1,5 +1,5 @@
 """The older path of what names the private keys of states."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 
 __getattr__ = legacy(__name__)

@@ -1,5 +1,5 @@
 """The older path of the middleware in `deepagents.middleware.tool_exclusion`."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 
 __getattr__ = legacy(__name__)

@@ -1,5 +1,5 @@
 """The older path of what middleware of other packages adds to a system prompt with."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 
 __getattr__ = legacy(__name__)

@@ -8,8 +8,8 @@ from typing import Any
 from langchain.agents.middleware import ModelFallbackMiddleware as Asking
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._flow import Call, Flow, arun, run
-from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, inner
+from deepagents._async import IOCall, arun, run
+from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner
 
 __all__ = ["ModelFallbackMiddleware"]
 
@@ -26,7 +26,7 @@ class _Passed(GraphBubbleUp):
         self.error = error
 
 
-class ModelFallbackMiddleware(FlowMiddleware):
+class ModelFallbackMiddleware(BaseMiddleware):
     """Ask other models by LangChain's middleware; what is none of theirs to cure passes it at once.
 
     Args:
@@ -40,20 +40,20 @@ class ModelFallbackMiddleware(FlowMiddleware):
         self._asking: Middleware = asking
         self._passes = passes
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        call: Call[Any] = Call(
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        call: IOCall[Any] = IOCall(
             lambda: self._asking.wrap_model_call(request, lambda each: run(self._tried(each, handler))),
             lambda: self._asking.awrap_model_call(request, lambda each: arun(self._tried(each, handler))),
         )
         try:
-            return (yield from call)
+            return await call
         except _Passed as passed:
             refusal = passed.error
         raise refusal
 
-    def _tried(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _tried(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         try:
-            return (yield from inner(handler, request))
+            return await inner(handler, request)
         except Exception as error:
             if not self._passes(error):
                 raise

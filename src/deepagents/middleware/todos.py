@@ -12,10 +12,10 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import InjectedToolArg
 from pydantic import BaseModel
 
-from deepagents._flow import Flow, twins
+from deepagents._async import sync_and_async
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import Request, Response, add_section, inner
-from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
+from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 TODO_PROMPT: Final = (
     "For work of three or more steps keep a plan with write_todos: mark a step in_progress before you start "
@@ -37,19 +37,17 @@ class ReadTodosSchema(BaseModel):
     runtime: Annotated[Any, InjectedToolArg] = None
 
 
-def _write_todos(runtime: Runtime, todos: list[Todo]) -> Flow[Reply]:
-    yield from ()
+async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
     asked = next(each for each in reversed(runtime.state["messages"]) if isinstance(each, AIMessage))
     if sum(call["name"] == WRITE_TODOS.name for call in asked.tool_calls) > 1:
         raise ToolFailure("parallel_mutation", "write_todos replaces the whole list: call it once a turn")
-    return Reply(f"Updated todo list to {todos}", update={"todos": todos})
+    return ToolOutput(f"Updated todo list to {todos}", update={"todos": todos})
 
 
-def _read_todos(runtime: Runtime) -> Flow[Reply]:
-    yield from ()
+async def _read_todos(runtime: Runtime) -> ToolOutput:
     todos: list[Todo] = runtime.state.get("todos") or []
     shown = "\n".join(f"{_MARKS[todo['status']]} {todo['content']}" for todo in todos)
-    return Reply(shown or "The to-do list is empty.")
+    return ToolOutput(shown or "The to-do list is empty.")
 
 
 WRITE_TODOS: Final = ToolSpec(
@@ -58,10 +56,10 @@ WRITE_TODOS: Final = ToolSpec(
 READ_TODOS: Final = ToolSpec("read_todos", "Show the to-do list.", ReadTodosSchema, _read_todos)
 
 
-def _around_model(
+async def _around_model(
     self: LangChainTodoList[Any, Any], request: Request, handler: Callable[[Request], Response]
-) -> Flow[Response]:
-    return (yield from inner(handler, add_section(request, self.system_prompt)))
+) -> Response:
+    return await inner(handler, add_section(request, self.system_prompt))
 
 
 class TodoListMiddleware(LangChainTodoList[Any, Any]):
@@ -71,7 +69,7 @@ class TodoListMiddleware(LangChainTodoList[Any, Any]):
     """
 
     # LangChain adds an empty part where there are no words.
-    wrap_model_call, awrap_model_call = cast("tuple[Any, Any]", twins(_around_model))
+    wrap_model_call, awrap_model_call = cast("tuple[Any, Any]", sync_and_async(_around_model))
 
     # The tool itself refuses a second list in one turn; a hook would cost a step after every model call.
     after_model = cast(Any, AgentMiddleware.after_model)

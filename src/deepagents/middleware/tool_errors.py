@@ -14,29 +14,28 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeIs
 
-from deepagents._flow import Flow
 from deepagents._text import described, truncate
 from deepagents.errors import CodedError, ErrorCode
-from deepagents.middleware._announcing import announce
-from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, inner
+from deepagents.middleware._announcing import emit
+from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner
 from deepagents.tools._tool import failure_message
 
 _ORIGIN = "raised_by_tool"
 _MOST_CHARACTERS = 4_000
 
 
-class ToolErrorMiddleware(FlowMiddleware):
+class ToolErrorMiddleware(BaseMiddleware):
     """Turn what a tool raises into an error result with a code; `raise_errors=True` lets it end the run."""
 
     def __init__(self, *, raise_errors: bool = False) -> None:
         super().__init__()
         self.raise_errors = raise_errors
 
-    def _around_tool(
+    async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
-    ) -> Flow[ToolResult]:
+    ) -> ToolResult:
         try:
-            return _coded((yield from inner(handler, request)), request)
+            return _coded(await inner(handler, request), request)
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -45,26 +44,26 @@ class ToolErrorMiddleware(FlowMiddleware):
             return _explained(error, request)
 
 
-class ToolOriginMiddleware(FlowMiddleware):
+class ToolOriginMiddleware(BaseMiddleware):
     """Mark what a tool raised, so that it can be told from what middleware raised; stands innermost.
 
     A failed call of the model is announced from here, whoever asks again further out.
     """
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         try:
-            return (yield from inner(handler, request))
+            return await inner(handler, request)
         except GraphBubbleUp:
             raise
         except Exception as error:
-            announce("model_failed", error=type(error).__name__)
+            emit("model_failed", error=type(error).__name__)
             raise
 
-    def _around_tool(
+    async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
-    ) -> Flow[ToolResult]:
+    ) -> ToolResult:
         try:
-            return (yield from inner(handler, request))
+            return await inner(handler, request)
         except GraphBubbleUp:
             raise
         except Exception as error:

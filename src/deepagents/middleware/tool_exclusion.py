@@ -6,28 +6,27 @@ from collections.abc import Callable
 
 from langchain.agents.middleware.types import ToolCallRequest
 
-from deepagents._flow import Flow
-from deepagents.middleware._base import FlowMiddleware, Request, Response, ToolResult, inner, tool_name
+from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner, tool_name
 from deepagents.tools._tool import failure_message
 
 
-class ToolExclusionMiddleware(FlowMiddleware):
+class ToolExclusionMiddleware(BaseMiddleware):
     """Take tools out of each request. This shapes what a model sees; it is no security boundary."""
 
     def __init__(self, *, excluded: frozenset[str]) -> None:
         super().__init__()
         self.excluded = excluded
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         kept = [tool for tool in request.tools if tool_name(tool) not in self.excluded]
-        return (yield from inner(handler, request.override(tools=kept)))
+        return await inner(handler, request.override(tools=kept))
 
-    def _around_tool(
+    async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
-    ) -> Flow[ToolResult]:
+    ) -> ToolResult:
         call = request.tool_call
         if call["name"] in self.excluded:
             return failure_message(
                 call["name"], call["id"] or "", "not_supported", f"{call['name']} is not available"
             )
-        return (yield from inner(handler, request))
+        return await inner(handler, request)

@@ -10,9 +10,8 @@ from langchain_core.exceptions import ModelInvalidRequestError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from deepagents._flow import Flow
-from deepagents.middleware._base import FlowMiddleware, Request, Response, inner, keeping, with_messages
-from deepagents.middleware._turns import open_turn
+from deepagents.middleware._base import BaseMiddleware, Request, Response, inner, keeping, with_messages
+from deepagents.middleware._history import open_turn
 from deepagents.models.traits import Input, may_take_any_file, model_identifier, rejects_input
 
 REJECTED_BY: Final = "media_rejected_by"
@@ -42,7 +41,7 @@ _REFUSED_AMONG = (
 Reason = Callable[[AnyMessage, Mapping[str, Any]], str | None]
 
 
-class UnsupportedContentMiddleware(FlowMiddleware):
+class UnsupportedContentMiddleware(BaseMiddleware):
     """Replace, in requests only, media that the model's profile rejects; and try again without those that it
     refused.
 
@@ -50,19 +49,19 @@ class UnsupportedContentMiddleware(FlowMiddleware):
     a person's message keeps its media, and is marked so that this model does not get them again.
     """
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         model = request.model
         request = with_messages(request)
         request = _without(request, request.messages, lambda message, block: _unfit(model, message, block))
         try:
-            return (yield from inner(handler, request))
+            return await inner(handler, request)
         except ModelInvalidRequestError:
             refused = _refused(request.messages)
             if not refused:
                 raise
         others = sum(map(_media_in, refused)) - 1
         again = _without(request, refused, lambda message, block: _refusal(message, others))
-        response = yield from inner(handler, again)
+        response = await inner(handler, again)
         return keeping(response, _kept(request, refused, others))
 
 

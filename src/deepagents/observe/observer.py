@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Interrupt
 
-from deepagents._announced import Announced
+from deepagents._state.custom_events import LibraryEvent
 from deepagents.events import (
     Custom,
     Event,
@@ -174,7 +174,7 @@ class Observer:
 
     def _written(self, namespace: Namespace, data: Any) -> Iterator[Event]:
         author = self._roster.who(namespace)
-        yield from_dict({**data, **author}) if isinstance(data, Announced) else Custom(data, **author)
+        yield from_dict({**data, **author}) if isinstance(data, LibraryEvent) else Custom(data, **author)
 
     def _asked_for(self, namespace: Namespace, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
         self._waits = True

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from langgraph.types import Command, StateSnapshot
 
-from deepagents._flow import Call, Flow, aflattened, run
+from deepagents._async import IOCall, run, stream_after
 from deepagents.events import Event
 from deepagents.observe.approvals import interrupts_to_event
 from deepagents.observe.observer import Chunk, Observer
@@ -44,14 +44,14 @@ def aobserve(
     """Stream an agent's run as events, awaiting."""
     watching = observer or Observer()
     chunks: AsyncGenerator[Chunk] = agent.astream(given, config, **STREAM, **options)
-    return aflattened(_recalled(watching, agent, given, config), chunks, watching.see, watching.end)
+    return stream_after(_recalled(watching, agent, given, config), chunks, watching.see, watching.end)
 
 
-def _recalled(observer: Observer, agent: Any, given: Any, config: Any) -> Flow[None]:
+async def _recalled(observer: Observer, agent: Any, given: Any, config: Any) -> None:
     if not _is_to_be_read(agent, config, observer):
         return
-    reading: Call[StateSnapshot] = Call(lambda: agent.get_state(config), lambda: agent.aget_state(config))
-    state = yield from reading
+    reading: IOCall[StateSnapshot] = IOCall(lambda: agent.get_state(config), lambda: agent.aget_state(config))
+    state = await reading
     values: Any = state.values
     found: Any = cast("Mapping[str, Any]", values).get("messages") if isinstance(values, Mapping) else None
     observer.recall(found or [], resuming=given is None or isinstance(given, Command))

@@ -13,11 +13,11 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from deepagents._flow import Flow, arun, run
+from deepagents._async import Coro, arun, run
 from deepagents.backends.calls import Files
 from deepagents.backends.kinds import looks_binary
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
-from deepagents.tools._seen import Seen
+from deepagents.tools._file_versions import FileVersions
 
 READ_ON: Final = (
     "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
@@ -34,7 +34,7 @@ Answer: TypeAlias = ToolMessage | Command[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ToolLimits:
     """How much one tool call may return or take. Tokens are counted as four characters each."""
 
     result_tokens: int | None = 20_000
@@ -43,18 +43,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ToolContext:
     """What a file tool works with during one call."""
 
     files: Files
-    seen: Seen
-    limits: Limits
+    seen: FileVersions
+    limits: ToolLimits
     read_format: str = "numbered"
     call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ToolOutput:
     """What a tool tells the model, and what it leaves for programs.
 
     `beside` holds content for a message of its own, where a tool's message could not carry it. With a `code`
@@ -76,7 +76,7 @@ class ToolSpec:
     name: str
     description: str
     args: type[BaseModel]
-    flow: Callable[..., Flow[Reply]]
+    flow: Callable[..., Coro[ToolOutput]]
 
 
 def read_on(text: str) -> str:
@@ -90,8 +90,8 @@ def read_on(text: str) -> str:
 def make_tool(spec: ToolSpec, desk: Callable[[Runtime], Any], description: str | None = None) -> BaseTool:
     """Build the LangChain tool of a spec, in both colours; `desk` makes what its flow works with."""
 
-    def start(runtime: Runtime, arguments: dict[str, Any]) -> Flow[Answer]:
-        return _answer(spec, runtime, lambda: spec.flow(desk(runtime), **arguments))
+    async def start(runtime: Runtime, arguments: dict[str, Any]) -> Answer:
+        return await _answer(spec, runtime, lambda: spec.flow(desk(runtime), **arguments))
 
     def blocking(runtime: Runtime, **arguments: Any) -> Answer:
         return run(start(runtime, arguments))
@@ -109,10 +109,10 @@ def make_tool(spec: ToolSpec, desk: Callable[[Runtime], Any], description: str |
     )
 
 
-def _answer(spec: ToolSpec, runtime: Runtime, begin: Callable[[], Flow[Reply]]) -> Flow[Answer]:
+async def _answer(spec: ToolSpec, runtime: Runtime, begin: Callable[[], Coro[ToolOutput]]) -> Answer:
     call_id = runtime.tool_call_id or ""
     try:
-        reply = yield from begin()
+        reply = await begin()
     except (ToolFailure, BackendError) as failure:
         return failure_message(spec.name, call_id, failure.code, failure.text)
     message = ToolMessage(
@@ -131,7 +131,7 @@ def _answer(spec: ToolSpec, runtime: Runtime, begin: Callable[[], Flow[Reply]]) 
     return Command(update={**(reply.update or {}), "messages": messages})
 
 
-def _shown_beside(reply: Reply, call_id: str) -> HumanMessage:
+def _shown_beside(reply: ToolOutput, call_id: str) -> HumanMessage:
     marks = {"read_file_media_result": True, "read_file_tool_call_id": call_id}
     path = reply.extra.get("read_file_path")
     return HumanMessage(content=reply.beside or "", additional_kwargs={**marks, "read_file_path": path})

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from deepagents._flow import Flow
 from deepagents._paths import is_within, name, normalise, parent
 from deepagents.errors import ToolFailure
-from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 _ARTIFACTS = ("large_tool_results", "conversation_history", "blobs")
 
@@ -18,16 +17,16 @@ class DeleteSchema(BaseModel):
     file_path: str = Field(description="Absolute path.")
 
 
-def _delete(desk: Desk, file_path: str) -> Flow[Reply]:
+async def _delete(desk: ToolContext, file_path: str) -> ToolOutput:
     path = normalise(file_path)
     _spare_artifacts(desk, path)
-    above = yield from desk.files.place(parent(path))
-    yield from desk.files.delete(path)
+    above = await desk.files.place(parent(path))
+    await desk.files.delete(path)
     desk.seen.forget_below(f"{above.rstrip('/')}/{name(path)}")
-    return Reply(f"Deleted {path}")
+    return ToolOutput(f"Deleted {path}")
 
 
-def _spare_artifacts(desk: Desk, path: str) -> None:
+def _spare_artifacts(desk: ToolContext, path: str) -> None:
     root = desk.files.capabilities(path).artifacts_root.rstrip("/")
     kept = next((each for each in _ARTIFACTS if path != "/" and is_within(f"{root}/{each}", path)), None)
     if kept is not None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from deepagents._flow import Flow
 from deepagents._paths import normalise
-from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 
 class EditFileSchema(BaseModel):
@@ -18,14 +17,14 @@ class EditFileSchema(BaseModel):
     replace_all: bool = Field(default=False, description="Replace every occurrence.")
 
 
-def _edit_file(
-    desk: Desk, file_path: str, old_string: str, new_string: str, replace_all: bool = False
-) -> Flow[Reply]:
+async def _edit_file(
+    desk: ToolContext, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+) -> ToolOutput:
     path = normalise(file_path)
-    place = yield from desk.files.place(path)
-    edited = yield from desk.files.edit(path, old_string, new_string, replace_all, desk.seen.recall(place))
+    place = await desk.files.place(path)
+    edited = await desk.files.edit(path, old_string, new_string, replace_all, desk.seen.recall(place))
     desk.seen.remember(place, edited.version)
-    return Reply(f"Successfully replaced {edited.occurrences} instance(s) of the string in '{path}'")
+    return ToolOutput(f"Successfully replaced {edited.occurrences} instance(s) of the string in '{path}'")
 
 
 EDIT_FILE = ToolSpec(

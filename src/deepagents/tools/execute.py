@@ -7,11 +7,17 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
-from deepagents._flow import Flow
 from deepagents.backends.calls import Keep
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
-from deepagents.tools._tool import CHARACTERS_PER_TOKEN, Desk, Reply, ToolSpec, artifact_name, read_on
+from deepagents.tools._tool import (
+    CHARACTERS_PER_TOKEN,
+    ToolContext,
+    ToolOutput,
+    ToolSpec,
+    artifact_name,
+    read_on,
+)
 
 _NO_CHARACTER = "\ufffd"
 _GRACE = 30
@@ -25,7 +31,7 @@ class ExecuteSchema(BaseModel):
     timeout: int | None = Field(default=None, description="Seconds.")
 
 
-def _execute(desk: Desk, command: str, timeout: int | None = None) -> Flow[Reply]:
+async def _execute(desk: ToolContext, command: str, timeout: int | None = None) -> ToolOutput:
     if not desk.files.capabilities().execute:
         raise ToolFailure(
             "not_supported",
@@ -34,15 +40,15 @@ def _execute(desk: Desk, command: str, timeout: int | None = None) -> Flow[Reply
         )
     asked = None if timeout is None else _allowed(desk, timeout)
     keep = _keep(desk)
-    ran = yield from desk.files.execute(command, asked, desk.limits.execute_seconds + _GRACE, keep)
+    ran = await desk.files.execute(command, asked, desk.limits.execute_seconds + _GRACE, keep)
     if not ran.offloaded or keep is None:
-        return Reply(_report(ran.response), artifact=_artifact(ran.response))
+        return ToolOutput(_report(ran.response), artifact=_artifact(ran.response))
     artifact = _artifact(ran.response)
     artifact["output_file"] = keep.path
-    return Reply(_kept_report(ran.response, keep.path), artifact=artifact)
+    return ToolOutput(_kept_report(ran.response, keep.path), artifact=artifact)
 
 
-def _keep(desk: Desk) -> Keep | None:
+def _keep(desk: ToolContext) -> Keep | None:
     if not desk.limits.result_tokens:
         return None
     root = desk.files.capabilities().artifacts_root.rstrip("/")
@@ -57,7 +63,7 @@ def _kept_report(response: ExecuteResponse, path: str) -> str:
     return f"{said}\nIts beginning and end:\n\n{_report(response)}"
 
 
-def _allowed(desk: Desk, timeout: int) -> int:
+def _allowed(desk: ToolContext, timeout: int) -> int:
     most = desk.limits.execute_seconds
     if timeout < 0:
         raise ToolFailure("invalid_argument", f"timeout must be non-negative, got {timeout}")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.backends.guarded import PATHLESS_DENIED_HINT
 from deepagents.backends.results import GlobResult
-from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 NOTHING_FOUND = "No files found"
 GLOB_TRUNCATION_NOTE = "The search stopped early, so files may be missing. Narrow the pattern or give a path."
@@ -28,13 +27,13 @@ class GlobSchema(BaseModel):
     )
 
 
-def _glob(desk: Desk, pattern: str, path: str | None = None) -> Flow[Reply]:
+async def _glob(desk: ToolContext, pattern: str, path: str | None = None) -> ToolOutput:
     root = None if path is None else normalise(path)
-    found = yield from desk.files.glob(pattern, root, GLOB_TIMEOUT)
+    found = await desk.files.glob(pattern, root, GLOB_TIMEOUT)
     paths = [match["path"] for match in found.matches or ()]
     lines = paths[:_MOST_PATHS] or [NOTHING_FOUND]
     left_out = desk.files.left_out()
-    return Reply("\n".join([*lines, *_notes(found, len(paths)), *filter(None, [left_out])]))
+    return ToolOutput("\n".join([*lines, *_notes(found, len(paths)), *filter(None, [left_out])]))
 
 
 def _notes(found: GlobResult, count: int) -> list[str]:

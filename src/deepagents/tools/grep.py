@@ -6,14 +6,13 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, PositiveInt
 
-from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents._text import truncate
 from deepagents.backends.calls import SearchOptions
 from deepagents.backends.matches import OutputMode, format_grep_matches, regex_literal_hint
 from deepagents.backends.results import GrepResult
 from deepagents.errors import ToolFailure
-from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 GREP_TRUNCATION_NOTE = "The search stopped early, so matches may be missing. Narrow it by path or glob."
 _MOST_CHARACTERS = 80_000
@@ -31,8 +30,8 @@ class GrepSchema(BaseModel):
     context: int = Field(default=0, ge=0, le=50, description="Lines around each match, in content mode.")
 
 
-def _grep(
-    desk: Desk,
+async def _grep(
+    desk: ToolContext,
     pattern: str,
     path: str | None = None,
     glob: str | None = None,
@@ -40,13 +39,13 @@ def _grep(
     max_count: int | None = None,
     regex: bool = False,
     context: int = 0,
-) -> Flow[Reply]:
+) -> ToolOutput:
     lines_around = context if output_mode == "content" else 0
     wanted = SearchOptions(max_count or desk.limits.grep_matches, regex, lines_around)
     root = None if path is None else normalise(path)
-    found = yield from desk.files.grep(pattern, root, glob, wanted)
+    found = await desk.files.grep(pattern, root, glob, wanted)
     report = _report(found, pattern, output_mode, regex)
-    return Reply("\n".join(filter(None, [report, desk.files.left_out()])))
+    return ToolOutput("\n".join(filter(None, [report, desk.files.left_out()])))
 
 
 def _report(found: GrepResult, pattern: str, mode: OutputMode, regex: bool) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents._text import format_size
 from deepagents.backends.results import FileInfo
-from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 NOTHING_FOUND = "No files found"
 
@@ -19,13 +18,13 @@ class LsSchema(BaseModel):
     path: str = Field(description="Absolute directory path.")
 
 
-def _ls(desk: Desk, path: str) -> Flow[Reply]:
-    listing = yield from desk.files.ls(normalise(path))
+async def _ls(desk: ToolContext, path: str) -> ToolOutput:
+    listing = await desk.files.ls(normalise(path))
     lines = [_line(entry) for entry in listing.entries or ()]
     if listing.error:
         lines.append(f"(incomplete: {listing.error})")
     left_out = desk.files.left_out()
-    return Reply("\n".join([*(lines or [NOTHING_FOUND]), *filter(None, [left_out])]))
+    return ToolOutput("\n".join([*(lines or [NOTHING_FOUND]), *filter(None, [left_out])]))
 
 
 def _line(entry: FileInfo) -> str:

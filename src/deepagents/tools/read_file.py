@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents._text import number_lines, truncate, window
 from deepagents.backends._older_shapes import NumberedRead
@@ -16,7 +15,7 @@ from deepagents.backends.kinds import file_kind
 from deepagents.backends.results import FileData, ReadResult
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._media import media_block, media_of, text_inside
-from deepagents.tools._tool import CHARACTERS_PER_TOKEN, Desk, Reply, ToolSpec
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN, ToolContext, ToolOutput, ToolSpec
 from deepagents.tools._video import video_dependencies_available
 from deepagents.tools._watch import Seconds, watch
 
@@ -59,15 +58,15 @@ class ReadVideoFileSchema(ReadFileSchema):
     limit: int = Field(default=DEFAULT_READ_LIMIT, description="Number of lines; of a video, seconds.")
 
 
-def _read_file(
-    desk: Desk, file_path: str, offset: int = DEFAULT_READ_OFFSET, limit: int = DEFAULT_READ_LIMIT
-) -> Flow[Reply]:
+async def _read_file(
+    desk: ToolContext, file_path: str, offset: int = DEFAULT_READ_OFFSET, limit: int = DEFAULT_READ_LIMIT
+) -> ToolOutput:
     path = normalise(file_path)
     if file_kind(path) == "video" and video_dependencies_available():
-        return (yield from watch(desk.files, path, Seconds(max(offset, 0), limit)))
-    place = yield from desk.files.place(path)
+        return await watch(desk.files, path, Seconds(max(offset, 0), limit))
+    place = await desk.files.place(path)
     try:
-        page = yield from desk.files.read(path, max(offset, 0), limit)
+        page = await desk.files.read(path, max(offset, 0), limit)
     except ToolFailure as failure:
         if failure.code == "file_not_found":
             desk.seen.forget_below(place)
@@ -77,22 +76,22 @@ def _read_file(
     desk.seen.remember(place, page.version)
     if page.file_data.get("encoding") == "base64":
         return _binary(desk, path, page.file_data, (offset, limit))
-    return Reply(_text(desk, page, file_data_to_string(page.file_data), limit))
+    return ToolOutput(_text(desk, page, file_data_to_string(page.file_data), limit))
 
 
-def _binary(desk: Desk, path: str, data: FileData, lines: tuple[int, int]) -> Reply:
+def _binary(desk: ToolContext, path: str, data: FileData, lines: tuple[int, int]) -> ToolOutput:
     content = file_data_to_string(data)
     if not content:
-        return Reply(EMPTY_FILE)
+        return ToolOutput(EMPTY_FILE)
     text = text_inside(path, content)
     if text is not None:
         page = _page_of(text, *lines)
-        return Reply(_text(desk, page, file_data_to_string(page.file_data or {}), lines[1]))
+        return ToolOutput(_text(desk, page, file_data_to_string(page.file_data or {}), lines[1]))
     media = media_of(path, content)
     extra = {"read_file_path": path, "read_file_media_type": media.media_type}
     # LangGraph turns the blocks of a bare tool message into text where it does not know their type.
     update: dict[str, Any] | None = {} if media.kind in ("audio", "video") else None
-    return Reply([media_block(media, path, content)], extra=extra, update=update)
+    return ToolOutput([media_block(media, path, content)], extra=extra, update=update)
 
 
 def _page_of(text: str, offset: int, limit: int) -> ReadResult:
@@ -110,7 +109,7 @@ def _page_of(text: str, offset: int, limit: int) -> ReadResult:
     )
 
 
-def _text(desk: Desk, page: ReadResult, text: str, limit: int) -> str:
+def _text(desk: ToolContext, page: ReadResult, text: str, limit: int) -> str:
     if isinstance(page, NumberedRead):
         return _as_it_came(desk, page.numbered, limit)
     if page.no_lines_requested:
@@ -129,13 +128,13 @@ def _text(desk: Desk, page: ReadResult, text: str, limit: int) -> str:
     return _fitted(window, desk)
 
 
-def _as_it_came(desk: Desk, numbered: str, limit: int) -> str:
+def _as_it_came(desk: ToolContext, numbered: str, limit: int) -> str:
     tokens = desk.limits.result_tokens
     shown = "\n".join(numbered.split("\n")[: max(limit, 0)])
     return truncate(shown, tokens * CHARACTERS_PER_TOKEN, f"\n{CUT}") if tokens else shown
 
 
-def _fitted(window: Shown, desk: Desk) -> str:
+def _fitted(window: Shown, desk: ToolContext) -> str:
     tokens = desk.limits.result_tokens
     shown = _page(window, desk.read_format)
     if not tokens or len(shown) <= tokens * CHARACTERS_PER_TOKEN:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from deepagents._flow import Flow
 from deepagents._paths import normalise
-from deepagents.tools._tool import Desk, Reply, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 
 class WriteFileSchema(BaseModel):
@@ -16,12 +15,12 @@ class WriteFileSchema(BaseModel):
     content: str = Field(description="The whole new content.")
 
 
-def _write_file(desk: Desk, file_path: str, content: str) -> Flow[Reply]:
+async def _write_file(desk: ToolContext, file_path: str, content: str) -> ToolOutput:
     path = normalise(file_path)
-    place = yield from desk.files.place(path)
-    written = yield from desk.files.write(path, content, desk.seen.recall(place))
+    place = await desk.files.place(path)
+    written = await desk.files.write(path, content, desk.seen.recall(place))
     desk.seen.remember(place, written.version)
-    return Reply(f"Updated file {path}")
+    return ToolOutput(f"Updated file {path}")
 
 
 WRITE_FILE = ToolSpec(

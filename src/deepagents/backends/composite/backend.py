@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deepagents._flow import arun, run
+from deepagents._async import arun, run
 from deepagents._paths import normalise
 from deepagents.backends._flowing import TransferBackend
 from deepagents.backends._legacy import is_factory, resolve, warn_form

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from deepagents._flow import Flow
 from deepagents._globs import EVERY_FILE
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import RealPaths, asks, without_slash
@@ -41,27 +40,27 @@ def options(backend: BackendProtocol, method: str, allowed: Allowed | None) -> d
     return {"allowed": allowed} if allowed and asks(backend, method) else {}
 
 
-def check(backend: BackendProtocol, method: str, key: str, allowed: Allowed) -> Flow[None]:
+async def check(backend: BackendProtocol, method: str, key: str, allowed: Allowed) -> None:
     """Refuse what is not allowed, of a deletion also when anything below is not.
 
     Raises:
         BackendError: `permission_denied`.
     """
     real_paths = RealPaths(backend)
-    real = yield from real_paths.of_entry(key) if method == "delete" else real_paths.of(key)
+    real = await (real_paths.of_entry(key) if method == "delete" else real_paths.of(key))
     if not (allowed(key) and allowed(real)):
         raise _denied(key)
     if method != "delete" or allowed.all_below(key):
         return
-    found: GlobResult = yield from ask(backend, "glob", EVERY_FILE, key)
+    found: GlobResult = await ask(backend, "glob", EVERY_FILE, key)
     below = found.matches or []
-    if found.error or found.truncated or (yield from _any_forbidden(real_paths, below, allowed)):
+    if found.error or found.truncated or await _any_forbidden(real_paths, below, allowed):
         raise _denied(key)
 
 
-def _any_forbidden(real_paths: RealPaths, below: list[Any], allowed: Allowed) -> Flow[bool]:
+async def _any_forbidden(real_paths: RealPaths, below: list[Any], allowed: Allowed) -> bool:
     paths = {without_slash(each["path"]) for each in below}
-    return (yield from real_paths.allowed_among(list(paths), allowed)) != paths
+    return await real_paths.allowed_among(list(paths), allowed) != paths
 
 
 def _denied(key: str) -> BackendError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from deepagents._flow import Flow, as_call, at_once
+from deepagents._async import Coro, as_io_call, gather_threads
 from deepagents._globs import EVERY_FILE, Glob, checked_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends._answering import ResultType
@@ -73,52 +73,52 @@ def parts(table: Table, start: str | None, pattern: str | None) -> Iterator[Part
             yield Part(route, "/", exact or EVERY_FILE, base, hiding, None if exact else glob)
 
 
-def search_all(
+async def search_all(
     reached: Sequence[Part],
     open_route: Open,
     method: Literal["glob", "grep"],
     failed: ResultType[Result],
-    search: Callable[[Part, BackendProtocol], Flow[Result]],
-) -> Flow[list[Answer[Result]]]:
+    search: Callable[[Part, BackendProtocol], Coro[Result]],
+) -> list[Answer[Result]]:
     """Search all routes at the same time; what one of them raises is its error."""
 
-    def answer(part: Part) -> Flow[Answer[Result]]:
+    async def answer(part: Part) -> Answer[Result]:
         try:
             backend = open_route(part.route)
             if len(reached) == 1:
-                found = yield from search(part, backend)
+                found = await search(part, backend)
             else:
-                found = yield from in_time(part.route, backend, method, lambda: search(part, backend))
+                found = await in_time(part.route, backend, method, lambda: search(part, backend))
         except BackendError as error:
             found = failed(error=_worded(part, error.text), code=error.code)
         return Answer(part.route, found)
 
-    return (yield from at_once([as_call(partial(answer, part)) for part in reached]))
+    return await gather_threads([as_io_call(partial(answer, part)) for part in reached])
 
 
-def globbing(allowed: Allowed | None) -> Callable[[Part, BackendProtocol], Flow[GlobResult]]:
+def globbing(allowed: Allowed | None) -> Callable[[Part, BackendProtocol], Coro[GlobResult]]:
     """Say how to find the files of one route."""
     return lambda part, backend: _glob(part, backend, OnRoute.of(allowed, part.route))
 
 
-def grepping(wanted: Lines, allowed: Allowed | None) -> Callable[[Part, BackendProtocol], Flow[GrepResult]]:
+def grepping(wanted: Lines, allowed: Allowed | None) -> Callable[[Part, BackendProtocol], Coro[GrepResult]]:
     """Say how to find lines in the files of one route."""
     # One line more, or there is no telling whether what was dropped counts.
     cap = None if wanted.max_count is None else wanted.max_count + 1
     return lambda part, backend: _grep(part, backend, wanted, cap, OnRoute.of(allowed, part.route))
 
 
-def _glob(part: Part, backend: BackendProtocol, rule: OnRoute | None) -> Flow[GlobResult]:
+async def _glob(part: Part, backend: BackendProtocol, rule: OnRoute | None) -> GlobResult:
     extra = options(backend, "glob", rule)
-    found: GlobResult = yield from ask(backend, "glob", part.pattern, part.start, **extra)
-    matches = yield from _kept(part, backend, "glob", found.matches, rule)
+    found: GlobResult = await ask(backend, "glob", part.pattern, part.start, **extra)
+    matches = await _kept(part, backend, "glob", found.matches, rule)
     error = _told(part, backend, "glob", found.error, rule)
     return GlobResult(error, matches, found.truncated, found.truncation_reason, code=found.code)
 
 
-def _grep(
+async def _grep(
     part: Part, backend: BackendProtocol, wanted: Lines, cap: int | None, rule: OnRoute | None
-) -> Flow[GrepResult]:
+) -> GrepResult:
     if wanted.regex and not accepts(type(backend), "grep", "regex"):
         raise BackendError("not_supported", "This backend finds literal text only; leave regex out.")
     extra: dict[str, Any] = {
@@ -127,23 +127,23 @@ def _grep(
         "context_lines": wanted.context_lines or None,
         **options(backend, "grep", rule),
     }
-    found: GrepResult = yield from ask(backend, "grep", wanted.pattern, part.start, part.pattern, **extra)
-    matches = yield from _kept(part, backend, "grep", found.matches, rule)
+    found: GrepResult = await ask(backend, "grep", wanted.pattern, part.start, part.pattern, **extra)
+    matches = await _kept(part, backend, "grep", found.matches, rule)
     if cap is not None and found.truncated and len(matches or ()) < len(found.matches or ()):
-        return (yield from _grep(part, backend, wanted, None, rule))
+        return await _grep(part, backend, wanted, None, rule)
     if wanted.context_lines and matches:
         matches = [with_context(each) for each in matches]
     error = _told(part, backend, "grep", found.error, rule)
     return GrepResult(error, matches, found.truncated, code=found.code)
 
 
-def _kept(
+async def _kept(
     part: Part, backend: BackendProtocol, method: str, found: list[Found] | None, rule: OnRoute | None
-) -> Flow[list[Found] | None]:
+) -> list[Found] | None:
     """Keep what counts and may be known, under its path in the tree."""
     if found is None:
         return None
-    found = yield from RealPaths(backend).kept(method, found, rule)
+    found = await RealPaths(backend).kept(method, found, rule)
     if not part.route.prefix and not part.hiding:
         return found
     return [each for each in placed(part.route, found) if part.counts(each["path"])]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from deepagents._flow import Flow, as_call, together
+from deepagents._async import Coro, as_io_call, gather
 from deepagents._paths import normalise
 from deepagents.backends._door import ask
 from deepagents.backends._enforcing import asks
@@ -38,7 +38,7 @@ class Transfer(Generic[Response]):
     open_route: Callable[[Route], BackendProtocol]
     allowed: Allowed | None
 
-    def of(self, files: Sequence[tuple[str, *tuple[bytes, ...]]], table: Table) -> Flow[list[Response]]:
+    async def of(self, files: Sequence[tuple[str, *tuple[bytes, ...]]], table: Table) -> list[Response]:
         """Move all files, those of each route with one call."""
         answers: dict[int, Response] = {}
         groups: dict[str, tuple[Route, list[Item]]] = {}
@@ -50,28 +50,28 @@ class Transfer(Generic[Response]):
                 continue
             route = table.serving(item.path)
             groups.setdefault(route.prefix, (route, []))[1].append(item)
-        moved = yield from together([as_call(self._start(*group)) for group in groups.values()])
+        moved = await gather([as_io_call(self._start(*group)) for group in groups.values()])
         for each in moved:
             answers |= each
         return [replace(answers[number], path=files[number][0]) for number in range(len(files))]
 
-    def _start(self, route: Route, items: list[Item]) -> Callable[[], Flow[dict[int, Response]]]:
+    def _start(self, route: Route, items: list[Item]) -> Callable[[], Coro[dict[int, Response]]]:
         return lambda: self._move(route, items)
 
-    def _move(self, route: Route, items: list[Item]) -> Flow[dict[int, Response]]:
+    async def _move(self, route: Route, items: list[Item]) -> dict[int, Response]:
         answers: dict[int, Response] = {}
         try:
             backend = self.open_route(route)
             rule = OnRoute.of(self.allowed, route)
             if rule and not asks(backend, self.method):
-                items = yield from self._permitted(backend, route, items, rule, answers)
+                items = await self._permitted(backend, route, items, rule, answers)
             if not items:
                 return answers
             keys = [route.key(item.path) for item in items]
             sent: list[Any] = [
                 (key, *item.content) if item.content else key for key, item in zip(keys, items, strict=True)
             ]
-            found: list[Response] = yield from ask(
+            found: list[Response] = await ask(
                 backend, self.method, sent, **options(backend, self.method, rule)
             )
         except BackendError as error:
@@ -80,18 +80,18 @@ class Transfer(Generic[Response]):
             answers[item.number] = self._told(answer, item, route)
         return answers
 
-    def _permitted(
+    async def _permitted(
         self,
         backend: BackendProtocol,
         route: Route,
         items: list[Item],
         rule: OnRoute,
         answers: dict[int, Response],
-    ) -> Flow[list[Item]]:
+    ) -> list[Item]:
         permitted: list[Item] = []
         for item in items:
             try:
-                yield from check(backend, self.method, route.key(item.path), rule)
+                await check(backend, self.method, route.key(item.path), rule)
                 permitted.append(item)
             except BackendError as error:
                 answers[item.number] = self._failure(item.path, error, route)

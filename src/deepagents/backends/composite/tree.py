@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
-from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.backends._answering import abilities
 from deepagents.backends._appending import ask_or_append, method_for
@@ -59,20 +58,20 @@ class Tree:
         default_factory=dict[str, tuple[Any, BackendProtocol]]
     )
 
-    def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
+    async def ls(self, path: str, allowed: Allowed | None = None) -> LsResult:
         try:
             where = normalise(path)
         except BackendError as error:
             return LsResult(error=error.text, code=error.code)
-        found = listed(where, (yield from self._ls_served(where, allowed)), self.table.below(where))
+        found = listed(where, await self._ls_served(where, allowed), self.table.below(where))
         if allowed and found.entries:
             found.entries = [each for each in found.entries if allowed(without_slash(each["path"]))]
         return found
 
-    def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> Flow[ReadResult]:
-        return (yield from self._one(ReadResult, "read", path, offset, limit, allowed=allowed))
+    async def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> ReadResult:
+        return await self._one(ReadResult, "read", path, offset, limit, allowed=allowed)
 
-    def grep(
+    async def grep(
         self,
         pattern: str,
         path: str | None,
@@ -82,33 +81,33 @@ class Tree:
         regex: bool = False,
         context_lines: int = 0,
         allowed: Allowed | None = None,
-    ) -> Flow[GrepResult]:
+    ) -> GrepResult:
         wanted = Lines(pattern, max_count, regex, context_lines)
         try:
             reached = list(parts(self.table, path, glob))
         except BackendError as error:
             return GrepResult(error=error.text, code=error.code)
         search = grepping(wanted, allowed)
-        return grepped((yield from search_all(reached, self.open, "grep", GrepResult, search)), max_count)
+        return grepped(await search_all(reached, self.open, "grep", GrepResult, search), max_count)
 
-    def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
+    async def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> GlobResult:
         try:
             reached = list(parts(self.table, path, pattern))
         except BackendError as error:
             return GlobResult(error=error.text, code=error.code)
         search = globbing(allowed)
-        return globbed((yield from search_all(reached, self.open, "glob", GlobResult, search)))
+        return globbed(await search_all(reached, self.open, "glob", GlobResult, search))
 
-    def write(
+    async def write(
         self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
-    ) -> Flow[WriteResult]:
+    ) -> WriteResult:
         extra = {"expected_version": expected_version}
-        return (yield from self._one(WriteResult, "write", path, content, allowed=allowed, **extra))
+        return await self._one(WriteResult, "write", path, content, allowed=allowed, **extra)
 
-    def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> Flow[WriteResult]:
-        return (yield from self._one(WriteResult, "append", path, content, allowed=allowed))
+    async def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> WriteResult:
+        return await self._one(WriteResult, "append", path, content, allowed=allowed)
 
-    def edit(
+    async def edit(
         self,
         path: str,
         old: str,
@@ -116,13 +115,11 @@ class Tree:
         replace_all: bool,
         expected_version: str | None = None,
         allowed: Allowed | None = None,
-    ) -> Flow[EditResult]:
+    ) -> EditResult:
         extra = {"expected_version": expected_version}
-        return (
-            yield from self._one(EditResult, "edit", path, old, new, replace_all, allowed=allowed, **extra)
-        )
+        return await self._one(EditResult, "edit", path, old, new, replace_all, allowed=allowed, **extra)
 
-    def delete(self, path: str, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+    async def delete(self, path: str, allowed: Allowed | None = None) -> DeleteResult:
         try:
             held = self.table.is_held(normalise(path))
         except BackendError as error:
@@ -130,21 +127,21 @@ class Tree:
         if held:
             said = f"{path!r} is the root, a route, or leads to a route; delete what is in it instead."
             return DeleteResult(error=said, code="invalid_path")
-        return (yield from self._one(DeleteResult, "delete", path, allowed=allowed))
+        return await self._one(DeleteResult, "delete", path, allowed=allowed)
 
-    def upload_files(
+    async def upload_files(
         self, files: Sequence[tuple[str, bytes]], allowed: Allowed | None = None
-    ) -> Flow[list[FileUploadResponse]]:
+    ) -> list[FileUploadResponse]:
         transfer = Transfer("upload_files", FileUploadResponse, self.open, allowed)
-        return (yield from transfer.of(files, self.table))
+        return await transfer.of(files, self.table)
 
-    def download_files(
+    async def download_files(
         self, paths: Sequence[str], allowed: Allowed | None = None
-    ) -> Flow[list[FileDownloadResponse]]:
+    ) -> list[FileDownloadResponse]:
         transfer = Transfer("download_files", FileDownloadResponse, self.open, allowed)
-        return (yield from transfer.of([(path,) for path in paths], self.table))
+        return await transfer.of([(path,) for path in paths], self.table)
 
-    def execute(self, command: str, timeout: int | None) -> Flow[ExecuteResponse]:
+    async def execute(self, command: str, timeout: int | None) -> ExecuteResponse:
         default = self.open(self.table.default)
         if not abilities(default.capabilities).execute:
             raise NotImplementedError(
@@ -155,29 +152,29 @@ class Tree:
             raise BackendError(
                 "not_supported", "The default backend does not support per-command timeout; leave it out."
             )
-        return (yield from ask(default, "execute", command, timeout=timeout))
+        return await ask(default, "execute", command, timeout=timeout)
 
-    def execute_with_offload(
+    async def execute_with_offload(
         self, command: str, path: str, options: dict[str, Any]
-    ) -> Flow[ExecuteOffloadResult]:
+    ) -> ExecuteOffloadResult:
         default = self.open(self.table.default)
-        return (yield from ask(default, "execute_with_offload", command, path, **options))
+        return await ask(default, "execute_with_offload", command, path, **options)
 
-    def _ls_served(self, where: str, allowed: Allowed | None) -> Flow[LsResult]:
+    async def _ls_served(self, where: str, allowed: Allowed | None) -> LsResult:
         route = self.table.serving(where)
         try:
             backend, rule = self.open(route), OnRoute.of(allowed, route)
             if self.table.below(where):
-                found = yield from in_time(route, backend, "ls", lambda: _ls(route, backend, where, rule))
+                found = await in_time(route, backend, "ls", lambda: _ls(route, backend, where, rule))
             else:
-                found = yield from _ls(route, backend, where, rule)
+                found = await _ls(route, backend, where, rule)
         except BackendError as error:
             return LsResult(error=route.reworded(error.text, where), code=error.code)
         return found
 
-    def _one(
+    async def _one(
         self, result: type[Result], method: str, path: str, *args: Any, allowed: Allowed | None, **extra: Any
-    ) -> Flow[Result]:
+    ) -> Result:
         """Call a method for one file on the route that serves it."""
         route = self.table.default
         try:
@@ -186,8 +183,8 @@ class Tree:
             backend, rule = self.open(route), OnRoute.of(allowed, route)
             by = method_for(backend, method)
             if rule and not asks(backend, by):
-                yield from check(backend, by, route.key(path), rule)
-            found: Result = yield from ask_or_append(
+                await check(backend, by, route.key(path), rule)
+            found: Result = await ask_or_append(
                 backend, method, route.key(path), *args, **options(backend, by, rule), **extra
             )
         except BackendError as error:
@@ -228,11 +225,11 @@ class Tree:
         return abilities(lambda path: self.open(route).capabilities(path), key)
 
 
-def _ls(route: Route, backend: BackendProtocol, where: str, rule: OnRoute | None) -> Flow[LsResult]:
-    found: LsResult = yield from ask(backend, "ls", route.key(where), **options(backend, "ls", rule))
+async def _ls(route: Route, backend: BackendProtocol, where: str, rule: OnRoute | None) -> LsResult:
+    found: LsResult = await ask(backend, "ls", route.key(where), **options(backend, "ls", rule))
     entries = found.entries
     if entries:
-        entries = placed(route, (yield from RealPaths(backend).kept("ls", entries, rule)))
+        entries = placed(route, await RealPaths(backend).kept("ls", entries, rule))
     error = told(backend, "ls", route.key(where), found.error, rule)
     return LsResult(error and route.reworded(error, where), entries, code=found.code)
 

@@ -1,6 +1,6 @@
 """Files on disk, below one root directory."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.backends.filesystem.backend import DEFAULT_GLOB_TIMEOUT, FilesystemBackend
 from deepagents.backends.filesystem.reading import MAX_VIDEO_INPUT_BYTES
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from deepagents._flow import await_aside
+from deepagents._async import await_thread
 from deepagents._globs import checked_glob
 from deepagents.backends._search import Query, Search
 from deepagents.backends.capabilities import Capabilities
@@ -211,7 +211,7 @@ class FilesystemBackend(BackendProtocol):
         **options: Any,
     ) -> GrepResult:
         """Find the lines that hold `pattern`, by path and line; takes what `grep` takes."""
-        search = await_aside(lambda: self.grep(pattern, path, glob, max_count=max_count, **options))
+        search = await_thread(lambda: self.grep(pattern, path, glob, max_count=max_count, **options))
         try:
             return await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
         except TimeoutError:

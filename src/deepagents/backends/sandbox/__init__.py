@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.sandbox.answers import TRUNCATION_MSG
 from deepagents.backends.sandbox.base import BaseSandbox

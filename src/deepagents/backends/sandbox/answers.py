@@ -11,6 +11,7 @@ from typing import Any, Final
 from deepagents._text import replace_exact, to_lf
 from deepagents.backends.results import (
     ContextLine,
+    EditResult,
     FileData,
     FileInfo,
     GlobResult,
@@ -243,3 +244,22 @@ def _below(base: str, name: str) -> str:
 
 def _moment(modified: float) -> str:
     return datetime.fromtimestamp(modified, UTC).isoformat()
+
+
+_EDIT_ERRORS: Final[dict[str, tuple[ErrorCode, str]]] = {
+    "file_not_found": ("file_not_found", "Error: File '{path}' not found"),
+    "permission_denied": ("permission_denied", "Error editing file '{path}': permission denied"),
+    "not_a_file": ("is_directory", "Error editing file '{path}': it is no regular file"),
+    "not_a_text_file": ("invalid_encoding", "Error editing file '{path}': it is no text file"),
+    "string_not_found": ("no_match", "Error: String not found in file: '{old}'"),
+    "multiple_occurrences": (
+        "ambiguous_match",
+        "Error: String '{old}' appears multiple times. Add surrounding context, or set replace_all.",
+    ),
+}
+
+
+def edit_error(word: str, path: str, old: str) -> EditResult:
+    """Make the result of an edit that failed with one of the older words."""
+    code, text = _EDIT_ERRORS.get(word, ("io_error", "Error editing file '{path}': {word}"))
+    return EditResult(error=text.format(path=path, old=old, word=word), code=code)

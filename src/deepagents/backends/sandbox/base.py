@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from deepagents._flow import Call, Flow, arun, run
+from deepagents._async import IOCall, arun, run
 from deepagents.backends._flowing import FlowBackend
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import SandboxBackendProtocol, accepts
@@ -18,7 +18,7 @@ from deepagents.backends.results import (
     FileUploadResponse,
     WriteResult,
 )
-from deepagents.backends.sandbox.honoured import edit_error
+from deepagents.backends.sandbox.answers import edit_error
 from deepagents.backends.sandbox.offload import EXECUTE_CAPTURE_MAX_BYTES, Capture
 from deepagents.backends.sandbox.operations import Operations
 from deepagents.errors import BackendError
@@ -104,12 +104,12 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
         """Run a command; output over `max_inline_bytes` stays in `capture_path`, and a preview comes back."""
         return await arun(self._captured(command, timeout, capture_path, max_inline_bytes, max_capture_bytes))
 
-    def _captured(
+    async def _captured(
         self, command: str, timeout: int | None, path: str, most_inline: int, most_kept: int | None
-    ) -> Flow[ExecuteOffloadResult]:
+    ) -> ExecuteOffloadResult:
         most = EXECUTE_CAPTURE_MAX_BYTES if most_kept is None else most_kept
         capture = Capture(self, command, timeout, self.root, path, most_inline, most)
-        return capture.kept() if self.enable_capture_offload else capture.plain()
+        return await (capture.kept() if self.enable_capture_offload else capture.plain())
 
     @property
     def _flows(self) -> Operations:
@@ -126,12 +126,12 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
     async def _awrite_preflight(self, file_path: str) -> WriteResult | None:
         return await arun(self._make_parents(file_path))
 
-    def _make_parents(self, file_path: str) -> Flow[WriteResult | None]:
+    async def _make_parents(self, file_path: str) -> WriteResult | None:
         try:
-            yield from self._flows.where(file_path, make_parents=True)
+            await self._flows.where(file_path, make_parents=True)
         except BackendError as error:
             return WriteResult(error=error.text, code=error.code)
         return None
 
-    def _prepare(self, file_path: str) -> Call[WriteResult | None]:
-        return Call(lambda: self._write_preflight(file_path), lambda: self._awrite_preflight(file_path))
+    def _prepare(self, file_path: str) -> IOCall[WriteResult | None]:
+        return IOCall(lambda: self._write_preflight(file_path), lambda: self._awrite_preflight(file_path))

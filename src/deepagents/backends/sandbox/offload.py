@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from deepagents._flow import Call, Flow
+from deepagents._async import IOCall
 from deepagents._text import split_lines
 from deepagents.backends._door import ask
 from deepagents.backends.protocol import SandboxBackendProtocol, execute_accepts_timeout
@@ -36,26 +36,26 @@ class Capture:
     most_inline: int
     most_kept: int = EXECUTE_CAPTURE_MAX_BYTES
 
-    def plain(self) -> Flow[ExecuteOffloadResult]:
+    async def plain(self) -> ExecuteOffloadResult:
         """Run the command and take its output as it comes."""
-        response = yield from self._execute(self.command)
+        response = await self._execute(self.command)
         return ExecuteOffloadResult(offloaded=False, response=response)
 
-    def kept(self) -> Flow[ExecuteOffloadResult]:
+    async def kept(self) -> ExecuteOffloadResult:
         """Run the command, once, and keep a long output in the file."""
         try:
             line = self._line(self.command)
         except BackendError:
-            return (yield from self.plain())
-        response = yield from self._execute(line)
+            return await self.plain()
+        response = await self._execute(line)
         try:
             answer = decode(response, self.root)
         except BackendError as error:
             if error.code == "not_supported":
-                return (yield from self.plain())
-            return (yield from self._left(response))
+                return await self.plain()
+            return await self._left(response)
         if "code" in answer.end:
-            return (yield from self.plain())
+            return await self.plain()
         return _result(answer, response.truncated, answer.end["exit"])
 
     def _line(self, text: str | None) -> str:
@@ -65,12 +65,12 @@ class Capture:
         }  # fmt: skip
         return command("capture", params)
 
-    def _left(self, response: ExecuteResponse) -> Flow[ExecuteOffloadResult]:
+    async def _left(self, response: ExecuteResponse) -> ExecuteOffloadResult:
         """Find what a command that was broken off had printed until then."""
         said = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
         told = ExecuteOffloadResult(False, replace(response, output=said))
         try:
-            found = yield from ask(self.sandbox, "execute", self._line(None), timeout=_LOOK_SECONDS)
+            found = await ask(self.sandbox, "execute", self._line(None), timeout=_LOOK_SECONDS)
             answer = decode(found, self.root)
         except BackendError as error:
             _log.warning("The output of a command could not be kept in a file: %s", error)
@@ -83,13 +83,11 @@ class Capture:
         between = "\n" if said and before and not before.endswith(("\n", "\r")) else ""
         return replace(result, response=replace(result.response, output=f"{before}{between}{said}"))
 
-    def _execute(self, line: str) -> Flow[ExecuteResponse]:
+    async def _execute(self, line: str) -> ExecuteResponse:
         accepted = self.timeout is not None and execute_accepts_timeout(type(self.sandbox))
         options: Mapping[str, Any] = {"timeout": self.timeout} if accepted else {}
-        return (
-            yield from Call(
-                lambda: self.sandbox.execute(line, **options), lambda: self.sandbox.aexecute(line, **options)
-            )
+        return await IOCall(
+            lambda: self.sandbox.execute(line, **options), lambda: self.sandbox.aexecute(line, **options)
         )
 
 

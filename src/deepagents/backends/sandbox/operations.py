@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deepagents._flow import Call, Flow
+from deepagents._async import IOCall
 from deepagents._globs import checked_glob
 from deepagents._paths import parent
 from deepagents.backends._answering import answering_flow
@@ -62,23 +62,23 @@ class Operations:
     sandbox: SandboxBackendProtocol
     root: str = "/"
     excluded: tuple[str, ...] = ()
-    prepare: Callable[[str], Call[WriteResult | None]] | None = None
+    prepare: Callable[[str], IOCall[WriteResult | None]] | None = None
 
     @answering_flow(LsResult)
-    def ls(self, path: str, allowed: Allowed | None = None) -> Flow[LsResult]:
+    async def ls(self, path: str, allowed: Allowed | None = None) -> LsResult:
         """List one directory."""
         shown = normal(path)
-        answer = yield from self._ask("ls", path=shown)
+        answer = await self._ask("ls", path=shown)
         return answers.listing(answer, shown, knows(allowed))
 
     @answering_flow(ReadResult)
-    def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> Flow[ReadResult]:
+    async def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> ReadResult:
         """Read a window of a file."""
         shown = normal(path)
         what = f"File '{shown}'"
         refuse_unless(allowed is None or allowed(shown), "read", shown)
         media = file_kind(shown) != "text"
-        answer = yield from self._ask(
+        answer = await self._ask(
             "read", path=shown, offset=max(int(offset), 0), limit=int(limit), media=media,
             most=MAX_OUTPUT_BYTES,
         )  # fmt: skip
@@ -86,46 +86,46 @@ class Operations:
         refuse_unless(allowed is None or allowed(end["real"]), "read", shown)
         if answer.whole or end["kind"] != "binary":
             return answers.page(answer, shown)
-        return answers.binary(end, (yield from self._download(end["real"], what)))
+        return answers.binary(end, await self._download(end["real"], what))
 
-    def write(
+    async def write(
         self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
-    ) -> Flow[WriteResult]:
+    ) -> WriteResult:
         """Create or replace a file, once it is prepared for."""
-        refused = (yield from self.prepare(path)) if self.prepare else None
+        refused = await self.prepare(path) if self.prepare else None
         if refused is not None:
             return refused
-        return (yield from self._write(path, content, expected_version, allowed))
+        return await self._write(path, content, expected_version, allowed)
 
     @answering_flow(WriteResult)
-    def _write(
+    async def _write(
         self, path: str, content: str, expected_version: str | None, allowed: Allowed | None
-    ) -> Flow[WriteResult]:
+    ) -> WriteResult:
         shown, what = file_at(path, "writing")
         encoded(content)
-        expected = yield from self._place(shown, what, "writing", allowed)
-        answer = yield from self._change(
+        expected = await self._place(shown, what, "writing", allowed)
+        answer = await self._change(
             "write", what, shown, {"content": content},
             expected=expected, expected_version=expected_version, media=file_kind(shown) != "text",
         )  # fmt: skip
         end = answers.check(answer, what, "writing").end
         return WriteResult(path=shown, version=end["version"])
 
-    def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> Flow[WriteResult]:
+    async def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> WriteResult:
         """Add to the end of a file, once it is prepared for."""
-        refused = (yield from self.prepare(path)) if self.prepare else None
-        return refused if refused is not None else (yield from self._append(path, content, allowed))
+        refused = await self.prepare(path) if self.prepare else None
+        return refused if refused is not None else await self._append(path, content, allowed)
 
     @answering_flow(WriteResult)
-    def _append(self, path: str, content: str | bytes, allowed: Allowed | None) -> Flow[WriteResult]:
+    async def _append(self, path: str, content: str | bytes, allowed: Allowed | None) -> WriteResult:
         shown, what = file_at(path, "writing")
         texts = addition(shown, content)
-        expected = yield from self._place(shown, what, "writing", allowed)
-        answer = yield from self._change("append", what, shown, texts, expected=expected)
+        expected = await self._place(shown, what, "writing", allowed)
+        answer = await self._change("append", what, shown, texts, expected=expected)
         return WriteResult(path=shown, version=answers.check(answer, what, "writing").end["version"])
 
     @answering_flow(EditResult)
-    def edit(
+    async def edit(
         self,
         path: str,
         old: str,
@@ -133,7 +133,7 @@ class Operations:
         replace_all: bool,
         expected_version: str | None = None,
         allowed: Allowed | None = None,
-    ) -> Flow[EditResult]:
+    ) -> EditResult:
         """Replace exact text in a file."""
         shown, what = file_at(path, "editing")
         if not old:
@@ -142,8 +142,8 @@ class Operations:
             )
         encoded(old)
         encoded(new)
-        expected = yield from self._place(shown, what, "editing", allowed)
-        answer = yield from self._change(
+        expected = await self._place(shown, what, "editing", allowed)
+        answer = await self._change(
             "edit", what, shown, {"old": old, "new": new},
             expected=expected, expected_version=expected_version, replace_all=replace_all,
             media=file_kind(shown) != "text",
@@ -152,7 +152,7 @@ class Operations:
         return EditResult(path=shown, occurrences=end["count"], version=end["version"])
 
     @answering_flow(DeleteResult)
-    def delete(self, path: str, allowed: Allowed | None = None) -> Flow[DeleteResult]:
+    async def delete(self, path: str, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a path and all below it."""
         shown = normal(path)
         if shown == "/":
@@ -161,28 +161,28 @@ class Operations:
         expected, no_directory = None, False
         if allowed is not None:
             refuse_unless(allowed(shown), "write", shown)
-            answer = yield from self._ask("where", path=shown, itself=True)
+            answer = await self._ask("where", path=shown, itself=True)
             end = answers.check(answer, what, "deleting").end
             expected = end["real"]
             whole = allowed.all_below(shown) and allowed.all_below(expected)
             refuse_unless(allowed(expected) and (whole or not end["is_dir"]), "write", shown)
             no_directory = not whole
-        answer = yield from self._ask("delete", path=shown, expected=expected, no_directory=no_directory)
+        answer = await self._ask("delete", path=shown, expected=expected, no_directory=no_directory)
         answers.check(answer, what, "deleting")
         return DeleteResult(path=shown)
 
     @answering_flow(GlobResult)
-    def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> Flow[GlobResult]:
+    async def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> GlobResult:
         """Find files by pattern."""
         begin = "/" if path is None and pattern.startswith("/") else start(path)
-        answer = yield from self._ask(
+        answer = await self._ask(
             "glob", path=begin, glob=checked_glob(pattern).compiled(), seconds=GLOB_SECONDS, most=_MOST_FILES,
             bound=ASYNC_GLOB_TIMEOUT,
         )  # fmt: skip
         return answers.found_files(answer, begin or "/", knows(allowed))
 
     @answering_flow(GrepResult)
-    def grep(
+    async def grep(
         self,
         pattern: str,
         path: str | None,
@@ -192,7 +192,7 @@ class Operations:
         regex: bool = False,
         context_lines: int = 0,
         allowed: Allowed | None = None,
-    ) -> Flow[GrepResult]:
+    ) -> GrepResult:
         """Find lines.
 
         Raises:
@@ -202,7 +202,7 @@ class Operations:
             raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
         Query.of(pattern, expression=regex)
         begin = start(path)
-        answer = yield from self._ask(
+        answer = await self._ask(
             "grep", path=begin, pattern=pattern, glob=None if glob is None else checked_glob(glob).compiled(),
             excluded=self.excluded, regex=regex, context=context_lines,
             max_count=max_count if allowed is None else None, most=_MOST_LINE_BYTES,
@@ -211,45 +211,45 @@ class Operations:
         found = answers.found_lines(answer, begin or "/", knows(allowed), context_lines, pattern)
         return capped(found, max_count)
 
-    def where(self, path: str, *, make_parents: bool = False) -> Flow[str]:
+    async def where(self, path: str, *, make_parents: bool = False) -> str:
         """Name the place to which a path leads.
 
         Raises:
             BackendError: when there is none.
         """
         shown = normal(path)
-        answer = yield from self._ask("where", path=shown, make_parents=make_parents)
+        answer = await self._ask("where", path=shown, make_parents=make_parents)
         real: str = answers.check(answer, f"'{shown}'", "resolving").end["real"]
         return real
 
-    def _place(self, shown: str, what: str, doing: str, allowed: Allowed | None) -> Flow[str | None]:
+    async def _place(self, shown: str, what: str, doing: str, allowed: Allowed | None) -> str | None:
         """Ask the rules about a path and about where it leads; return that, to be held to."""
         if allowed is None or allowed.all_below("/"):
             return None
         refuse_unless(allowed(shown), "write", shown)
-        real = answers.check((yield from self._ask("where", path=shown)), what, doing).end["real"]
+        real = answers.check(await self._ask("where", path=shown), what, doing).end["real"]
         refuse_unless(allowed(real), "write", shown)
         return real
 
-    def _change(
+    async def _change(
         self, operation: Operation, what: str, shown: str, texts: Mapping[str, str], **params: Any
-    ) -> Flow[Answer]:
+    ) -> Answer:
         """Send short texts with the command, and upload long ones beside the file that they are for."""
         if sum(len(text.encode()) for text in texts.values()) <= EDIT_INLINE_MAX_BYTES:
-            return (yield from self._ask(operation, path=shown, texts=texts, **params))
-        real = yield from self._stand(operation, what, shown, params.get("expected_version"))
+            return await self._ask(operation, path=shown, texts=texts, **params)
+        real = await self._stand(operation, what, shown, params.get("expected_version"))
         staged = f"{parent(real).rstrip('/')}/{temporary_name()}"
         try:
-            yield from self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
-            return (yield from self._ask(operation, path=shown, staged=staged, **params))
+            await self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
+            return await self._ask(operation, path=shown, staged=staged, **params)
         except Exception:
             with suppress(Exception):
-                yield from self._ask("delete", path=staged)
+                await self._ask("delete", path=staged)
             raise
 
-    def _stand(self, operation: Operation, what: str, shown: str, expected_version: str | None) -> Flow[str]:
+    async def _stand(self, operation: Operation, what: str, shown: str, expected_version: str | None) -> str:
         is_new = operation != "edit" and expected_version is None
-        answer = yield from self._ask("where", path=shown, make_parents=is_new)
+        answer = await self._ask("where", path=shown, make_parents=is_new)
         end = answers.check(answer, what, "writing").end
         if not (end["exists"] or is_new):
             gone: dict[str, str] = {"code": "file_not_found" if operation == "edit" else "stale_version"}
@@ -257,17 +257,17 @@ class Operations:
         real: str = end["real"]
         return real
 
-    def _upload(self, path: str, data: bytes, what: str) -> Flow[None]:
+    async def _upload(self, path: str, data: bytes, what: str) -> None:
         files = [(path, data)]
-        done = yield from Call(
+        done = await IOCall(
             lambda: self.sandbox.upload_files(files), lambda: self.sandbox.aupload_files(files)
         )
         error = done[0].error if done else "the sandbox did not answer"
         if error:
             raise BackendError(transfer_code(error), f"Failed to write {what[0].lower()}{what[1:]}: {error}")
 
-    def _download(self, path: str, what: str) -> Flow[bytes]:
-        done = yield from Call(
+    async def _download(self, path: str, what: str) -> bytes:
+        done = await IOCall(
             lambda: self.sandbox.download_files([path]), lambda: self.sandbox.adownload_files([path])
         )
         error = (done[0].error or "") if done else "the sandbox did not answer"
@@ -275,10 +275,10 @@ class Operations:
             raise BackendError(transfer_code(error), f"Failed to read {what[0].lower()}{what[1:]}: {error}")
         return done[0].content
 
-    def _ask(self, operation: Operation, bound: float | None = None, **params: Any) -> Flow[Answer]:
+    async def _ask(self, operation: Operation, bound: float | None = None, **params: Any) -> Answer:
         line = command(operation, {"root": self.root, **params})
         try:
-            response = yield from Call(
+            response = await IOCall(
                 lambda: self.sandbox.execute(line),
                 lambda: asyncio.wait_for(self.sandbox.aexecute(line), bound),
             )

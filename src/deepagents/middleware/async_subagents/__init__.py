@@ -1,6 +1,6 @@
 """Tasks for agents on Agent Protocol servers, which work in the background."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.middleware.async_subagents.middleware import AsyncSubAgentMiddleware
 from deepagents.middleware.async_subagents.schemas import (
     ASYNC_TASK_TOOL_DESCRIPTION,

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.errors import APIStatusError
 
-from deepagents._flow import Call, Flow, aside, await_aside
+from deepagents._async import IOCall, await_thread, start_thread
 from deepagents._text import truncate
 from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.middleware.async_subagents.privacy import without_secrets
@@ -112,13 +112,11 @@ class Remote:
     clients: Clients
     deadline: Deadline
 
-    def ask(self, question: Callable[[Any], Any]) -> Flow[Any]:
-        """Put a question to the client of this colour; making the client never blocks an event loop."""
+    async def ask(self, question: Callable[[Any], Any]) -> Any:
+        """Put a question to the client of this call_mode; making the client never blocks an event loop."""
         try:
-            client = yield from Call(self._made_blocking, self._made_awaiting)
-            return (
-                yield from Call(lambda: self._block(question, client), lambda: self._wait(question, client))
-            )
+            client = await IOCall(self._made_blocking, self._made_awaiting)
+            return await IOCall(lambda: self._block(question, client), lambda: self._wait(question, client))
         except RemoteFailure:
             raise
         except Exception as error:
@@ -129,11 +127,11 @@ class Remote:
 
     async def _made_awaiting(self) -> Any:
         loop = asyncio.get_running_loop()
-        return await await_aside(lambda: self.clients.awaiting(self.agent, loop))
+        return await await_thread(lambda: self.clients.awaiting(self.agent, loop))
 
     def _block(self, question: Callable[[Any], Any], client: Any) -> Any:
         left = self.deadline.left
-        return aside(lambda: until(left, lambda: question(client))).result(left)
+        return start_thread(lambda: until(left, lambda: question(client))).result(left)
 
     async def _wait(self, question: Callable[[Any], Any], client: Any) -> Any:
         return await asyncio.wait_for(question(client), self.deadline.left)

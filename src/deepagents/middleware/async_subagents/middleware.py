@@ -10,9 +10,8 @@ from typing import Any, Final, Self
 from langchain.agents.middleware import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
-from deepagents._flow import Flow
-from deepagents.middleware._base import FlowMiddleware, Request, Response, add_section, inner
-from deepagents.middleware._turns import stopped_at_a_limit
+from deepagents.middleware._base import BaseMiddleware, Request, Response, add_section, inner
+from deepagents.middleware._history import stopped_at_a_limit
 from deepagents.middleware.async_subagents.client import MOST_SECONDS, Clients
 from deepagents.middleware.async_subagents.notifications import (
     about_earlier_run,
@@ -31,7 +30,7 @@ from deepagents.tools._tool import Runtime
 POLL_SECONDS: Final = 5.0
 
 
-class AsyncSubAgentMiddleware(FlowMiddleware):
+class AsyncSubAgentMiddleware(BaseMiddleware):
     """Let an agent start tasks on Agent Protocol servers, and tell it when they end.
 
     A task is polled before a model call, at most once in `poll_seconds`, and after a final answer; a server
@@ -103,17 +102,17 @@ class AsyncSubAgentMiddleware(FlowMiddleware):
     def _office(self, runtime: Runtime) -> Office:
         return Office(self._agents, self._clients, self._pace, runtime, self._seconds, self._shown)
 
-    def _before_model(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any] | None]:
+    async def _before_model(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
         """Record what notifications say that came in from outside, then ask what else is new."""
         tasks: Mapping[str, AsyncTask] = state.get(TASKS) or {}
         if not tasks or self._poll is None:
             return None
         changes, rewritten = _incoming(tasks, state["messages"])
-        news = yield from self._poll.news({**tasks, **changes})
+        news = await self._poll.news({**tasks, **changes})
         return _update(changes, rewritten, news)
 
     @hook_config(can_jump_to=["model"])
-    def _after_model(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any] | None]:
+    async def _after_model(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
         """Before the agent stops, ask once more: what ended meanwhile is still taken up.
 
         Of a task that asks people again and again, only the first question keeps the agent from stopping.
@@ -124,14 +123,14 @@ class AsyncSubAgentMiddleware(FlowMiddleware):
         told = questions_told(state["messages"])
         news = [
             each
-            for each in (yield from self._poll.news(tasks, at_the_end=True))
+            for each in await self._poll.news(tasks, at_the_end=True)
             if each.task["status"] != "waiting" or each.task["task_id"] not in told
         ]
         update = _update({}, [], news)
         return {**update, "jump_to": "model"} if update and "messages" in update else update
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        return (yield from inner(handler, add_section(request, self.system_prompt)))
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        return await inner(handler, add_section(request, self.system_prompt))
 
 
 def _is_answered(messages: Sequence[AnyMessage]) -> bool:

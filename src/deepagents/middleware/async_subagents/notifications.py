@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from deepagents.middleware._turns import said_by_a_person
+from deepagents.middleware._history import said_by_a_person
 from deepagents.middleware.async_subagents.answers import NO_OUTPUT, Block, Said, as_json, escaped, said_in
 from deepagents.middleware.async_subagents.state import (
     EVENT,

@@ -17,8 +17,8 @@ from langchain_core.messages import message_to_dict
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._flow import Call, Flow
-from deepagents.middleware._base import FlowMiddleware, Request, Response, inner
+from deepagents._async import IOCall
+from deepagents.middleware._base import BaseMiddleware, Request, Response, inner
 from deepagents.middleware.async_subagents.answers import Said, as_json, said_as
 from deepagents.middleware.async_subagents.client import (
     MOST_SECONDS,
@@ -72,7 +72,7 @@ class Parent:
         return cls(str(thread_id), str(assistant_id), {**event, "run_id": str(run_id)} if run_id else event)
 
 
-class ParentNotifierMiddleware(FlowMiddleware):
+class ParentNotifierMiddleware(BaseMiddleware):
     """When this run is somebody's async task, start a run of theirs that begins with how this one ended.
 
     A parent that is busy is given a few seconds to come to rest; one that stays busy asks by itself. Nothing
@@ -85,29 +85,27 @@ class ParentNotifierMiddleware(FlowMiddleware):
         self._told: OrderedDict[str, None] = OrderedDict()
         self._lock = Lock()
 
-    def _after_agent(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any] | None]:
+    async def _after_agent(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
         if parent := Parent.of("success"):
-            yield from self._tell(parent, said_as(state["messages"][-1].content), runtime)
+            await self._tell(parent, said_as(state["messages"][-1].content), runtime)
         return None
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         try:
-            return (yield from inner(handler, request))
+            return await inner(handler, request)
         except GraphBubbleUp:
             raise
         except Exception as error:
             if parent := Parent.of("error"):
                 said = as_json({"error": type(error).__name__})
-                yield from self._tell(parent, said_as(said), request.runtime)
+                await self._tell(parent, said_as(said), request.runtime)
             raise
 
-    def _tell(self, parent: Parent, said: Said, runtime: Any) -> Flow[None]:
+    async def _tell(self, parent: Parent, said: Said, runtime: Any) -> None:
         if not self._is_first(parent.event.get("run_id", "")):
             return
         try:
-            yield from _delivered(
-                Remote(_LOOPBACK, self._clients, Deadline(MOST_SECONDS)), parent, said, runtime
-            )
+            await _delivered(Remote(_LOOPBACK, self._clients, Deadline(MOST_SECONDS)), parent, said, runtime)
         except RemoteFailure as failure:
             level = logging.DEBUG if failure.status in _EXPECTED else logging.WARNING
             _log.log(level, "the parent of this run was not told how it ended: %s", failure.text)
@@ -122,13 +120,13 @@ class ParentNotifierMiddleware(FlowMiddleware):
             return True
 
 
-def _delivered(remote: Remote, parent: Parent, said: Said, runtime: Any) -> Flow[None]:
-    status = yield from _at_rest(remote, parent)
+async def _delivered(remote: Remote, parent: Parent, said: Said, runtime: Any) -> None:
+    status = await _at_rest(remote, parent)
     if status not in ("idle", "error"):
         return
     told = message_to_dict(notification(parent.event, said))
     context = plain_context(getattr(runtime, "context", None))
-    yield from remote.ask(
+    await remote.ask(
         lambda client: client.runs.create(
             parent.thread_id,
             assistant_id=parent.assistant_id,
@@ -139,14 +137,14 @@ def _delivered(remote: Remote, parent: Parent, said: Said, runtime: Any) -> Flow
     )
 
 
-def _at_rest(remote: Remote, parent: Parent) -> Flow[object]:
+async def _at_rest(remote: Remote, parent: Parent) -> object:
     """Return the status of the parent's thread, once it is not busy or has been so for too long."""
     for pause in (*_PAUSES, 0.0):
-        thread = yield from remote.ask(lambda client: client.threads.get(parent.thread_id))
+        thread = await remote.ask(lambda client: client.threads.get(parent.thread_id))
         status = mapping(thread).get("status")
         if status != "busy" or not pause:
             return status
-        yield from Call(partial(time.sleep, pause), partial(asyncio.sleep, pause))
+        await IOCall(partial(time.sleep, pause), partial(asyncio.sleep, pause))
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._flow import Call, Flow, as_call, at_once
+from deepagents._async import IOCall, as_io_call, gather_threads
 from deepagents.middleware.async_subagents.client import Clients, Deadline, Remote, RemoteFailure, malformed
 from deepagents.middleware.async_subagents.notifications import announcement
 from deepagents.middleware.async_subagents.pace import Pace
@@ -42,7 +42,7 @@ class Poll:
     clients: Clients
     pace: Pace
 
-    def news(self, tasks: Mapping[str, AsyncTask], *, at_the_end: bool = False) -> Flow[list[News]]:
+    async def news(self, tasks: Mapping[str, AsyncTask], *, at_the_end: bool = False) -> list[News]:
         """Return what has changed about unfinished tasks; what fails is tried again later."""
         servers = {
             task["task_id"]: self.agents[task["agent_name"]].server
@@ -52,22 +52,22 @@ class Poll:
         due = self.pace.choose(servers, at_the_end=at_the_end) if servers else []
         if not due:
             return []
-        found = yield from at_once([self._asked(tasks[task_id]) for task_id in due])
+        found = await gather_threads([self._asked(tasks[task_id]) for task_id in due])
         return [each for each in found if each]
 
-    def _asked(self, task: AsyncTask) -> Call[News | None]:
-        def flow() -> Flow[News | None]:
+    def _asked(self, task: AsyncTask) -> IOCall[News | None]:
+        async def flow() -> News | None:
             agent = self.agents[task["agent_name"]]
             began = time.monotonic()
             remote = Remote(agent, self.clients, Deadline(self.pace.wait(agent.server)))
             try:
-                news = yield from _new(remote, task)
+                news = await _new(remote, task)
             except RemoteFailure as failure:
                 return self._failed(agent, task, failure)
             self.pace.answered(agent.server, time.monotonic() - began)
             return news
 
-        return as_call(flow)
+        return as_io_call(flow)
 
     def _failed(self, agent: RemoteAgent, task: AsyncTask, failure: RemoteFailure) -> News | None:
         if failure.status == 404:
@@ -78,10 +78,10 @@ class Poll:
         return None
 
 
-def _new(remote: Remote, task: AsyncTask) -> Flow[News | None]:
+async def _new(remote: Remote, task: AsyncTask) -> News | None:
     """Ask about a task; an answer so odd that it cannot be told is a failure of its server."""
     try:
-        return _news(task, (yield from observe(remote, task)))
+        return _news(task, await observe(remote, task))
     except (RemoteFailure, GraphBubbleUp):
         raise
     except Exception as odd:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, NotRequired, cast
 from langchain.agents import AgentState
 from typing_extensions import TypedDict
 
-from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state import Sharing, merge_latest
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.schema import Sharing, merge_latest
 
 TASKS: Final = "async_tasks"
 EVENT: Final = "deepagents_notification"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final, cast
 
-from deepagents._flow import Flow
 from deepagents._text import truncate
 from deepagents.middleware.async_subagents.client import Remote, malformed
 from deepagents.middleware.async_subagents.privacy import without_secrets
@@ -32,7 +31,7 @@ class Standing:
     error: str = ""
 
 
-def observe(remote: Remote, task: AsyncTask) -> Flow[Standing]:
+async def observe(remote: Remote, task: AsyncTask) -> Standing:
     """Ask how a task stands: one question while it runs, two where there may be a result.
 
     Raises:
@@ -40,23 +39,23 @@ def observe(remote: Remote, task: AsyncTask) -> Flow[Standing]:
     """
     if task["status"] == "cancelled":
         return Standing("cancelled", task["run_id"])
-    run = yield from _run(remote, task)
+    run = await _run(remote, task)
     if run["status"] == "interrupted":
-        run = yield from _newest(remote, task)
+        run = await _newest(remote, task)
     if run["status"] == "none":
         return Standing("error", run["run_id"], error=_NEVER_BEGAN)
     if run["status"] in UNFINISHED or run["status"] == "timeout":
         return Standing(run["status"], run["run_id"])
-    thread = yield from _thread(remote, task)
+    thread = await _thread(remote, task)
     if run["status"] == "success" and thread.get("status") in ("busy", "error"):
-        run = yield from _newest(remote, task)
+        run = await _newest(remote, task)
     standing = _weighed(run, thread)
     return replace(standing, error=without_secrets(remote.agent, standing.error))
 
 
-def newest_run(remote: Remote, thread_id: str) -> Flow[Answer | None]:
+async def newest_run(remote: Remote, thread_id: str) -> Answer | None:
     """Return the run of a thread that was made last, `None` where there is none."""
-    runs: Any = yield from remote.ask(lambda client: client.runs.list(thread_id, limit=1))
+    runs: Any = await remote.ask(lambda client: client.runs.list(thread_id, limit=1))
     if not isinstance(runs, list):
         raise malformed("a list of runs")
     found = cast("list[Any]", runs)
@@ -76,20 +75,20 @@ def as_run(answer: Any) -> Answer:
     return run
 
 
-def _run(remote: Remote, task: AsyncTask) -> Flow[Answer]:
+async def _run(remote: Remote, task: AsyncTask) -> Answer:
     if not task["run_id"]:
-        return (yield from _newest(remote, task))
+        return await _newest(remote, task)
     thread_id, run_id = task["thread_id"], task["run_id"]
-    return as_run((yield from remote.ask(lambda client: client.runs.get(thread_id, run_id))))
+    return as_run(await remote.ask(lambda client: client.runs.get(thread_id, run_id)))
 
 
-def _newest(remote: Remote, task: AsyncTask) -> Flow[Answer]:
-    newest = yield from newest_run(remote, task["thread_id"])
+async def _newest(remote: Remote, task: AsyncTask) -> Answer:
+    newest = await newest_run(remote, task["thread_id"])
     return newest or {"status": "none", "run_id": task["run_id"]}
 
 
-def _thread(remote: Remote, task: AsyncTask) -> Flow[Answer]:
-    thread: Any = yield from remote.ask(lambda client: client.threads.get(task["thread_id"]))
+async def _thread(remote: Remote, task: AsyncTask) -> Answer:
+    thread: Any = await remote.ask(lambda client: client.threads.get(task["thread_id"]))
     if not isinstance(thread, Mapping):
         raise malformed("a thread")
     return cast("Answer", thread)

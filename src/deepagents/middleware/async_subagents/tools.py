@@ -9,7 +9,7 @@ from typing import Final
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 
-from deepagents._flow import Call, Flow, as_call, at_once
+from deepagents._async import IOCall, as_io_call, gather_threads
 from deepagents.errors import ToolFailure
 from deepagents.middleware.async_subagents import schemas
 from deepagents.middleware.async_subagents.answers import escaped, report
@@ -25,32 +25,32 @@ from deepagents.middleware.async_subagents.spec import RemoteAgent, listed
 from deepagents.middleware.async_subagents.starting import start
 from deepagents.middleware.async_subagents.state import TASKS, UNFINISHED, AsyncTask, changed
 from deepagents.middleware.async_subagents.status import Standing, as_run, newest_run, observe
-from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
+from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 _MOST_SUPERSEDED: Final = 50
 _log = logging.getLogger(__name__)
 
 
-def _check(office: Office, task_id: str) -> Flow[Reply]:
+async def _check(office: Office, task_id: str) -> ToolOutput:
     task = office.task(task_id)
     remote = office.remote(task["agent_name"])
     try:
-        standing = yield from observe(remote, task)
+        standing = await observe(remote, task)
     except ToolFailure as failure:
         raise failed("Failed to get run status", failure) from None
     office.pace.asked(task["task_id"])
     record = changed(task, standing.status, standing.run_id)
-    return Reply(report(task, standing), update={TASKS: {task["task_id"]: record}})
+    return ToolOutput(report(task, standing), update={TASKS: {task["task_id"]: record}})
 
 
-def _update(office: Office, task_id: str, message: str) -> Flow[Reply]:
+async def _update(office: Office, task_id: str, message: str) -> ToolOutput:
     task = office.task(task_id)
     remote = office.remote(task["agent_name"])
     agent, thread_id = remote.agent, task["thread_id"]
     _refuse_second(office.runtime, task["task_id"])
     options = run_options(agent, office.runtime)
     try:
-        answer = yield from remote.ask(
+        answer = await remote.ask(
             lambda client: client.runs.create(
                 thread_id,
                 assistant_id=agent.graph_id,
@@ -70,7 +70,7 @@ def _update(office: Office, task_id: str, message: str) -> Flow[Reply]:
     done = (
         "It takes this up when it has finished what it is doing." if queued else "It begins anew with this."
     )
-    return Reply(
+    return ToolOutput(
         f"Updated task {task['task_id']}. {done}{dropped}", update={TASKS: {task["task_id"]: record}}
     )
 
@@ -95,49 +95,49 @@ def _refuse_second(runtime: Runtime, task_id: str) -> None:
         )
 
 
-def _cancel(office: Office, task_id: str) -> Flow[Reply]:
+async def _cancel(office: Office, task_id: str) -> ToolOutput:
     task = office.task(task_id)
     remote = office.remote(task["agent_name"])
     run_id = task["run_id"]
     if task["status"] != "waiting":
         try:
-            run_id = run_id or (yield from _only_run(remote, task))
-            yield from _stop(remote, task["thread_id"], run_id)
+            run_id = run_id or await _only_run(remote, task)
+            await _stop(remote, task["thread_id"], run_id)
         except RemoteFailure as failure:
-            ended = yield from _ended(remote, task, failure)
+            ended = await _ended(remote, task, failure)
             update = {TASKS: {task["task_id"]: changed(task, ended.status, ended.run_id)}}
-            return Reply(f"Task {task['task_id']} had already ended: {ended.status}.", update=update)
+            return ToolOutput(f"Task {task['task_id']} had already ended: {ended.status}.", update=update)
         for earlier in reversed(task.get("superseded_run_ids", [])):
-            yield from _stop_quietly(remote, task["thread_id"], earlier)
+            await _stop_quietly(remote, task["thread_id"], earlier)
     record = changed(task, "cancelled", run_id)
-    return Reply(f"Cancelled task {task['task_id']}.", update={TASKS: {task["task_id"]: record}})
+    return ToolOutput(f"Cancelled task {task['task_id']}.", update={TASKS: {task["task_id"]: record}})
 
 
-def _only_run(remote: Remote, task: AsyncTask) -> Flow[str]:
-    newest = yield from newest_run(remote, task["thread_id"])
+async def _only_run(remote: Remote, task: AsyncTask) -> str:
+    newest = await newest_run(remote, task["thread_id"])
     return newest["run_id"] if newest else ""
 
 
-def _stop(remote: Remote, thread_id: str, run_id: str) -> Flow[None]:
+async def _stop(remote: Remote, thread_id: str, run_id: str) -> None:
     if run_id:
-        yield from remote.ask(lambda client: client.runs.cancel(thread_id, run_id))
+        await remote.ask(lambda client: client.runs.cancel(thread_id, run_id))
 
 
-def _stop_quietly(remote: Remote, thread_id: str, run_id: str) -> Flow[None]:
+async def _stop_quietly(remote: Remote, thread_id: str, run_id: str) -> None:
     try:
-        yield from _stop(remote, thread_id, run_id)
+        await _stop(remote, thread_id, run_id)
     except RemoteFailure as failure:
         if failure.status != 404:
             _log.warning("an earlier run of %r was not cancelled: %s", remote.agent.name, failure.text)
 
 
-def _ended(remote: Remote, task: AsyncTask, failure: RemoteFailure) -> Flow[Standing]:
+async def _ended(remote: Remote, task: AsyncTask, failure: RemoteFailure) -> Standing:
     """Look whether a task could not be cancelled because there was nothing left of it to cancel."""
     refusal = failed("Failed to cancel run", failure)
     if failure.status not in (400, 404, 409, 422):
         raise refusal from None
     try:
-        standing = yield from observe(remote, task)
+        standing = await observe(remote, task)
     except ToolFailure:
         raise refusal from None
     if standing.status in UNFINISHED:
@@ -145,34 +145,34 @@ def _ended(remote: Remote, task: AsyncTask, failure: RemoteFailure) -> Flow[Stan
     return standing
 
 
-def _list(office: Office, status_filter: str | None = None) -> Flow[Reply]:
+async def _list(office: Office, status_filter: str | None = None) -> ToolOutput:
     wanted = [task for task in office.tasks.values() if status_filter in (None, "all", task["status"])]
     if not wanted:
-        return Reply("No async subagent tasks tracked.")
+        return ToolOutput("No async subagent tasks tracked.")
     deadline = office.deadline()
     live = [task for task in wanted if task["status"] in UNFINISHED]
     fresh: dict[str, str] = {}
     for at in range(0, len(live), MOST_AT_ONCE):
-        asked = yield from at_once(
+        asked = await gather_threads(
             [_refreshed(office, task, deadline) for task in live[at : at + MOST_AT_ONCE]]
         )
         fresh.update(filter(None, asked))
     lines = [_line(task, fresh.get(task["task_id"], task["status"])) for task in wanted]
-    return Reply("\n".join([f"{len(wanted)} tracked task(s):", *lines]))
+    return ToolOutput("\n".join([f"{len(wanted)} tracked task(s):", *lines]))
 
 
-def _refreshed(office: Office, task: AsyncTask, deadline: Deadline) -> Call[tuple[str, str] | None]:
+def _refreshed(office: Office, task: AsyncTask, deadline: Deadline) -> IOCall[tuple[str, str] | None]:
     """Ask for a status, and record nothing: what has ended is still to be announced with its result."""
 
-    def flow() -> Flow[tuple[str, str] | None]:
+    async def flow() -> tuple[str, str] | None:
         try:
-            standing = yield from observe(office.remote(task["agent_name"], deadline), task)
+            standing = await observe(office.remote(task["agent_name"], deadline), task)
         except ToolFailure as failure:
             _log.warning("the status of a task of %r is not known: %s", task["agent_name"], failure.text)
             return None
         return task["task_id"], standing.status
 
-    return as_call(flow)
+    return as_io_call(flow)
 
 
 def _line(task: AsyncTask, status: str) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.backends.calls import supports_execution
 from deepagents.backends.results import FileData
 from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id, validate_path

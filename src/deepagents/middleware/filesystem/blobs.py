@@ -11,14 +11,14 @@ from typing import Any, Final, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
-from deepagents._channels import in_graph, read_channel, write_channel
+from deepagents._async import in_thread
 from deepagents._deprecation import warn_caller
-from deepagents._flow import Flow, in_thread
+from deepagents._state.runtime import in_graph, read_channel, write_channel
 from deepagents.backends._legacy import is_factory
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ToolFailure
-from deepagents.middleware._turns import BLOB_KEY, blob_of, blobs_below
+from deepagents.middleware._history import BLOB_KEY, blob_of, blobs_below
 
 REFERENCE: Final = BLOB_KEY
 CHANNEL: Final = "_blob_payloads"
@@ -57,11 +57,11 @@ class Blobs:
 
     files: Files
 
-    def moved_out(self, message: Any) -> Flow[Any]:
+    async def moved_out(self, message: Any) -> Any:
         """Return a message with its media saved and named; what cannot be saved stays in it."""
-        return (yield from self.all_moved_out([message]))[0]
+        return (await self.all_moved_out([message]))[0]
 
-    def all_moved_out(self, messages: Sequence[Any]) -> Flow[Sequence[Any]]:
+    async def all_moved_out(self, messages: Sequence[Any]) -> Sequence[Any]:
         """Return messages with their media saved and named; what cannot be saved stays in them."""
         holding = [message for message in messages if holds_bytes(message)]
         known: Mapping[str, str] = _remembered() if holding else {}
@@ -69,35 +69,35 @@ class Blobs:
         if not holding:
             return messages
         payloads = dict.fromkeys(payload for message in holding for payload in _payloads(message))
-        digests = yield from self._saved(list(payloads))
+        digests = await self._saved(list(payloads))
         moved = {id(message): _named(message, digests) for message in holding}
         failed = {_failed(each): "" for each in moved.values() if each.id and holds_bytes(each)}
         _remember({**{digest: payload for payload, digest in digests.items()}, **failed})
         return [moved.get(id(message), message) for message in messages]
 
-    def moved_in(self, messages: list[AnyMessage]) -> Flow[list[AnyMessage]]:
+    async def moved_in(self, messages: list[AnyMessage]) -> list[AnyMessage]:
         """Return messages with the bytes of their media, or a sentence where those are gone."""
         holding = [each for each in messages if _holds_reference(each)]
         if not holding:
             return messages
-        payloads = yield from self._found(holding)
+        payloads = await self._found(holding)
         filled = {id(message): _filled(message, payloads) for message in holding}
         return [filled.get(id(message), message) for message in messages]
 
-    def _saved(self, payloads: Sequence[str]) -> Flow[dict[str, str]]:
+    async def _saved(self, payloads: Sequence[str]) -> dict[str, str]:
         """Save what can be saved, several at a time; return the digest of each that is in a file now."""
         digests: dict[str, str] = {}
         for batch in _batches(payloads):
-            digests.update((yield from self._uploaded(batch)))
+            digests.update(await self._uploaded(batch))
         return digests
 
-    def _uploaded(self, payloads: Sequence[str]) -> Flow[dict[str, str]]:
-        decoded = yield from _off_the_loop(sum(map(len, payloads)), lambda: _decoded(payloads))
+    async def _uploaded(self, payloads: Sequence[str]) -> dict[str, str]:
+        decoded = await _off_the_loop(sum(map(len, payloads)), lambda: _decoded(payloads))
         if not decoded:
             return {}
         folder = blob_folder(self.files)
         try:
-            done = yield from self.files.upload_all(
+            done = await self.files.upload_all(
                 [(f"{folder}/{digest}", data) for digest, data in decoded.values()]
             )
         except ToolFailure:
@@ -108,32 +108,32 @@ class Blobs:
             if there
         }
 
-    def _found(self, messages: Sequence[AnyMessage]) -> Flow[Mapping[str, str]]:
+    async def _found(self, messages: Sequence[AnyMessage]) -> Mapping[str, str]:
         """Return what the references stand for, from this run's memory or else from the files."""
         wanted = dict.fromkeys(digest for message in messages for digest in _digests(message))
         known = _remembered()
         payloads = {digest: known[digest] for digest in wanted if digest in known}
         missing = [digest for digest in wanted if digest not in known]
         for at in range(0, len(missing), _PER_TRANSFER):
-            found = yield from self._downloaded(missing[at : at + _PER_TRANSFER])
+            found = await self._downloaded(missing[at : at + _PER_TRANSFER])
             payloads.update(found)
         if missing:
             _remember({digest: payloads[digest] for digest in missing if digest in payloads})
         return payloads
 
-    def _downloaded(self, digests: Sequence[str]) -> Flow[dict[str, str]]:
+    async def _downloaded(self, digests: Sequence[str]) -> dict[str, str]:
         folder = blob_folder(self.files)
         try:
-            contents = yield from self.files.download_all([f"{folder}/{digest}" for digest in digests])
+            contents = await self.files.download_all([f"{folder}/{digest}" for digest in digests])
         except ToolFailure:
             return {}
         found = {digest: each for digest, each in zip(digests, contents, strict=True) if each is not None}
-        return (yield from _off_the_loop(sum(map(len, found.values())), lambda: _encoded(found)))
+        return await _off_the_loop(sum(map(len, found.values())), lambda: _encoded(found))
 
 
-def _off_the_loop(size: int, work: Callable[[], T]) -> Flow[T]:
+async def _off_the_loop(size: int, work: Callable[[], T]) -> T:
     """Do work on so many bytes: where it is awaited and would be felt, in a thread."""
-    return (yield from in_thread(work)) if size > _FELT else work()
+    return await in_thread(work) if size > _FELT else work()
 
 
 def _batches(payloads: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -9,11 +9,10 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
-from deepagents._flow import Flow
 from deepagents._text import preview
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._notices import large_result_path, moved_notice, parts, saved, with_text
+from deepagents.middleware._offload import large_result_path, moved_notice, parts, saved, with_text
 from deepagents.middleware.filesystem.in_result import over_messages
 
 TOOLS_EXCLUDED_FROM_EVICTION = ("ls", "glob", "grep", "read_file", "edit_file", "write_file", "delete")
@@ -32,11 +31,11 @@ class Eviction:
     threshold: int
     may_read: Callable[[str], bool] = field(default=lambda _: True)
 
-    def of(self, result: ToolMessage | Command[Any]) -> Flow[ToolMessage | Command[Any]]:
+    async def of(self, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return the result with each large tool message replaced by its notice."""
-        return (yield from over_messages(result, self._message))
+        return await over_messages(result, self._message)
 
-    def _message(self, message: Any) -> Flow[Any]:
+    async def _message(self, message: Any) -> Any:
         if not isinstance(message, ToolMessage):
             return message
         text, others = parts(message.content)
@@ -44,7 +43,7 @@ class Eviction:
             return message
         path = large_result_path(self.files, message.tool_call_id, text)
         try:
-            yield from saved(self.files, path, text)
+            await saved(self.files, path, text)
         except ToolFailure:
             return message
         may_read = self.may_read(path)

@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from deepagents._flow import Flow
 from deepagents._text import preview
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._notices import parts, saved, with_text
-from deepagents.middleware._turns import shows_media
+from deepagents.middleware._history import shows_media
+from deepagents.middleware._offload import parts, saved, with_text
 from deepagents.tools._tool import READ_ON
 
 TAG: Final = "lc_evicted_to"
@@ -34,9 +33,9 @@ class LongMessages:
     files: Files
     threshold: int
 
-    def newly_long(
+    async def newly_long(
         self, messages: Sequence[AnyMessage], open_turn: Sequence[AnyMessage]
-    ) -> Flow[dict[int, AnyMessage]]:
+    ) -> dict[int, AnyMessage]:
         """Save the large messages of the open turn, and those whose tag is not ours.
 
         Returned are messages by `id()`, tagged with where they are.
@@ -47,12 +46,12 @@ class LongMessages:
             if not isinstance(message, HumanMessage) or shows_media(message) or _is_tagged(message):
                 continue
             if id(message) in unseen or TAG in message.additional_kwargs:
-                changed = yield from self._saved(message)
+                changed = await self._saved(message)
                 if changed is not None:
                     tagged[id(message)] = changed
         return tagged
 
-    def _saved(self, message: HumanMessage) -> Flow[HumanMessage | None]:
+    async def _saved(self, message: HumanMessage) -> HumanMessage | None:
         text, _ = parts(message.content)
         if len(text) <= self.threshold:
             return None
@@ -60,7 +59,7 @@ class LongMessages:
         message_id = message.id or uuid.uuid4().hex
         path = f"{root}{_place(message_id, text)}"
         try:
-            yield from saved(self.files, path, text)
+            await saved(self.files, path, text)
         except ToolFailure:
             return None
         marks = {**message.additional_kwargs, TAG: path}

@@ -11,8 +11,8 @@ from typing import Any, Literal, Self, cast
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
 
-from deepagents._channels import writes_undone_on_failure
-from deepagents._flow import Flow
+from deepagents._compat.filesystem import HonouredNames
+from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._guard import Guard, check_enforceable, exposed_rule
 from deepagents.backends._legacy import is_factory, warn_form
 from deepagents.backends._patience import Patience
@@ -23,7 +23,7 @@ from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import (
-    FlowMiddleware,
+    BaseMiddleware,
     Request,
     Response,
     ToolResult,
@@ -32,20 +32,19 @@ from deepagents.middleware._base import (
     keeping,
     tool_name,
 )
-from deepagents.middleware._beginnings import Beginnings
-from deepagents.middleware._waiting import ASKED, LINKS, link_of, links, was_asked
+from deepagents.middleware._incremental import Beginnings
+from deepagents.middleware.approval.middleware import Approval, InterruptOn
+from deepagents.middleware.approval.path_rules import ASKED, LINKS, link_of, links, was_asked
 from deepagents.middleware.filesystem.blobs import keeps_out_of_state
-from deepagents.middleware.filesystem.honoured import HonouredNames
 from deepagents.middleware.filesystem.moving import Moving
 from deepagents.middleware.filesystem.outgoing import Notables
 from deepagents.middleware.filesystem.parallel import repeats_a_mutation
 from deepagents.middleware.filesystem.rules import bound_to, calls_in, one_of
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
-from deepagents.middleware.interrupts import Approval, InterruptOn
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools import FILE_TOOLS, file_tools
-from deepagents.tools._seen import Seen
-from deepagents.tools._tool import Desk, Limits, Runtime, failure_message, make_tool
+from deepagents.tools._file_versions import FileVersions
+from deepagents.tools._tool import Runtime, ToolContext, ToolLimits, failure_message, make_tool
 
 FsToolName = Literal["ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute"]
 ReadFormat = Literal["numbered", "header"]
@@ -59,7 +58,7 @@ _MOST_PLACES = 8
 _APART = "Commands do not find what is below {places}: use the file tools there."
 
 
-class FilesystemMiddleware(HonouredNames, FlowMiddleware):
+class FilesystemMiddleware(HonouredNames, BaseMiddleware):
     """Give an agent file tools on a backend, and keep large tool results out of its context.
 
     Args:
@@ -120,7 +119,7 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
         self._patience = Patience(backend_timeout)
         self._known: Notables = Beginnings()
         self._offloads = offload_binary_content and keeps_out_of_state(self.backend)
-        self._limits = Limits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
+        self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._guard = Guard(Rules(one_of(permissions, _permissions)))
         self._descriptions = custom_tool_descriptions or {}
         chosen = _chosen(tools)
@@ -181,9 +180,9 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
     def _files(self, runtime: Any) -> Files:
         return Files.of(self.backend, runtime, self._patience)
 
-    def _desk(self, runtime: Runtime) -> Desk:
+    def _desk(self, runtime: Runtime) -> ToolContext:
         files, call_id = self._guarded(runtime), runtime.tool_call_id or ""
-        return Desk(files, Seen(), self._limits, self.read_format, call_id)
+        return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id)
 
     def _guarded(self, runtime: Runtime) -> Files:
         files = self._files(runtime)
@@ -197,16 +196,16 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
     def _may_read(self, path: str) -> bool:
         return self._guard.rules.decide("read", path) == "allow"
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         files = self._files(request.runtime)
         can = self._can(files)
         offered = [tool for tool in request.tools if self._offered(tool, can)]
         if len(offered) != len(request.tools):
             request = request.override(tools=offered)
         with writes_undone_on_failure():
-            request, kept = yield from self._moving(files).out_of_request(request)
-            response = yield from inner(handler, add_section(request, self._section(offered, can)))
-        return keeping(response, kept, (yield from self._links(files, request, response)))
+            request, kept = await self._moving(files).out_of_request(request)
+            response = await inner(handler, add_section(request, self._section(offered, can)))
+        return keeping(response, kept, await self._links(files, request, response))
 
     def _section(self, offered: Sequence[Any], can: Capabilities) -> str:
         runs = any(tool_name(tool) == "execute" for tool in offered)
@@ -219,11 +218,11 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
         hidden = can.execute and exposed_rule(files.backend, self._guard.rules)
         return replace(can, execute=False) if hidden else can
 
-    def _links(self, files: Files, request: Request, response: Response) -> Flow[dict[str, Any] | None]:
+    async def _links(self, files: Files, request: Request, response: Response) -> dict[str, Any] | None:
         """Note where the paths of new calls lead, so that a person is asked about the same place twice."""
         if not self._guard.rules.has("interrupt"):
             return None
-        found = yield from links(files, calls_in(response))
+        found = await links(files, calls_in(response))
         state = cast("Mapping[str, Any]", request.state)
         noted = {LINKS: found} if found or state.get(LINKS) else {}
         return {**noted, ASKED: None} if state.get(ASKED) is not None else noted or None
@@ -237,9 +236,9 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
         hidden = (name == "execute" and not can.execute) or (name == "delete" and not can.delete)
         return not (hidden and any(tool is own for own in self.tools))
 
-    def _around_tool(
+    async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
-    ) -> Flow[ToolResult]:
+    ) -> ToolResult:
         call = request.tool_call
         if repeats_a_mutation(request):
             text = (
@@ -247,9 +246,9 @@ class FilesystemMiddleware(HonouredNames, FlowMiddleware):
                 "was tried. Look at the file, then call again."
             )
             return failure_message(call["name"], call["id"] or "", "parallel_mutation", text)
-        result = yield from inner(handler, request)
+        result = await inner(handler, request)
         files = self._files(cast(Any, request).runtime)
-        return (yield from self._moving(files).out_of_result(call["name"], result))
+        return await self._moving(files).out_of_result(call["name"], result)
 
 
 def file_tools_on(

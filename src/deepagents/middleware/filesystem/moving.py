@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.middleware._base import Request, ToolResult
 from deepagents.middleware.filesystem.blobs import Blobs, lands_in_state
@@ -29,19 +28,19 @@ class Moving:
     offloads: bool
     known: Notables
 
-    def out_of_request(self, request: Request) -> Flow[tuple[Request, list[AnyMessage]]]:
+    async def out_of_request(self, request: Request) -> tuple[Request, list[AnyMessage]]:
         """Return the request as the model is to see it, and the messages that state is to keep from it."""
         outgoing = Outgoing(self.files, self._long_messages(), self._keeps_blobs(), self.known)
-        return (yield from outgoing.prepared(request))
+        return await outgoing.prepared(request)
 
-    def out_of_result(self, tool: str, result: ToolResult) -> Flow[ToolResult]:
+    async def out_of_result(self, tool: str, result: ToolResult) -> ToolResult:
         """Return what a tool returned, with large texts and the bytes of media moved to files."""
         if tool == "read_file" and self._keeps_blobs():
-            result = yield from over_messages(result, Blobs(self.files).moved_out)
+            result = await over_messages(result, Blobs(self.files).moved_out)
         limit = self.result_tokens
         if not limit or (tool in TOOLS_EXCLUDED_FROM_EVICTION and not _failed(result)):
             return result
-        return (yield from Eviction(self.files, limit * CHARACTERS_PER_TOKEN, self.may_read).of(result))
+        return await Eviction(self.files, limit * CHARACTERS_PER_TOKEN, self.may_read).of(result)
 
     def _long_messages(self) -> LongMessages | None:
         root = self.files.capabilities().artifacts_root.rstrip("/")

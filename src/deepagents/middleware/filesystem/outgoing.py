@@ -8,12 +8,11 @@ from typing import Any, TypeAlias, cast
 
 from langchain_core.messages import AnyMessage
 
-from deepagents._channels import in_graph, write_channel
-from deepagents._flow import Flow
+from deepagents._state.runtime import in_graph, write_channel
 from deepagents.backends.calls import Files
 from deepagents.middleware._base import Request
-from deepagents.middleware._beginnings import Beginnings
-from deepagents.middleware._turns import media_behind_results, open_turn, shows_media
+from deepagents.middleware._history import media_behind_results, open_turn, shows_media
+from deepagents.middleware._incremental import Beginnings
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.middleware.filesystem.long_messages import LongMessages, shortened
 
@@ -29,38 +28,38 @@ class Outgoing:
     keeps_blobs: bool
     known: Notables
 
-    def prepared(self, request: Request) -> Flow[tuple[Request, list[AnyMessage]]]:
+    async def prepared(self, request: Request) -> tuple[Request, list[AnyMessage]]:
         """Return the request as the model is to see it, and the messages that state is still to keep from it.
 
         In a graph they are written at once, so that what is written later builds on them.
         """
         notable = self.known.of(request.messages, list[AnyMessage], _with_notable)
-        changed = yield from self._changed(notable, open_turn(request.messages))
+        changed = await self._changed(notable, open_turn(request.messages))
         request, kept = _with_changed(request, changed) if changed else (request, [])
         if kept and in_graph():
             write_channel("messages", kept)
             kept = []
-        return (yield from self._shown(request, [changed.get(id(each), each) for each in notable])), kept
+        return await self._shown(request, [changed.get(id(each), each) for each in notable]), kept
 
-    def _shown(self, request: Request, notable: list[AnyMessage]) -> Flow[Request]:
+    async def _shown(self, request: Request, notable: list[AnyMessage]) -> Request:
         """Return the request with the messages as the model is to see them; most stay as they are."""
-        ready = yield from Blobs(self.files).moved_in(shortened(notable))
+        ready = await Blobs(self.files).moved_in(shortened(notable))
         changed = {id(old): new for old, new in zip(notable, ready, strict=True) if new is not old}
         if not changed and not any(map(shows_media, notable)):
             return request
         messages = media_behind_results(list(request.messages))
         return request.override(messages=[changed.get(id(each), each) for each in messages])
 
-    def _changed(
+    async def _changed(
         self, messages: Sequence[AnyMessage], unseen: Sequence[AnyMessage]
-    ) -> Flow[dict[int, AnyMessage]]:
+    ) -> dict[int, AnyMessage]:
         changed: dict[int, AnyMessage] = {}
         if self.long_messages is not None:
-            changed = yield from self.long_messages.newly_long(messages, unseen)
+            changed = await self.long_messages.newly_long(messages, unseen)
         if not self.keeps_blobs:
             return changed
         before = [changed.get(id(message), message) for message in messages]
-        after = yield from Blobs(self.files).all_moved_out(before)
+        after = await Blobs(self.files).all_moved_out(before)
         return changed | {
             id(message): moved
             for message, standing, moved in zip(messages, before, after, strict=True)

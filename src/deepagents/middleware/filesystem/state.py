@@ -7,10 +7,10 @@ from typing import Annotated, Any, NotRequired
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 
-from deepagents._channels import run_memory
-from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._handed import HandedDownChannel
-from deepagents._state import NOT_SHARED, merge_latest
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.inherited import HandedDownChannel
+from deepagents._state.runtime import run_memory
+from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.filedata import reduce_files
 from deepagents.backends.results import FileData
 

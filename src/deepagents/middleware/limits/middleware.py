@@ -11,14 +11,12 @@ from langchain.agents.middleware.types import ModelResponse, PrivateStateAttr, T
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphInterrupt
 
-from deepagents._flow import Flow
-from deepagents._state import NOT_SHARED
+from deepagents._state.schema import NOT_SHARED
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Kind, Limits, Price, price_in, price_of_profile
-from deepagents.middleware._accounts import Account, Reached
-from deepagents.middleware._announcing import announce
+from deepagents.middleware._announcing import emit
 from deepagents.middleware._base import (
-    FlowMiddleware,
+    BaseMiddleware,
     Middleware,
     Request,
     Response,
@@ -26,7 +24,10 @@ from deepagents.middleware._base import (
     inner,
     keeping,
 )
-from deepagents.middleware._ledger import (
+from deepagents.middleware._history import LIMIT_REACHED
+from deepagents.middleware.limits.budget import Account, Reached
+from deepagents.middleware.limits.messages import final_answer, notice, refusal
+from deepagents.middleware.limits.persistence import (
     CHANNEL,
     begin,
     current,
@@ -36,10 +37,8 @@ from deepagents.middleware._ledger import (
     spent_channel,
     taken_up_call,
 )
-from deepagents.middleware._meter import counting, unpriced
-from deepagents.middleware._turns import LIMIT_REACHED
-from deepagents.middleware.limits.report import final_answer, notice, refusal
-from deepagents.middleware.limits.rows import row_of
+from deepagents.middleware.limits.repeats import row_of
+from deepagents.middleware.limits.usage_callback import counting, unpriced
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents.tools._tool import failure_message
 
@@ -50,7 +49,7 @@ class LimitsState(AgentState[Any]):
     _limits_spent: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, NOT_SHARED, spent_channel()]]
 
 
-class LimitsMiddleware(FlowMiddleware):
+class LimitsMiddleware(BaseMiddleware):
     """Stop an agent, and all that works for it, when one of its limits is used up.
 
     Every call of a model or a tool below the agent counts, made by whatever subagent, summarizer, grader or
@@ -79,13 +78,13 @@ class LimitsMiddleware(FlowMiddleware):
         if self.limits.money and price_in(known, provider, name) is None:
             raise ConfigError(unpriced(name))
 
-    def _before_agent(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
-        return (yield from begin(self._account, goes_on=self.limits.per == "thread"))
+    async def _before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        return await begin(self._account, goes_on=self.limits.per == "thread")
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        agent = yield from opened(self._account)
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        agent = await opened(self._account)
         if agent is None:
-            return (yield from inner(handler, request))
+            return await inner(handler, request)
         self._learn(request.model, agent)
         row = self._row(request.messages, None)
         call, near = agent.call(), _untold(agent, request.state.get(CHANNEL) or {})
@@ -94,24 +93,24 @@ class LimitsMiddleware(FlowMiddleware):
         warned = _warned(request, near, row if row == self.limits.repeats else 0)
         try:
             with counting(call):
-                response = yield from inner(handler, warned)
+                response = await inner(handler, warned)
         except Exception as error:
             agent.keep(call)
             reached = agent.stopping("model_calls") if isinstance(error, LimitExceeded) else None
             if reached is None:
-                yield from note(agent, call, again=False)
+                await note(agent, call, again=False)
                 raise
             return _stopped(request, agent, reached)
         call.take_back("model_calls")
         settle(agent, call, [each.kind for each in near])
         return response
 
-    def _around_tool(
+    async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
-    ) -> Flow[ToolResult]:
-        agent = yield from opened(self._account)
+    ) -> ToolResult:
+        agent = await opened(self._account)
         if agent is None:
-            return (yield from inner(handler, request))
+            return await inner(handler, request)
         call, asked = taken_up_call(agent), request.tool_call
         row = self._row(request.state["messages"], asked["id"])
         if reached := self._repeated(row) or call.reserve("tool_calls", own=True):
@@ -119,9 +118,9 @@ class LimitsMiddleware(FlowMiddleware):
             return failure_message(asked["name"], asked["id"] or "", "limit_reached", refusal(reached))
         try:
             with counting(call):
-                result = yield from inner(handler, request)
+                result = await inner(handler, request)
         except GraphInterrupt:
-            yield from note(agent, call, again=True)
+            await note(agent, call, again=True)
             raise
         except Exception:
             agent.keep(call)
@@ -176,7 +175,7 @@ def _warned(request: Request, near: Sequence[Reached], row: int) -> Request:
     if said is None:
         return request
     for each in near:
-        announce("limit_near", **asdict(each))
+        emit("limit_near", **asdict(each))
     return request.override(messages=[*request.messages, said])
 
 
@@ -185,5 +184,5 @@ def _stopped(request: Request, agent: Account, reached: Reached) -> Response:
     settle(agent, None)
     spent = next((each for each in agent.line() if each.limits), agent).spent()
     said = final_answer(reached, spent, request.state)
-    announce(LIMIT_REACHED, **asdict(reached))
+    emit(LIMIT_REACHED, **asdict(reached))
     return keeping(ModelResponse(result=[said]), (), {"jump_to": "end"})

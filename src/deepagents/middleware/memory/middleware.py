@@ -10,16 +10,14 @@ from typing import Any, Final, cast
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolMessage
 
-from deepagents._channels import has_channel, in_graph, write_channel, writes_undone_on_failure
-from deepagents._flow import Flow
+from deepagents._state.runtime import has_channel, in_graph, write_channel, writes_undone_on_failure
 from deepagents.backends._legacy import warn_form
 from deepagents.backends._patience import Patience
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError, StackError
-from deepagents.middleware._approval_requests import call_that_ran
 from deepagents.middleware._base import (
-    FlowMiddleware,
+    BaseMiddleware,
     Middleware,
     Request,
     Response,
@@ -27,10 +25,11 @@ from deepagents.middleware._base import (
     add_section,
     inner,
 )
-from deepagents.middleware._cache_marks import is_chat_anthropic, with_own_mark
+from deepagents.middleware.approval.requests import call_that_ran
 from deepagents.middleware.memory.prompt import MEMORY_SYSTEM_PROMPT, check_template, fences_of, section
 from deepagents.middleware.memory.reading import Read, read_sources, sources_below
 from deepagents.middleware.memory.state import CHANGED, CONTENTS, PROBLEMS, MemoryState, changes, merged
+from deepagents.middleware.prompt_caching.markers import is_chat_anthropic, with_own_mark
 
 _CHANGING: Final = frozenset({"write_file", "edit_file", "delete"})
 _DELEGATING: Final = "task"
@@ -38,7 +37,7 @@ _SECONDS: Final = 60.0
 _log = logging.getLogger(__name__)
 
 
-class MemoryMiddleware(FlowMiddleware):
+class MemoryMiddleware(BaseMiddleware):
     """Show memory files to the model, as data between fences.
 
     They are read when a run starts, and again after `write_file`, `edit_file` or `delete` changed one, or a
@@ -78,13 +77,13 @@ class MemoryMiddleware(FlowMiddleware):
         self._fences = None if system_prompt is None else fences_of(system_prompt)
         self._patience = Patience(_SECONDS)
 
-    def _before_agent(
+    async def _before_agent(
         self, state: Mapping[str, Any], runtime: Any, _: object = None
-    ) -> Flow[dict[str, Any] | None]:
+    ) -> dict[str, Any] | None:
         """Read all sources at once; what state already says is not written again."""
         if not self.sources:
             return None
-        read = yield from read_sources(self._files(runtime), self.sources)
+        read = await read_sources(self._files(runtime), self.sources)
         update = self._update(state, self.sources, read)
         if PROBLEMS in update:
             _log.warning("memory files could not be read: %s", read.problems)
@@ -92,21 +91,21 @@ class MemoryMiddleware(FlowMiddleware):
             update = dict[str, Any]({CONTENTS: {}}) | update
         return update | ({CHANGED: False} if state.get(CHANGED) else {}) or None
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         with writes_undone_on_failure():
             state = cast("Mapping[str, Any]", request.state)
             if state.get(CHANGED) and self.sources and in_graph():
-                state = yield from self._refreshed(state, request.runtime)
+                state = await self._refreshed(state, request.runtime)
             if self.sources and self._fences is not None:
                 request = add_section(request, self._section(self._fences, state))
             if self._add_cache_control and is_chat_anthropic(request.model):
                 request = with_own_mark(request)
-            return (yield from inner(handler, request))
+            return await inner(handler, request)
 
-    def _around_tool(
+    async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
-    ) -> Flow[ToolResult]:
-        result = yield from inner(handler, request)
+    ) -> ToolResult:
+        result = await inner(handler, request)
         failed = isinstance(result, ToolMessage) and result.status == "error"
         if failed or not self.sources or not in_graph():
             return result
@@ -116,9 +115,9 @@ class MemoryMiddleware(FlowMiddleware):
         path = call["args"].get("file_path") if call["name"] in _CHANGING else None
         if isinstance(path, str) and has_channel(CONTENTS):
             files = self._files(cast(Any, request).runtime)
-            touched = yield from sources_below(files, self.sources, path)
+            touched = await sources_below(files, self.sources, path)
             if touched:
-                read = yield from read_sources(files, touched)
+                read = await read_sources(files, touched)
                 self._write(self._update(cast("Mapping[str, Any]", request.state), touched, read))
         return result
 
@@ -144,11 +143,9 @@ class MemoryMiddleware(FlowMiddleware):
         for key, changed in update.items():
             write_channel(key, changed)
 
-    def _refreshed(self, state: Mapping[str, Any], runtime: Any) -> Flow[Mapping[str, Any]]:
+    async def _refreshed(self, state: Mapping[str, Any], runtime: Any) -> Mapping[str, Any]:
         """Read all sources again, and return the state as it is then."""
-        update = self._update(
-            state, self.sources, (yield from read_sources(self._files(runtime), self.sources))
-        )
+        update = self._update(state, self.sources, await read_sources(self._files(runtime), self.sources))
         self._write({**update, CHANGED: False})
         return {**state, **{key: merged(state.get(key), [change]) for key, change in update.items()}}
 

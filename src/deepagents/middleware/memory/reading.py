@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from deepagents._flow import Flow
 from deepagents._paths import is_within, normalise
 from deepagents.backends.calls import Files
 from deepagents.backends.results import FileDownloadResponse
@@ -22,11 +21,11 @@ class Read:
     problems: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def read_sources(files: Files, sources: Sequence[str]) -> Flow[Read]:
+async def read_sources(files: Files, sources: Sequence[str]) -> Read:
     """Read sources as far as they are shown, and one character more where there is more."""
     wanted = list(dict.fromkeys(sources))
     try:
-        answers = yield from files.download_each(wanted)
+        answers = await files.download_each(wanted)
     except ToolFailure as failure:
         return Read(problems=dict.fromkeys(wanted, failure.code))
     read = Read()
@@ -49,18 +48,18 @@ def _text(answer: FileDownloadResponse) -> str:
         raise BackendError("invalid_encoding", "not UTF-8") from error
 
 
-def sources_below(files: Files, sources: Sequence[str], path: str) -> Flow[list[str]]:
+async def sources_below(files: Files, sources: Sequence[str], path: str) -> list[str]:
     """Name the sources that are the file at a path or lie below it, by whichever name or link."""
-    changed = yield from _place(files, path)
+    changed = await _place(files, path)
     found: list[str] = []
     for source in sources:
-        if is_within((yield from _place(files, source)), changed):
+        if is_within(await _place(files, source), changed):
             found.append(source)
     return found
 
 
-def _place(files: Files, path: str) -> Flow[str]:
+async def _place(files: Files, path: str) -> str:
     try:
-        return (yield from files.place(normalise(path)))
+        return await files.place(normalise(path))
     except BackendError:
         return path

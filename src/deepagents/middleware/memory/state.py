@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, NotRequired
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 
-from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state import merge_latest
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.schema import merge_latest
 
 CONTENTS: Final = "memory_contents"
 PROBLEMS: Final = "memory_problems"

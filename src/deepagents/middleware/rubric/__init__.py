@@ -1,6 +1,6 @@
 """Work is graded before an agent stops, and sent back while it falls short of a rubric."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.middleware.rubric.middleware import RubricMiddleware
 from deepagents.middleware.rubric.prompts import GRADER_SYSTEM_PROMPT
 from deepagents.middleware.rubric.types import (

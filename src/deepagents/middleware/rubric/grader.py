@@ -12,9 +12,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 
-from deepagents._flow import Flow
 from deepagents._text import described, truncate
-from deepagents.middleware._base import FlowMiddleware, Middleware, Request, Response, inner, keeping
+from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner, keeping
 from deepagents.middleware.rubric.types import RUBRIC_GRADER_MESSAGE_SOURCE, GraderResponse
 
 _MOST_STEPS: Final = 60
@@ -24,16 +23,16 @@ _WANTED: Final = f"Give your verdict now, by calling {_FORM}."
 _MOST_CHARACTERS: Final = 2_000
 
 
-class VerdictFormMiddleware(FlowMiddleware):
+class VerdictFormMiddleware(BaseMiddleware):
     """Stop a grader whose answers never become a verdict; calls of its other tools do not count."""
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         said = [each for each in request.state["messages"] if isinstance(each, AIMessage)]
         if sum(map(_gave_no_verdict, said)) >= _MOST_TRIES:
             raise RuntimeError(f"the grader answered {_MOST_TRIES} times without a verdict that can be used")
         if request.messages and isinstance(request.messages[-1], AIMessage):
             request = request.override(messages=[*request.messages, HumanMessage(_WANTED)])
-        response = yield from inner(handler, request)
+        response = await inner(handler, request)
         ended = response.structured_response is not None or any(map(_calls_something, response.result))
         return response if ended else keeping(response, (), {"jump_to": "model"})
 

@@ -16,12 +16,12 @@ from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 
 from deepagents import _models
-from deepagents._channels import off_the_message_stream
-from deepagents._flow import Call, Flow
+from deepagents._async import IOCall
+from deepagents._state.runtime import off_the_message_stream
 from deepagents.errors import ConfigError, LimitExceeded
-from deepagents.middleware._base import FlowMiddleware, Middleware
-from deepagents.middleware._meter import counted, used_up
-from deepagents.middleware._turns import stopped_at_a_limit
+from deepagents.middleware._base import BaseMiddleware, Middleware
+from deepagents.middleware._history import stopped_at_a_limit
+from deepagents.middleware.limits.usage_callback import counted, used_up
 from deepagents.middleware.rubric.attempt import Attempt, at_start, begun, standing
 from deepagents.middleware.rubric.grader import (
     failure,
@@ -44,7 +44,7 @@ from deepagents.middleware.rubric.verdict import Verdict, bounded, shortfall, we
 _logger: Final = logging.getLogger(__name__)
 
 
-class RubricMiddleware(FlowMiddleware):
+class RubricMiddleware(BaseMiddleware):
     """Grade the work before the agent stops, and send it back while it falls short of the rubric.
 
     The rubric comes with the input, `agent.invoke({"messages": ..., "rubric": "..."})`, and stays with the
@@ -117,14 +117,14 @@ class RubricMiddleware(FlowMiddleware):
         return at_start(state)
 
     @hook_config(can_jump_to=["model"])
-    def _after_agent(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
+    async def _after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         attempt = standing(state) or begun(state)
         if attempt is None or stopped_at_a_limit(state["messages"]):
             return None
         about = {"grading_run_id": attempt.run_id, "iteration": attempt.iteration}
         runtime.stream_writer({"type": "rubric_evaluation_start", **about})
         try:
-            verdict = yield from self._graded(attempt, state, runtime)
+            verdict = await self._graded(attempt, state, runtime)
         except LimitExceeded:
             return {"jump_to": "model"}
         verdict = bounded(verdict, attempt.iteration, self.max_iterations)
@@ -135,12 +135,12 @@ class RubricMiddleware(FlowMiddleware):
             return attempt.after(evaluation)
         return {**attempt.after(evaluation), "messages": [_sent_back(verdict)], "jump_to": "model"}
 
-    def _graded(self, attempt: Attempt, state: Any, runtime: Any) -> Flow[Verdict]:
+    async def _graded(self, attempt: Attempt, state: Any, runtime: Any) -> Verdict:
         try:
-            response = yield from self._ask_grader(attempt, state, runtime)
+            response = await self._ask_grader(attempt, state, runtime)
             problem = shortfall(response, attempt.criteria)
             if problem and not attempt.had_no_criteria:
-                response = yield from self._ask_again(response, problem, attempt, state, runtime)
+                response = await self._ask_again(response, problem, attempt, state, runtime)
                 problem = shortfall(response, attempt.criteria)
             return weighed(response, problem, again=attempt.had_no_criteria)
         except GraphBubbleUp:
@@ -151,11 +151,11 @@ class RubricMiddleware(FlowMiddleware):
             _logger.warning("the grader failed", exc_info=True)
             return Verdict("grader_error", self._handle_grader_exception(error))
 
-    def _ask_again(
+    async def _ask_again(
         self, first: GraderResponse, problem: str, attempt: Attempt, state: Any, runtime: Any
-    ) -> Flow[GraderResponse]:
+    ) -> GraderResponse:
         try:
-            return (yield from self._ask_grader(attempt, state, runtime, correction(problem)))
+            return await self._ask_grader(attempt, state, runtime, correction(problem))
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -164,9 +164,9 @@ class RubricMiddleware(FlowMiddleware):
             _logger.warning("the grader failed when it was asked again", exc_info=True)
             return first
 
-    def _ask_grader(
+    async def _ask_grader(
         self, attempt: Attempt, state: Any, runtime: Any, more: str | None = None
-    ) -> Flow[GraderResponse]:
+    ) -> GraderResponse:
         messages: Sequence[AnyMessage] = list(state["messages"])
         if self._prepare_messages:
             messages = self._prepare_messages(list(messages))
@@ -182,7 +182,7 @@ class RubricMiddleware(FlowMiddleware):
         given = {**self._fields(state), "messages": [HumanMessage(text)]}
         context = runtime.context
         with counted(), off_the_message_stream():
-            result = yield from Call(
+            result = await IOCall(
                 lambda: self._invoke_grader(given, context=context),
                 lambda: self._ainvoke_grader(given, context=context),
             )

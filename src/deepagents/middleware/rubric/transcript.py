@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from deepagents.middleware._turns import said_by_a_person
+from deepagents.middleware._history import said_by_a_person
 
 MOST_MESSAGES: Final = 30
 MOST_OF_ONE: Final = 4_000

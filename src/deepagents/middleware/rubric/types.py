@@ -9,7 +9,7 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from pydantic import BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
-from deepagents._state import NOT_SHARED
+from deepagents._state.schema import NOT_SHARED
 
 RUBRIC_GRADER_MESSAGE_SOURCE: Final = "rubric_grader"
 """What the messages of a grader carry as their name and as `lc_source`."""

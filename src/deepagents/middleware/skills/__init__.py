@@ -1,6 +1,6 @@
 """Skills: workflows in SKILL.md files, listed to the model and read when it needs them."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.middleware.skills.middleware import SkillsMiddleware
 from deepagents.middleware.skills.parse import MAX_SKILL_FILE_SIZE
 from deepagents.middleware.skills.prompt import SKILLS_SYSTEM_PROMPT

@@ -10,11 +10,10 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
-from deepagents._flow import Flow
 from deepagents._paths import normalise
 from deepagents.errors import BackendError
 from deepagents.middleware._base import tool_name
-from deepagents.middleware._waiting import named_path
+from deepagents.middleware.approval.path_rules import named_path
 from deepagents.middleware.skills.pinning import pinned_path
 from deepagents.middleware.skills.resolving import ToolShelf
 from deepagents.middleware.skills.state import SkillMetadata
@@ -77,13 +76,13 @@ class Offer:
     record: Mapping[str, str]
 
 
-def offer(
+async def offer(
     shelf: ToolShelf,
     request_tools: Sequence[Any],
     names: Sequence[str],
     record: Mapping[str, str],
     run: tuple[Any, str | None],
-) -> Flow[Offer]:
+) -> Offer:
     """Add the tools that skills included under these names; those of the record keep their places.
 
     Raises:
@@ -91,7 +90,7 @@ def offer(
     """
     standing = {name: each for each in request_tools if (name := tool_name(each))}
     wanted = dict.fromkeys([*record.values(), *names])
-    found = yield from shelf.find([name for name in wanted if name not in standing], *run)
+    found = await shelf.find([name for name in wanted if name not in standing], *run)
     grown = dict(record)
     for name in names:
         if name not in standing and not found.get(name):

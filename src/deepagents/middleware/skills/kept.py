@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Self, cast
 
-from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 
 _CHANGES: Final = "__changes__"
 _ORDER: Final = "__order__"

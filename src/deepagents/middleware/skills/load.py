@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from deepagents._flow import Flow, as_call, at_once
+from deepagents._async import as_io_call, gather_threads
 from deepagents.backends.calls import Files
 from deepagents.backends.results import FileDownloadResponse, FileInfo
 from deepagents.errors import ToolFailure
@@ -47,18 +47,18 @@ class _Contents:
     problem: str | None = None
 
 
-def load(files: Files, sources: Sequence[Source], known: Loaded | None = None) -> Flow[SkillSet | None]:
+async def load(files: Files, sources: Sequence[Source], known: Loaded | None = None) -> SkillSet | None:
     """Load the skills of all sources; `None` when they are what is known.
 
     Files are fetched unless the listing itself shows that they are the same: on a disk of this machine a file
     can change in place, and some backends give no times.
     """
-    listings = yield from at_once([as_call(partial(_list, files, source)) for source in sources])
+    listings = await gather_threads([as_io_call(partial(_list, files, source)) for source in sources])
     marks = {each.source.path: each.mark for each in listings}
     standing = known is not None and known["listings"] == marks
     if standing and all(each.vouches for each in listings):
         return None
-    fetched = yield from at_once([as_call(partial(_fetch, files, each)) for each in listings])
+    fetched = await gather_threads([as_io_call(partial(_fetch, files, each)) for each in listings])
     contents = _digest(part for each in fetched for part in _parts(each))
     if standing and known is not None and known["contents"] == contents:
         return None
@@ -75,9 +75,9 @@ def source_error(path: str, error: str) -> str:
     return f"Skills source {path!r}: {error}"
 
 
-def _list(files: Files, source: Source) -> Flow[_Listing]:
+async def _list(files: Files, source: Source) -> _Listing:
     try:
-        found = yield from files.ls(source.path)
+        found = await files.ls(source.path)
     except ToolFailure as failure:
         return _Listing(source, problem=source_error(source.path, failure.text), mark=failure.text)
     directories = [each for each in found.entries or () if _is_directory(each)]
@@ -95,11 +95,11 @@ def _is_directory(entry: FileInfo) -> bool:
     return entry.get("is_dir", False) or entry["path"].endswith("/")
 
 
-def _fetch(files: Files, listing: _Listing) -> Flow[_Contents]:
+async def _fetch(files: Files, listing: _Listing) -> _Contents:
     if not listing.paths:
         return _Contents()
     try:
-        return _Contents((yield from files.download_each(listing.paths)))
+        return _Contents(await files.download_each(listing.paths))
     except ToolFailure as failure:
         return _Contents(problem=source_error(listing.source.path, failure.text))
 

@@ -9,17 +9,15 @@ from uuid import uuid4
 from langchain.agents.middleware.types import AgentMiddleware, ToolCallRequest
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from deepagents._channels import in_graph, read_channel, write_channel, writes_undone_on_failure
-from deepagents._flow import Flow
+from deepagents._state.runtime import in_graph, read_channel, write_channel, writes_undone_on_failure
 from deepagents.backends._legacy import warn_form
 from deepagents.backends._patience import Patience
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import StackError
-from deepagents.middleware._approval_requests import call_that_ran
 from deepagents.middleware._base import (
-    FlowMiddleware,
+    BaseMiddleware,
     Middleware,
     Request,
     Response,
@@ -28,7 +26,8 @@ from deepagents.middleware._base import (
     inner,
     keeping,
 )
-from deepagents.middleware._waiting import named_path
+from deepagents.middleware.approval.path_rules import named_path
+from deepagents.middleware.approval.requests import call_that_ran
 from deepagents.middleware.skills import prompt
 from deepagents.middleware.skills.disclosure import named, offer, opened, paths_of, with_tools
 from deepagents.middleware.skills.kept import changes
@@ -50,7 +49,7 @@ _READING: Final = "read_file"
 _SECONDS: Final = 60.0
 
 
-class SkillsMiddleware(FlowMiddleware):
+class SkillsMiddleware(BaseMiddleware):
     """Tell an agent which skills there are, so that it reads their SKILL.md when it needs them.
 
     Args:
@@ -122,9 +121,9 @@ class SkillsMiddleware(FlowMiddleware):
     def _files(self, runtime: Any) -> Files:
         return Files.of(self._backend, runtime, self._patience)
 
-    def _before_agent(self, state: Mapping[str, Any], runtime: Any, _config: Any = None) -> Flow[Any]:
-        update = yield from self._loaded(state, runtime)
-        update |= yield from self._pinned({**state, **update}, runtime)
+    async def _before_agent(self, state: Mapping[str, Any], runtime: Any, _config: Any = None) -> Any:
+        update = await self._loaded(state, runtime)
+        update |= await self._pinned({**state, **update}, runtime)
         begun = state.get("_skills_opened") is not None
         messages: list[AnyMessage] = [*state.get("messages", ()), *update.get("messages", ())]
         update |= self._opened({**state, **update}, opened(messages, with_readings=not begun))
@@ -132,7 +131,7 @@ class SkillsMiddleware(FlowMiddleware):
             update.setdefault("_skills_opened", [])
         return update or None
 
-    def _loaded(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any]]:
+    async def _loaded(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
         """Load skills that are not loaded yet, or anew where a source changed; nothing else is touched."""
         standing, known = state.get("skills_metadata"), cast("Loaded | None", state.get("_skills_loaded"))
         changed = {"_skills_changed": False} if state.get("_skills_changed") else {}
@@ -140,7 +139,7 @@ class SkillsMiddleware(FlowMiddleware):
         if given or not self._sources:
             return changed
         fresh = standing is None or bool(changed)
-        found = yield from load(self._files(runtime), self._sources, None if fresh else known)
+        found = await load(self._files(runtime), self._sources, None if fresh else known)
         if found is None:
             return changed
         return {
@@ -150,11 +149,11 @@ class SkillsMiddleware(FlowMiddleware):
             **changed,
         }
 
-    def _pinned(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any]]:
+    async def _pinned(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
         names = state.get("pinned_skills")
         if not names:
             return {}
-        messages = yield from pinned(self._files(runtime), names, listed(state))
+        messages = await pinned(self._files(runtime), names, listed(state))
         return {"pinned_skills": None, **({"messages": messages} if messages else {})}
 
     def _opened(self, state: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
@@ -164,32 +163,32 @@ class SkillsMiddleware(FlowMiddleware):
         new = [path for path in paths if path in there and path not in known]
         return {"_skills_opened": [*known, *new]} if new else {}
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         with writes_undone_on_failure():
-            request, update = yield from self._prepared(request)
+            request, update = await self._prepared(request)
             if in_graph():
                 _write(update)
                 update = {}
-            response = yield from inner(handler, self.modify_request(request))
+            response = await inner(handler, self.modify_request(request))
         return keeping(response, update.pop("messages", ()), update)
 
-    def _prepared(self, request: Request) -> Flow[tuple[Request, dict[str, Any]]]:
+    async def _prepared(self, request: Request) -> tuple[Request, dict[str, Any]]:
         """Return the request with what happened since the last one, and what state is to keep of that."""
         state = cast("Mapping[str, Any]", request.state)
         update: dict[str, Any] = {}
         if state.get("_skills_changed"):
-            update = yield from self._loaded(state, request.runtime)
-        update |= yield from self._pinned({**state, **update}, request.runtime)
+            update = await self._loaded(state, request.runtime)
+        update |= await self._pinned({**state, **update}, request.runtime)
         added = update.get("messages", ())
         messages = [*request.messages, *added]
         update |= self._opened({**state, **update}, opened(added))
         kept = {**state, **update, "messages": [*state.get("messages", ()), *added]}
         if update:
             request = request.override(state=cast(Any, kept), messages=messages)
-        request, shown = yield from self._with_tools(request, kept)
+        request, shown = await self._with_tools(request, kept)
         return request, update | shown
 
-    def _with_tools(self, request: Request, state: Mapping[str, Any]) -> Flow[tuple[Request, dict[str, Any]]]:
+    async def _with_tools(self, request: Request, state: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
         paths = with_tools(listed(state))
         names = [name for path in state.get("_skills_opened") or () for name in paths.get(path, ())]
         before = disclosed(state)
@@ -200,24 +199,24 @@ class SkillsMiddleware(FlowMiddleware):
         run: str | None = state.get("_skill_tools_run")
         starts = self._shelf.needs_runs and run is None and in_graph()
         run = str(uuid4()) if starts else run
-        found = yield from offer(self._shelf, request.tools, names, record, (request.runtime, run))
+        found = await offer(self._shelf, request.tools, names, record, (request.runtime, run))
         update: dict[str, Any] = {"_skill_tools_run": run} if starts else {}
         if found.record != before:
             update["_skill_tools_disclosed"] = dict(found.record)
         return request.override(tools=list(found.tools)), update
 
-    def _around_tool(
+    async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
-    ) -> Flow[ToolResult]:
+    ) -> ToolResult:
         unknown = request.tool is None
         if unknown:
-            request = yield from self._admitted(request)
-        result = yield from inner(handler, request)
+            request = await self._admitted(request)
+        result = await inner(handler, request)
         if in_graph() and not _failed(result):
             self._note(call_that_ran(request), cast("Mapping[str, Any]", request.state))
         return _coded(result) if unknown and request.tool is not None else result
 
-    def _admitted(self, request: ToolCallRequest) -> Flow[ToolCallRequest]:
+    async def _admitted(self, request: ToolCallRequest) -> ToolCallRequest:
         """Put in the tool that a skill disclosed; what none disclosed stays unknown."""
         state = cast("Mapping[str, Any]", request.state)
         name = request.tool_call["name"]
@@ -225,7 +224,7 @@ class SkillsMiddleware(FlowMiddleware):
         if include is None:
             return request
         runtime = cast(Any, request).runtime
-        found = yield from self._shelf.find([include], runtime, state.get("_skill_tools_run"))
+        found = await self._shelf.find([include], runtime, state.get("_skill_tools_run"))
         tool = named(found.get(include, ()), name)
         return request if tool is None else request.override(tool=tool)
 

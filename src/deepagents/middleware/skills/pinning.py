@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
 from deepagents.middleware.skills.parse import body_of
@@ -22,7 +21,7 @@ _CLOSING: Final = re.compile(r"<(?=\s*/\s*skill\b)", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
 
-def pinned(files: Files, names: Sequence[str], skills: Sequence[SkillMetadata]) -> Flow[list[HumanMessage]]:
+async def pinned(files: Files, names: Sequence[str], skills: Sequence[SkillMetadata]) -> list[HumanMessage]:
     """Fetch the skills of these names, all at once; those that are unknown or cannot be read are left out."""
     known: Mapping[str, SkillMetadata] = {each["name"]: each for each in skills}
     wanted = [known[name] for name in dict.fromkeys(names) if name in known]
@@ -30,7 +29,7 @@ def pinned(files: Files, names: Sequence[str], skills: Sequence[SkillMetadata]) 
         _log.debug("no skill is called any of %r", names)
         return []
     try:
-        contents = yield from files.download_all([each["path"] for each in wanted])
+        contents = await files.download_all([each["path"] for each in wanted])
     except ToolFailure as failure:
         _log.warning("pinned skills cannot be read: %s", failure.text)
         return []

@@ -13,7 +13,7 @@ from langchain_core.tools import tool as as_tool
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
-from deepagents._flow import Call, Flow, as_call, together
+from deepagents._async import IOCall, as_io_call, gather
 from deepagents.errors import ConfigError
 
 SkillToolResolver: TypeAlias = Callable[
@@ -47,9 +47,9 @@ class ToolShelf:
         """Tell whether answers are worth keeping for a run."""
         return self._resolver is not None
 
-    def find(
+    async def find(
         self, names: Sequence[str], runtime: Any, run: str | None
-    ) -> Flow[dict[str, Sequence[BaseTool]]]:
+    ) -> dict[str, Sequence[BaseTool]]:
         """Find the tools of each name; one whose resolver fails has none this time.
 
         Raises:
@@ -59,16 +59,14 @@ class ToolShelf:
             return {name: [self._listed[name]] for name in names if name in self._listed}
         kept = {name: tools for name in names if (tools := self._kept.get((run or "", name))) is not None}
         missing = [name for name in names if name not in kept]
-        answers = yield from together(
-            [as_call(lambda name=name: self._asked(name, runtime)) for name in missing]
-        )
+        answers = await gather([as_io_call(lambda name=name: self._asked(name, runtime)) for name in missing])
         found = {name: tools for name, tools in zip(missing, answers, strict=True) if tools is not None}
         self._keep(run, found)
         return {**kept, **found}
 
-    def _asked(self, name: str, runtime: Any) -> Flow[Sequence[BaseTool] | None]:
+    async def _asked(self, name: str, runtime: Any) -> Sequence[BaseTool] | None:
         try:
-            answer = yield from Call(
+            answer = await IOCall(
                 lambda: self._ask(name, runtime), lambda: _awaited(self._ask(name, runtime))
             )
         except Exception as error:

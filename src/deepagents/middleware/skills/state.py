@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from typing_extensions import TypedDict
 
-from deepagents._state import FORKS_ONLY, NOT_SHARED
+from deepagents._state.schema import FORKS_ONLY, NOT_SHARED
 from deepagents.middleware.skills.kept import (
     KeptChannel,
     checked_names,

@@ -1,6 +1,6 @@
 """Delegation to subagents."""
 
-from deepagents._compat import legacy as honoured
+from deepagents._deprecation import legacy as honoured
 from deepagents.middleware.subagents.legacy import DEFAULT_SUBAGENT_PROMPT, GENERAL_PURPOSE_SUBAGENT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT as TASK_SYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SubAgentMiddleware, create_sub_agent

@@ -13,8 +13,8 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from deepagents.errors import ConfigError
-from deepagents.middleware._approval_entries import checked as checked_entries
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.approval.entries import checked as checked_entries
 
 _MODES: Final = (None, "isolated", "fork")
 _KINDS: Final[Sequence[tuple[str, type[Any], str]]] = (

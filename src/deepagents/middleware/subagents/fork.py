@@ -9,9 +9,8 @@ from langchain.agents import AgentState
 from langchain.agents.middleware.types import OmitFromSchema
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from deepagents._flow import Flow
-from deepagents._state import NOT_SHARED
-from deepagents.middleware._base import FlowMiddleware
+from deepagents._state.schema import NOT_SHARED
+from deepagents.middleware._base import BaseMiddleware
 
 FORKED: Final = "_deepagents_forked_context"
 """The state key that says that an agent is a fork; at first it holds the private state to go on with."""
@@ -35,13 +34,12 @@ class ForkedState(AgentState[Any]):
     ]
 
 
-class ForkedContextMiddleware(FlowMiddleware):
+class ForkedContextMiddleware(BaseMiddleware):
     """Let a fork go on with what its caller keeps to itself; stands before all that reads it."""
 
     state_schema = ForkedState
 
-    def _before_agent(self, state: Mapping[str, Any], runtime: Any) -> Flow[dict[str, Any] | None]:
-        yield from ()
+    async def _before_agent(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
         inherited = state.get(FORKED)
         if not isinstance(inherited, Mapping):
             return None

@@ -13,7 +13,7 @@ from contextlib import suppress
 from copy import copy, deepcopy
 from typing import Any, TypeAlias, cast
 
-from deepagents._channels import Channel, Channels, reducers_of, written_to
+from deepagents._state.runtime import Channel, Channels, reducers_of, written_to
 from deepagents.backends.filedata import file_data_to_string, file_version, reduce_files
 
 Items: TypeAlias = Mapping[Any, Any]

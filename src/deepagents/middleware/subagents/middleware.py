@@ -12,11 +12,10 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from deepagents import _models
-from deepagents._flow import Flow
-from deepagents._state import FORKS_ONLY, DeepAgentState, Sharing
+from deepagents._state.schema import FORKS_ONLY, DeepAgentState, Sharing
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import (
-    FlowMiddleware,
+    BaseMiddleware,
     Middleware,
     Request,
     Response,
@@ -24,7 +23,7 @@ from deepagents.middleware._base import (
     inner,
     shared_by_features,
 )
-from deepagents.middleware.interrupts import Approval
+from deepagents.middleware.approval.middleware import Approval
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.legacy import with_defaults
 from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, check_complete, checked
@@ -40,7 +39,7 @@ SUBAGENT_PROMPT: Final = (
 )
 
 
-class SubAgentMiddleware(FlowMiddleware):
+class SubAgentMiddleware(BaseMiddleware):
     """Let an agent delegate to subagents through a `task` tool.
 
     Args:
@@ -111,8 +110,8 @@ class SubAgentMiddleware(FlowMiddleware):
         keys: dict[str, Sharing] = {**private, **shared_by_features(*self._schemas)}
         return Delegation(self._workers, keys, self._shown, runtime)
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        return (yield from inner(handler, add_section(request, self.system_prompt)))
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        return await inner(handler, add_section(request, self.system_prompt))
 
     def _worker_of(self, spec: Mapping[str, Any], state_schema: type[Any]) -> Worker:
         """Make the worker of a complete spec or of a compiled one."""

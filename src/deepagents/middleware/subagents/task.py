@@ -12,9 +12,8 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from deepagents._channels import LatestValue, running_channels
-from deepagents._flow import Call, Flow, in_thread
-from deepagents._handed import (
+from deepagents._async import IOCall, in_thread
+from deepagents._state.inherited import (
     Handed,
     HandedDownChannel,
     HandedMessagesChannel,
@@ -22,13 +21,14 @@ from deepagents._handed import (
     mark_of,
     message_mark,
 )
-from deepagents._state import SHARED, Sharing
+from deepagents._state.runtime import LatestValue, running_channels
+from deepagents._state.schema import SHARED, Sharing
 from deepagents.errors import ToolFailure
 from deepagents.middleware.subagents.fork import FORKED, REFUSAL, forked_history
 from deepagents.middleware.subagents.merge import changes, same
 from deepagents.middleware.subagents.report import report
 from deepagents.middleware.subagents.worker import Made, Worker
-from deepagents.tools._tool import Reply, Runtime, ToolSpec
+from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec
 
 SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: Final = "__deepagents_subagent_response_format"
 """Where the configuration of a call says in which format a subagent is to answer, for that call."""
@@ -126,16 +126,18 @@ class Delegation:
         return self.runtime.config.get("configurable", {}).get(SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY)
 
 
-def _task(desk: Delegation, description: str, subagent_type: str) -> Flow[Reply]:
+async def _task(desk: Delegation, description: str, subagent_type: str) -> ToolOutput:
     worker = desk.worker(subagent_type)
     wanted = desk.response_format()
-    runnable = worker.made(wanted) or (yield from in_thread(lambda: worker.runnable(wanted)))
+    runnable = worker.made(wanted)
+    if runnable is None:
+        runnable = await in_thread(lambda: worker.runnable(wanted))
     state = desk.given_to(worker, description)
-    result = yield from _run(runnable, worker.name, state, desk.runtime)
+    result = await _run(runnable, worker.name, state, desk.runtime)
     said = report(worker.name, result, known=state["messages"])
     returned = {key: value for key, value in result.items() if desk.sharing(key).back}
     update = changes(desk.handed(), returned, running_channels(), getattr(runnable, "channels", {}))
-    return Reply(said + _shared_with(update, str(desk.runtime.tool_call_id)), update=update)
+    return ToolOutput(said + _shared_with(update, str(desk.runtime.tool_call_id)), update=update)
 
 
 def _shared_with(update: Mapping[str, Any], call_id: str) -> str:
@@ -153,7 +155,7 @@ def _shared_with(update: Mapping[str, Any], call_id: str) -> str:
     )
 
 
-def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> Flow[dict[str, Any]]:
+async def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     within = {"ls_agent_type": "subagent", SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: None}
     config: Any = {"configurable": within, **_lower_limit(runnable, runtime)}
     inherited = _inherited(state["messages"], runtime.state.get("messages", ()))
@@ -169,7 +171,7 @@ def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> 
             return await runnable.ainvoke(given, config)
 
     try:
-        return (yield from Call(block, wait) if hasattr(runnable, "ainvoke") else in_thread(block))
+        return await (IOCall(block, wait) if hasattr(runnable, "ainvoke") else in_thread(block))
     except CancelledError as error:
         if _is_cancelled():
             raise

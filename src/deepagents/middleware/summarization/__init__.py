@@ -1,6 +1,6 @@
 """Compaction: old messages go to an archive, and a summary stands for them."""
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.middleware.summarization.middleware import (
     SummarizationMiddleware,
     create_summarization_middleware,

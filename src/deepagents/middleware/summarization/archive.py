@@ -10,7 +10,7 @@ from typing import Final
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
-from deepagents._flow import Flow, in_thread
+from deepagents._async import in_thread
 from deepagents.backends.calls import Files, SearchOptions
 from deepagents.errors import ToolFailure
 from deepagents.middleware.summarization.media import Media, Message, Payload, may_hold_media
@@ -77,17 +77,17 @@ class Archive:
         root, _, _ = self.path.rpartition(f"/{FOLDER}/")
         object.__setattr__(self, "_media", Media(f"{root}/{FOLDER}/media", root))
 
-    def referenced(
+    async def referenced(
         self, messages: Sequence[Message], unsaved: frozenset[str] = frozenset()
-    ) -> Flow[Sequence[Message]]:
+    ) -> Sequence[Message]:
         """Return messages that name their media instead of holding them; the same list where none do."""
         if not any(map(may_hold_media, messages)):
             return messages
-        return (yield from in_thread(lambda: self._media.referenced(messages, unsaved)))
+        return await in_thread(lambda: self._media.referenced(messages, unsaved))
 
-    def add(
+    async def add(
         self, messages: Sequence[AnyMessage], *, made_at: str, since: str | None = None
-    ) -> Flow[Archived]:
+    ) -> Archived:
         """Add those of the messages that are not there whole yet; earlier summaries are left out.
 
         `since` is the part that the last compaction wrote to: none of the messages can be in an earlier one.
@@ -95,38 +95,38 @@ class Archive:
         new = [each for each in messages if not is_summary(each)]
         if not new:
             return Archived(None)
-        entries = yield from in_thread(lambda: list(self._entries(new)))
-        sizes = yield from part_sizes(self.files, self.path)
+        entries = await in_thread(lambda: list(self._entries(new)))
+        sizes = await part_sizes(self.files, self.path)
         newest = max(sizes, default=1)
-        known = yield from self._known(part_number(since or "", self.path) or 1, newest)
+        known = await self._known(part_number(since or "", self.path) or 1, newest)
         missing = [each for each in entries if each.mark not in known]
         if not missing:
             return Archived(part_path(self.path, newest))
         try:
-            return (yield from self._added(missing, newest, sizes.get(newest, 0), made_at))
+            return await self._added(missing, newest, sizes.get(newest, 0), made_at)
         except ToolFailure as failure:
             return Archived(None, error=failure.text)
 
-    def media_names(self, messages: Sequence[Message]) -> Flow[frozenset[str]]:
+    async def media_names(self, messages: Sequence[Message]) -> frozenset[str]:
         """Name all media that stand inline in messages."""
-        payloads = yield from in_thread(lambda: list(self._payloads(messages)))
+        payloads = await in_thread(lambda: list(self._payloads(messages)))
         return frozenset(each.name for each in payloads)
 
-    def messages(self) -> Flow[list[BaseMessage]]:
+    async def messages(self) -> list[BaseMessage]:
         """Return all messages of all parts, with their media.
 
         Raises:
             ToolFailure: where a file cannot be read.
         """
         texts: list[str] = []
-        for number in sorted((yield from part_sizes(self.files, self.path))):
-            whole = yield from self.files.download(part_path(self.path, number))
+        for number in sorted(await part_sizes(self.files, self.path)):
+            whole = await self.files.download(part_path(self.path, number))
             texts.append(whole.decode())
         named: list[str] = []
         parse("".join(texts), lambda path: named.append(path) or b"")
         media: dict[str, bytes] = {}
         for path in dict.fromkeys(named):
-            media[path] = yield from self.files.download(path)
+            media[path] = await self.files.download(path)
         return parse("".join(texts), media.__getitem__)
 
     def _entries(self, messages: Sequence[BaseMessage]) -> Iterator[_Entry]:
@@ -137,38 +137,36 @@ class Archive:
             before = _digest(f"{self.path}\n{context}\n{body}")[:_MESSAGE_MARK]
             yield _Entry(message, body, before)
 
-    def _known(self, first: int, newest: int) -> Flow[frozenset[str]]:
+    async def _known(self, first: int, newest: int) -> frozenset[str]:
         """Return the marks of all messages that stand whole in these parts."""
         marks: set[str] = set()
         for number in range(min(first, newest), newest + 1):
             try:
-                found = yield from self.files.grep(
-                    _ENDING, part_path(self.path, number), None, SearchOptions()
-                )
+                found = await self.files.grep(_ENDING, part_path(self.path, number), None, SearchOptions())
             except ToolFailure:
                 continue
             ends = [_END.fullmatch(each["text"].strip()) for each in found.matches or ()]
             marks.update(mark for end in ends if end for mark in end[2].split())
         return frozenset(marks)
 
-    def _added(self, entries: Sequence[_Entry], number: int, size: int, made_at: str) -> Flow[Archived]:
-        unsaved = yield from self._save_media([each.message for each in entries])
+    async def _added(self, entries: Sequence[_Entry], number: int, size: int, made_at: str) -> Archived:
+        unsaved = await self._save_media([each.message for each in entries])
         if unsaved:
-            entries = yield from in_thread(lambda: [self._with_media(each, unsaved) for each in entries])
+            entries = await in_thread(lambda: [self._with_media(each, unsaved) for each in entries])
         for section in _sections(entries, self.part_bytes):
             text = _written(section, made_at)
             many = len(text.encode())
             if size and size + many > self.part_bytes:
                 number, size = number + 1, 0
-            yield from self.files.append(part_path(self.path, number), text)
+            await self.files.append(part_path(self.path, number), text)
             size += many
         return Archived(part_path(self.path, number), len(unsaved), unsaved=unsaved)
 
     def _with_media(self, entry: _Entry, unsaved: frozenset[str]) -> _Entry:
         return replace(entry, body=written([entry.message], self._media, unsaved))
 
-    def _save_media(self, messages: Sequence[BaseMessage]) -> Flow[frozenset[str]]:
-        return (yield from self._media.save(self.files, self._payloads(messages)))
+    async def _save_media(self, messages: Sequence[BaseMessage]) -> frozenset[str]:
+        return await self._media.save(self.files, self._payloads(messages))
 
     def _payloads(self, messages: Iterable[BaseMessage]) -> Iterator[Payload]:
         for each in messages:

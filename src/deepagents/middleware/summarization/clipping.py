@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from deepagents.errors import ConfigError
-from deepagents.middleware._notices import moved_notice, parts, with_text
+from deepagents.middleware._offload import moved_notice, parts, with_text
 from deepagents.middleware.summarization.caches import IdentityCache
 from deepagents.middleware.summarization.policy import (
     LEAST_GAIN,

@@ -12,9 +12,9 @@ from typing import Any, Final, cast
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._channels import has_channel, in_graph
+from deepagents._async import IOCall, as_io_call, gather, in_thread
 from deepagents._deprecation import warn_caller
-from deepagents._flow import Call, Flow, as_call, in_thread, together
+from deepagents._state.runtime import has_channel, in_graph
 from deepagents._text import described
 from deepagents.backends.calls import Files
 from deepagents.backends.state import CHANNEL
@@ -135,18 +135,18 @@ class Compactor:
     rules: Rules = field(default_factory=Rules)
     written: BoundedCache[str] = field(default_factory=BoundedCache[str])
 
-    def compact(
+    async def compact(
         self, case: Case, files: Files, place: Place, *, or_extracts: bool = False
-    ) -> Flow[SummarizationEvent]:
+    ) -> SummarizationEvent:
         """Return what is to be remembered; `or_extracts` takes extracts where there is no summary.
 
         Raises:
             SummaryFailed: when there is no summary, and extracts are not wanted.
         """
         archive = Archive(files, _path(files, case, place))
-        mark = yield from _digest(case.evicted)
+        mark = await _digest(case.evicted)
         key = (place.agent, mark)
-        archived, summary = yield from self._archived_and_summed_up(archive, case, key, insist=or_extracts)
+        archived, summary = await self._archived_and_summed_up(archive, case, key, insist=or_extracts)
         if isinstance(summary, Exception):
             if not or_extracts:
                 raise SummaryFailed(described(summary)) from summary
@@ -154,30 +154,30 @@ class Compactor:
             summary = extracts(case.evicted)
         return self._event(case, summary, archived, mark)
 
-    def _archived_and_summed_up(
+    async def _archived_and_summed_up(
         self, archive: Archive, case: Case, key: Hashable, *, insist: bool
-    ) -> Flow[tuple[Archived, str | Exception]]:
+    ) -> tuple[Archived, str | Exception]:
         """Do both at the same time; one after the other where the summarizer is told of files with media."""
         told: Sequence[AnyMessage] = case.told
         if not any(map(may_hold_media, told)):
-            beside: list[Call[Any]] = [
-                as_call(lambda: _archived(archive, case)),
-                as_call(lambda: self._summary(told, key, insist=insist)),
+            beside: list[IOCall[Any]] = [
+                as_io_call(lambda: _archived(archive, case)),
+                as_io_call(lambda: self._summary(told, key, insist=insist)),
             ]
-            archived, summary = yield from together(beside)
+            archived, summary = await gather(beside)
             return archived, summary
-        archived = yield from _archived(archive, case)
+        archived = await _archived(archive, case)
         failed = archived.error is not None
-        unsaved = (yield from archive.media_names(told)) if failed else archived.unsaved
-        told = yield from archive.referenced(told, unsaved)
-        return archived, (yield from self._summary(told, key, insist=insist))
+        unsaved = await archive.media_names(told) if failed else archived.unsaved
+        told = await archive.referenced(told, unsaved)
+        return archived, await self._summary(told, key, insist=insist)
 
-    def _summary(self, told: Sequence[AnyMessage], key: Hashable, *, insist: bool) -> Flow[str | Exception]:
+    async def _summary(self, told: Sequence[AnyMessage], key: Hashable, *, insist: bool) -> str | Exception:
         known = self.written.get(key)
         if known is not None:
             return known
         try:
-            summary = yield from self.summarizer.summarize(told, insist=insist)
+            summary = await self.summarizer.summarize(told, insist=insist)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
@@ -209,12 +209,12 @@ def _path(files: Files, case: Case, place: Place) -> str:
     return archive_path(root, place.thread, case.context.session, place.namespace)
 
 
-def _archived(archive: Archive, case: Case) -> Flow[Archived]:
+async def _archived(archive: Archive, case: Case) -> Archived:
     """Save what is evicted, with a warning where that cannot be done."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         _check_kept(archive)
-        archived = yield from archive.add(case.owed, made_at=now, since=case.since)
+        archived = await archive.add(case.owed, made_at=now, since=case.since)
     except Exception as error:
         if isinstance(error, GraphBubbleUp):
             raise
@@ -242,9 +242,9 @@ def _check_kept(archive: Archive) -> None:
         )
 
 
-def _digest(messages: Sequence[AnyMessage]) -> Flow[str]:
+async def _digest(messages: Sequence[AnyMessage]) -> str:
     if any(map(may_hold_media, messages)):
-        return (yield from in_thread(lambda: _hashed(messages)))
+        return await in_thread(lambda: _hashed(messages))
     return _hashed(messages)
 
 

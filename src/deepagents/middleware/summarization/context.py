@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from deepagents.middleware._turns import shows_media
+from deepagents.middleware._history import shows_media
 from deepagents.middleware.summarization.counting import Past
 from deepagents.middleware.summarization.overflow import Lesson
 from deepagents.middleware.summarization.policy import Load, Piece, PieceKind, Since

@@ -11,10 +11,9 @@ from uuid import uuid4
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
-from deepagents._flow import Flow
 from deepagents.backends.calls import Files
-from deepagents.middleware._announcing import announce
-from deepagents.middleware._beginnings import Beginnings
+from deepagents.middleware._announcing import emit
+from deepagents.middleware._incremental import Beginnings
 from deepagents.middleware.summarization.caches import BoundedCache, IdentityCache
 from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.compaction import Case, Compactor, SummaryFailed
@@ -117,17 +116,17 @@ class Engine:
         """Tell whether the model may have its context compacted."""
         return is_worth_asking(self.trigger, context.load)
 
-    def compacted_or_not(self, context: Context, files: Files, place: Place) -> Flow[Context]:
+    async def compacted_or_not(self, context: Context, files: Files, place: Place) -> Context:
         """Compact; go on without where there is no summary and the context still fits."""
         try:
-            found = yield from self.compacted(context, files, place, or_extracts=not self._fits(context))
+            found = await self.compacted(context, files, place, or_extracts=not self._fits(context))
         except SummaryFailed as failure:
             self.declined.put(place.agent, context.tokens)
             logger.warning("Going on without compaction, no summary could be had: %s", failure)
             return context
         return found or context
 
-    def forced(self, context: Context, files: Files, place: Place) -> Flow[Context | None]:
+    async def forced(self, context: Context, files: Files, place: Place) -> Context | None:
         """Return the context compacted after a refusal, whatever that takes; `None` where nothing can go.
 
         Little is not worth a summary where a large result is in the way.
@@ -137,37 +136,37 @@ class Engine:
         gone = sum(self._sizes(context)[:at])
         if gone < _LITTLE * context.tokens and self._large_results(context):
             return None
-        return (yield from self._compacted(context, at, files, place, or_extracts=True))
+        return await self._compacted(context, at, files, place, or_extracts=True)
 
-    def compacted(
+    async def compacted(
         self, context: Context, files: Files, place: Place, *, or_extracts: bool = False
-    ) -> Flow[Context | None]:
+    ) -> Context | None:
         """Return the context compacted; `None` when there is nothing worth evicting.
 
         Raises:
             SummaryFailed: when there is no summary, and extracts are not wanted.
         """
         at = self._cut(context)
-        return (yield from self._compacted(context, at, files, place, or_extracts=or_extracts))
+        return await self._compacted(context, at, files, place, or_extracts=or_extracts)
 
-    def _compacted(
+    async def _compacted(
         self, context: Context, at: int, files: Files, place: Place, *, or_extracts: bool
-    ) -> Flow[Context | None]:
+    ) -> Context | None:
         if not at:
             return None
         evicted, kept = context.parted(at)
         if all(map(is_summary, evicted)):
             return None
         case = Case(context, evicted, kept)
-        event = yield from self.compactor.compact(case, files, place, or_extracts=or_extracts)
+        event = await self.compactor.compact(case, files, place, or_extracts=or_extracts)
         self.declined.drop(place.agent)
-        announce("context_compacted")
+        emit("context_compacted")
         return self._measured(context.after(event, case.ids, [event["summary_message"], *case.kept]))
 
-    def without_tail(self, context: Context, files: Files, place: Place) -> Flow[Context | None]:
+    async def without_tail(self, context: Context, files: Files, place: Place) -> Context | None:
         """Return the context with large results of the open turn moved to files; `None` without any."""
         context = self._refused(context, place)
-        places = yield from moved(files, self._large_results(context))
+        places = await moved(files, self._large_results(context))
         if not places:
             return None
         return self._measured(context.clipping(places, self.clipping.clipped(context.shown, places)))

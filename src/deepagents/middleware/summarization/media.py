@@ -13,10 +13,9 @@ from urllib.parse import quote, unquote_to_bytes
 
 from langchain_core.messages import BaseMessage
 
-from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._turns import blob_of, blobs_below
+from deepagents.middleware._history import blob_of, blobs_below
 
 Message = TypeVar("Message", bound=BaseMessage)
 Coding = Literal["base64", "percent", "bytes", "verbatim"]
@@ -101,15 +100,15 @@ class Media:
             for each in cast("Sequence[Any]", value):
                 yield from self.inside(each)
 
-    def save(self, files: Files, payloads: Iterable[Payload]) -> Flow[frozenset[str]]:
+    async def save(self, files: Files, payloads: Iterable[Payload]) -> frozenset[str]:
         """Put payloads in their files, those that are not there yet with one call; name what failed."""
         wanted = {each.name: each for each in payloads}
-        there = (yield from _sizes(files, self.folder)) if wanted else {}
+        there = await _sizes(files, self.folder) if wanted else {}
         missing = [each for each in wanted.values() if there.get(self.path(each)) != len(each.data)]
         if not missing:
             return frozenset()
         try:
-            done = yield from files.upload_all([(self.path(each), each.data) for each in missing])
+            done = await files.upload_all([(self.path(each), each.data) for each in missing])
         except ToolFailure:
             done = [False] * len(missing)
         return frozenset(each.name for each, saved in zip(missing, done, strict=True) if not saved)
@@ -181,10 +180,10 @@ def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:
     return all(new is old for new, old in zip(after, before, strict=True))
 
 
-def _sizes(files: Files, folder: str) -> Flow[dict[str, int | None]]:
+async def _sizes(files: Files, folder: str) -> dict[str, int | None]:
     """Tell what lies in a directory; nothing that is known of where it cannot be listed."""
     try:
-        found = yield from files.ls(folder)
+        found = await files.ls(folder)
     except ToolFailure:
         return {}
     return {each["path"]: each.get("size") for each in found.entries or ()}

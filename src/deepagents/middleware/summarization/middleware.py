@@ -12,13 +12,12 @@ from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from deepagents import _models
-from deepagents._channels import writes_undone_on_failure
-from deepagents._flow import Flow
+from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._legacy import warn_form
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.middleware._base import (
-    FlowMiddleware,
+    BaseMiddleware,
     Middleware,
     Request,
     Response,
@@ -57,7 +56,7 @@ from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import Runtime
 
 
-class SummarizationMiddleware(FlowMiddleware):
+class SummarizationMiddleware(BaseMiddleware):
     """Put a summary in the place of old messages when the context grows large; the state keeps all of them.
 
     What is evicted goes to an archive on the backend first, whole, and the summary names it. Where the
@@ -138,8 +137,8 @@ class SummarizationMiddleware(FlowMiddleware):
         """Name no archive that these rules forbid to read."""
         self._engine = self._engine.under(Rules(permissions))
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        yield from self._engine.compactor.summarizer.checked()
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        await self._engine.compactor.summarizer.checked()
         request = with_messages(request)
         state = cast("Mapping[str, Any]", request.state)
         place = self._engine.place(request.messages, state)
@@ -150,29 +149,29 @@ class SummarizationMiddleware(FlowMiddleware):
             context = self._engine.with_new_clips(context)
             if self._engine.is_due(context, place):
                 files = self._files(request.runtime)
-                context = yield from self._engine.compacted_or_not(context, files, place)
-            response, context = yield from self._answered(request, handler, context, place)
+                context = await self._engine.compacted_or_not(context, files, place)
+            response, context = await self._answered(request, handler, context, place)
         return keeping(response, [], context.update)
 
-    def _answered(
+    async def _answered(
         self, request: Request, handler: Callable[[Request], Response], context: Context, place: Place
-    ) -> Flow[tuple[Response, Context]]:
+    ) -> tuple[Response, Context]:
         """Call the model; where a request is refused as too long, do what is left to do and call again."""
         engine = self._engine
         try:
-            return (yield from _sent(request, handler, context))
+            return await _sent(request, handler, context)
         except Exception as error:
             if not is_overflow(error):
                 raise
             refusal = error
         files = self._files(request.runtime)
         for remedy in (engine.forced, engine.without_tail):
-            smaller = yield from remedy(context, files, place)
+            smaller = await remedy(context, files, place)
             if smaller is None:
                 continue
             context = smaller
             try:
-                return (yield from _sent(request, handler, context))
+                return await _sent(request, handler, context)
             except Exception as error:
                 if not is_overflow(error):
                     raise
@@ -183,7 +182,7 @@ class SummarizationMiddleware(FlowMiddleware):
         """Return the messages of a state as the model is shown them."""
         return self._engine.shown(list(state.get("messages", ())), Record.of(state, ""))
 
-    def compacted_for(self, runtime: Runtime) -> Flow[tuple[int, Mapping[str, Any]] | None]:
+    async def compacted_for(self, runtime: Runtime) -> tuple[int, Mapping[str, Any]] | None:
         """Compact at someone's wish: how many messages went, and what the state is to take.
 
         `None` where there is nothing to compact yet.
@@ -197,7 +196,7 @@ class SummarizationMiddleware(FlowMiddleware):
         context = self._engine.context(messages, runtime.state, frame, place)
         if not self._engine.is_worth_asking(context):
             return None
-        done = yield from self._engine.compacted(context, self._files(runtime), place)
+        done = await self._engine.compacted(context, self._files(runtime), place)
         return None if done is None else (len(done.update[SUMMARIZED_IDS_KEY]), done.update)
 
     def _files(self, runtime: Any) -> Files:
@@ -239,12 +238,12 @@ def told_of(rules: Rules, middleware: Middleware) -> Middleware:
     return middleware.with_permissions(rules.given) if known else middleware
 
 
-def _sent(
+async def _sent(
     request: Request, handler: Callable[[Request], Response], context: Context
-) -> Flow[tuple[Response, Context]]:
+) -> tuple[Response, Context]:
     shown = context.shown
     request = request if shown is request.messages else request.override(messages=shown)
     if context.update:
         state: Any = {**request.state, **context.memory.as_state}
         request = request.override(state=state)
-    return (yield from inner(handler, request)), context
+    return await inner(handler, request), context

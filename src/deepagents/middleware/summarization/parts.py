@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import artifact_name
@@ -63,10 +62,10 @@ def with_earlier(path: str) -> str:
             return f"{path}, what is older to {first} and {earlier[1]} to {earlier[-1]}"
 
 
-def part_sizes(files: Files, first: str) -> Flow[Mapping[int, int]]:
+async def part_sizes(files: Files, first: str) -> Mapping[int, int]:
     """Return the bytes of each part that there is; nothing where the directory cannot be listed."""
     try:
-        found = yield from files.ls(first.rpartition("/")[0])
+        found = await files.ls(first.rpartition("/")[0])
     except ToolFailure:
         return {}
     numbered = [(part_number(each["path"], first), each.get("size")) for each in found.entries or ()]

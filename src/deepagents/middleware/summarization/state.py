@@ -10,7 +10,7 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import HumanMessage
 from typing_extensions import TypedDict
 
-from deepagents._growing import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 
 SUMMARIZATION_EVENT_KEY: Final = "_summarization_event"
 SUMMARIZATION_SESSION_ID_KEY: Final = "_summarization_session_id"

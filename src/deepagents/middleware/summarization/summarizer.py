@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import GraphBubbleUp
 
 from deepagents import _models
-from deepagents._flow import Call, Flow
+from deepagents._async import IOCall
 from deepagents._text import described
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.fitting import fitted
@@ -106,17 +106,17 @@ class Summarizer:
             )
         return cls(model if given is None else _target(given), prompt, most_tokens, counter)
 
-    def checked(self) -> Flow[None]:
-        """See that the summarizer can be asked in this colour.
+    async def checked(self) -> None:
+        """See that the summarizer can be asked in this call_mode.
 
         Raises:
             TypeError: for one that can only be awaited, where nothing is awaited.
         """
         target: object = self.target
         if isinstance(target, RunnableLambda) and not hasattr(cast("object", target), "func"):
-            yield from Call(_refused, _taken)
+            await IOCall(_refused, _taken)
 
-    def summarize(self, messages: Sequence[AnyMessage], *, insist: bool = False) -> Flow[str]:
+    async def summarize(self, messages: Sequence[AnyMessage], *, insist: bool = False) -> str:
         """Ask for a summary of messages whose media are named by their files.
 
         A request that was too long is made once more with half as much. `insist` asks once more after
@@ -128,7 +128,7 @@ class Summarizer:
         """
         room = self._room()
         try:
-            return (yield from self._asked(fitted(messages, room, self._size)))
+            return await self._asked(fitted(messages, room, self._size))
         except Exception as error:
             if is_overflow(error):
                 room //= 2
@@ -136,12 +136,12 @@ class Summarizer:
                 raise
             else:
                 logger.warning("Asking for the summary once more: %s", described(error))
-        return (yield from self._asked(fitted(messages, room, self._size)))
+        return await self._asked(fitted(messages, room, self._size))
 
-    def _asked(self, messages: list[AnyMessage]) -> Flow[str]:
+    async def _asked(self, messages: list[AnyMessage]) -> str:
         target, config = self.target, _unheard()
         asked: Any = self._written(messages) if is_chat_model(target) else messages
-        answer: object = yield from Call(
+        answer: object = await IOCall(
             lambda: target.invoke(asked, config), lambda: target.ainvoke(asked, config)
         )
         text = cast(Any, answer).text if is_chat_model(target) else answer

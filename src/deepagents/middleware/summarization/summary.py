@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from deepagents.middleware._turns import said_by_a_person
+from deepagents.middleware._history import said_by_a_person
 from deepagents.middleware.summarization.fitting import shortened
 from deepagents.middleware.summarization.parts import with_earlier
 

@@ -7,10 +7,9 @@ from typing import Final, TypeAlias
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from deepagents._flow import Flow
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._notices import large_result_path, moved_notice, parts, saved
+from deepagents.middleware._offload import large_result_path, moved_notice, parts, saved
 
 _LARGE: Final = 4_500
 """In characters; what stands in the place of a result of `read_file` has about 4,200."""
@@ -35,7 +34,7 @@ def large_results(
     return found
 
 
-def moved(files: Files, results: Sequence[LargeResult]) -> Flow[dict[str, str | None]]:
+async def moved(files: Files, results: Sequence[LargeResult]) -> dict[str, str | None]:
     """Save results that lie in no file yet; return by message where each can be read."""
     places: dict[str, str | None] = {}
     for message, source in results:
@@ -45,7 +44,7 @@ def moved(files: Files, results: Sequence[LargeResult]) -> Flow[dict[str, str | 
             if len(moved_notice(path, text)) >= len(text):
                 continue
             try:
-                yield from saved(files, path, text)
+                await saved(files, path, text)
             except ToolFailure:
                 continue
         places[message.id or ""] = path

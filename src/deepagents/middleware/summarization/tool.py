@@ -12,17 +12,16 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
 from deepagents import _models
-from deepagents._flow import Flow
 from deepagents._text import described
 from deepagents.backends.protocol import BACKEND_TYPES
-from deepagents.middleware._base import FlowMiddleware, Request, Response, add_section, inner
+from deepagents.middleware._base import BaseMiddleware, Request, Response, add_section, inner
 from deepagents.middleware.summarization.middleware import (
     SummarizationMiddleware,
     create_summarization_middleware,
 )
 from deepagents.middleware.summarization.state import SummarizationState
 from deepagents.permissions import FilesystemPermission
-from deepagents.tools._tool import Reply, Runtime, ToolSpec, make_tool
+from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 _NOTHING: Final = "Nothing to compact yet"
 _DESCRIPTION: Final = (
@@ -38,7 +37,7 @@ class CompactConversationSchema(BaseModel):
     runtime: Annotated[Any, InjectedToolArg] = None
 
 
-class SummarizationToolMiddleware(FlowMiddleware):
+class SummarizationToolMiddleware(BaseMiddleware):
     """Give an agent `compact_conversation`, which compacts by the settings of a SummarizationMiddleware.
 
     Args:
@@ -66,23 +65,23 @@ class SummarizationToolMiddleware(FlowMiddleware):
     def _summarization(self) -> SummarizationMiddleware:
         return self.summarization
 
-    def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Flow[Response]:
-        return (yield from inner(handler, add_section(request, self.system_prompt)))
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        return await inner(handler, add_section(request, self.system_prompt))
 
-    def _compact(self, runtime: Runtime) -> Flow[Reply]:
+    async def _compact(self, runtime: Runtime) -> ToolOutput:
         if not _is_first(runtime):
-            return Reply(f"{_NOTHING}: the first call of this turn takes care of it.")
+            return ToolOutput(f"{_NOTHING}: the first call of this turn takes care of it.")
         try:
-            done = yield from self.summarization.compacted_for(runtime)
+            done = await self.summarization.compacted_for(runtime)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
             said = f"Compaction failed, and nothing has changed: {described(error)}"
-            return Reply(said, code="tool_failed")
+            return ToolOutput(said, code="tool_failed")
         if done is None:
-            return Reply(f"{_NOTHING}: there is not enough in the conversation.")
+            return ToolOutput(f"{_NOTHING}: there is not enough in the conversation.")
         many, update = done
-        return Reply(f"Conversation compacted. Summarized {many} messages.", update=update)
+        return ToolOutput(f"Conversation compacted. Summarized {many} messages.", update=update)
 
 
 def create_summarization_tool_middleware(

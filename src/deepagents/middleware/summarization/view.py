@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from deepagents.middleware._beginnings import Beginnings
+from deepagents.middleware._incremental import Beginnings
 from deepagents.middleware.summarization.caches import IdentityCache
 from deepagents.middleware.summarization.estimates import block_type
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.profiles.harness.config import HarnessProfileConfig
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
 from deepagents.profiles.harness.registry import register_harness_profile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepagents._compat import legacy
+from deepagents._deprecation import legacy
 from deepagents.models.provider_profiles import (
     ProviderProfile,
     apply_provider_profile,

@@ -1,4 +1,4 @@
-"""How a check reaches the backend: one call at a time, in either colour, from where the backend can work."""
+"""How a check reaches the backend: one call at a time, blocking or awaiting, wherever it can work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deepagents.backends._older_names import overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, accepts
 
-Colour = Literal["sync", "async"]
+CallMode = Literal["sync", "async"]
 _PATIENCE = 60.0
 
 
@@ -173,7 +173,7 @@ class ContractBase:
 
     @pytest.fixture(params=["sync", "async"])
     def files(self, request: pytest.FixtureRequest) -> Iterator[Called]:
-        """Serve one backend to one check, in each colour."""
+        """Serve one backend to one check, blocking and awaiting."""
         called = Called()
         with ThreadPoolExecutor(1) as thread:
             called.start(thread.submit(self._serve, request.param, called))
@@ -182,8 +182,8 @@ class ContractBase:
             finally:
                 called.stop()
 
-    def _serve(self, colour: Colour, called: Called) -> None:
-        if colour == "sync":
+    def _serve(self, call_mode: CallMode, called: Called) -> None:
+        if call_mode == "sync":
             self.run(called.serve)
         else:
             asyncio.run(self.arun(called.aserve))

@@ -1,0 +1,1 @@
+"""Assemble an agent: plan it, fill the middleware stack, compile the graph."""

@@ -1,0 +1,37 @@
+"""The system prompt: the caller's words, then the base or a profile's own, then the profile's suffix."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from langchain_core.messages import SystemMessage
+
+from deepagents._agent.plan import AgentPlan
+
+BASE_PROMPT: Final = """\
+You are a deep agent. You work with tools until the task is done, and the user sees what you say.
+
+- Understand, act, then check the result against the request. Continue until it is finished or truly blocked.
+- Be brief and direct, without preamble or praise. Being right matters more than agreeing.
+- Use the facts and sensible defaults you have; ask only for what is missing and cannot be found out.
+- Look before you claim or change anything: read files and run checks instead of guessing.
+- When something fails, find out why before you try again; do not repeat the same call.
+- In long work say in a sentence, now and then, where you are.
+- Never state that something was done unless a tool result shows it."""
+
+
+def assemble_prompt(plan: AgentPlan) -> str | SystemMessage:
+    """Join the parts with blank lines; a caller's `SystemMessage` keeps its blocks and their cache marks."""
+    base = BASE_PROMPT if plan.base_prompt is None else plan.base_prompt
+    harness = _joined(base, plan.profile.system_prompt_suffix, plan.note)
+    user = plan.system_prompt
+    if not isinstance(user, SystemMessage):
+        return _joined(user, harness)
+    if not harness:
+        return user
+    blocks: list[Any] = [*user.content_blocks, {"type": "text", "text": f"\n\n{harness}"}]
+    return SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks))
+
+
+def _joined(*parts: str | None) -> str:
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,210 @@
+"""Write I/O once, run it with or without an event loop.
+
+Code that does I/O is `async def` and awaits `IOCall`s, or other such code. `arun` drives it for awaiting
+callers. `run` drives it for blocking callers without an event loop: a coroutine is a generator, which says
+what it waits for, and the driver decides how to wait. So such code must not sleep, create tasks or await
+anything that needs an event loop; a foreign awaitable fails with a `TypeError` in both drivers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
+
+T = TypeVar("T")
+S = TypeVar("S")
+P = ParamSpec("P")
+Owner = TypeVar("Owner")
+
+Coro: TypeAlias = Coroutine[Any, Any, T]
+
+_left_threads: ContextVar[list[Future[Any]] | None] = ContextVar("deepagents_left_threads", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class IOCall(Generic[T]):
+    """One piece of I/O, as a function that blocks and as one that is awaited."""
+
+    block: Callable[[], T]
+    wait: Callable[[], Awaitable[T]]
+
+    def __await__(self) -> Generator[IOCall[Any], Any, T]:
+        result: T = yield self
+        return result
+
+
+def run(code: Coro[T]) -> T:
+    """Run code to its end, blocking at each I/O call."""
+    step = code.send
+    value: Any = None
+    try:
+        while True:
+            call = _io_call(step(value))
+            try:
+                value = call.block()
+                step = code.send
+            except BaseException as error:  # cancellation too: `finally` blocks of the code must run
+                value = error
+                step = code.throw
+    except StopIteration as done:
+        return done.value
+    finally:
+        code.close()
+
+
+async def arun(code: Coro[T]) -> T:
+    """Run code to its end, awaiting each I/O call."""
+    step = code.send
+    value: Any = None
+    try:
+        while True:
+            call = _io_call(step(value))
+            try:
+                value = await call.wait()
+                step = code.send
+            except BaseException as error:
+                value = error
+                step = code.throw
+    except StopIteration as done:
+        return done.value
+    finally:
+        code.close()
+
+
+def _io_call(awaited: Any) -> IOCall[Any]:
+    if isinstance(awaited, IOCall):
+        return awaited  # pyright: ignore[reportUnknownVariableType]
+    raise TypeError(f"code that also runs without an event loop can only await IOCall, got {awaited!r}")
+
+
+def sync_and_async(
+    method: Callable[Concatenate[Owner, P], Coro[T]],
+) -> tuple[Callable[Concatenate[Owner, P], T], Callable[Concatenate[Owner, P], Awaitable[T]]]:
+    """Make the blocking and the awaiting method of one `async def`."""
+
+    def blocking(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return run(method(owner, *args, **kwargs))
+
+    async def awaiting(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await arun(method(owner, *args, **kwargs))
+
+    for made in (blocking, awaiting):
+        update_wrapper(made, method)
+        # LangGraph and LangSmith look through `__wrapped__`, and would take `blocking` for a coroutine.
+        del made.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+        made.__signature__ = inspect.signature(method)
+    return blocking, awaiting
+
+
+async def stream_after(
+    begin: Coro[None],
+    parts: AsyncGenerator[S],
+    see: Callable[[S], Iterable[T]],
+    end: Callable[[], Iterable[T]],
+) -> AsyncGenerator[T]:
+    """Run code, then yield what each part becomes, and what the end does; closing closes the parts."""
+    await arun(begin)
+    async with aclosing(parts):
+        async for part in parts:
+            for each in see(part):
+                yield each
+    for each in end():
+        yield each
+
+
+def start_thread(work: Callable[[], T]) -> Future[T]:
+    """Start blocking work in a thread of its own, which a program that ends does not wait for."""
+    outcome: Future[T] = Future()
+    outcome.set_running_or_notify_cancel()
+    context = copy_context()
+
+    def do() -> None:
+        try:
+            outcome.set_result(context.run(work))
+        except StopIteration as error:
+            outcome.set_exception(_without_stop_iteration(error))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=do, name="deepagents-io", daemon=True).start()
+    return outcome
+
+
+def _without_stop_iteration(error: StopIteration) -> RuntimeError:
+    """Replace an error that can neither be thrown into a coroutine nor awaited."""
+    instead = RuntimeError(f"StopIteration: {error}")
+    instead.__cause__ = error
+    return instead
+
+
+async def await_thread(work: Callable[[], T]) -> T:
+    """Await blocking work in a thread of its own; the work goes on when this is cancelled."""
+    running = start_thread(work)
+    left = _left_threads.get()
+    if left is not None:
+        left.append(running)
+    return await asyncio.wrap_future(running)
+
+
+@contextmanager
+def collect_threads() -> Generator[list[Future[Any]]]:
+    """Collect the threads that tasks begun meanwhile await; they outlast the cancellation of these tasks."""
+    threads: list[Future[Any]] = []
+    token = _left_threads.set(threads)
+    try:
+        yield threads
+    finally:
+        _left_threads.reset(token)
+
+
+def in_thread(work: Callable[[], T]) -> IOCall[T]:
+    """Make an I/O call of blocking work: it runs here, or in a thread of its own when awaited."""
+    return IOCall(work, lambda: await_thread(work))
+
+
+def finish_first(call: IOCall[T]) -> IOCall[T]:
+    """Make a call that ends before its cancellation arrives; a second cancellation does not wait for that."""
+    return IOCall(call.block, lambda: _finish(call.wait))
+
+
+async def _finish(work: Callable[[], Awaitable[T]]) -> T:
+    running = asyncio.ensure_future(work())
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        ended, _ = await asyncio.wait({running})
+        for each in ended:
+            _ = each.cancelled() or each.exception()
+        raise
+
+
+def gather(calls: Sequence[IOCall[T]]) -> IOCall[list[T]]:
+    """Make one call of many: one after the other when blocking, all at the same time when awaited."""
+    return IOCall(lambda: [call.block() for call in calls], lambda: _gather(calls))
+
+
+def gather_threads(calls: Sequence[IOCall[T]]) -> IOCall[list[T]]:
+    """Make one call of many that run at the same time: in threads of their own when blocking."""
+    if len(calls) == 1:
+        return gather(calls)
+    return IOCall(
+        lambda: [running.result() for running in [start_thread(call.block) for call in calls]],
+        lambda: _gather(calls),
+    )
+
+
+async def _gather(calls: Sequence[IOCall[T]]) -> list[T]:
+    return await asyncio.gather(*(call.wait() for call in calls))
+
+
+def as_io_call(start: Callable[[], Coro[T]]) -> IOCall[T]:
+    """Make one I/O call of whole code, so that it can run at the same time as other calls."""
+    return IOCall(lambda: run(start()), lambda: arun(start()))

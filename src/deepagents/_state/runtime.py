@@ -1,0 +1,271 @@
+"""The one place that touches LangGraph's unnamed ways to read and write a running graph's channels.
+
+LangGraph has no public way for a tool to see its own pending writes, to write without returning, to take such
+writes back, or to learn how a channel combines values. `tests/agents/test_channels.py` fails loudly when an
+upgrade changes any of these.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.channels.base import BaseChannel
+from langgraph.channels.binop import BinaryOperatorAggregate
+from langgraph.channels.delta import DeltaChannel
+from langgraph.channels.last_value import LastValue
+from langgraph.channels.untracked_value import UntrackedValue
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.config import get_config
+
+from deepagents._state.delta_channels import SNAPSHOT_AFTER as SNAPSHOT_AFTER
+from deepagents._state.delta_channels import GrowingChannel as GrowingChannel
+from deepagents._state.delta_channels import MessagesChannel as MessagesChannel
+
+Channel: TypeAlias = BaseChannel[Any, Any, Any]
+Channels: TypeAlias = Mapping[str, Channel]
+
+_READ = "__pregel_read"
+_SEND = "__pregel_send"
+_SAVER = "__pregel_checkpointer"
+_SCRATCHPAD = "__pregel_scratchpad"
+_MESSAGES = "langgraph.pregel._messages"
+MOST_REMEMBERED = 64 * 1024 * 1024
+"""Characters that a run remembers at most."""
+_OUTSIDE = (
+    "Files in state can only be reached inside a LangGraph graph execution. To start a run with files, "
+    "pass them in: "
+    'agent.invoke({"messages": [...], "files": {"/notes.md": {"content": "..."}}}).'
+)
+
+
+def read_channel(key: str) -> Any:
+    """Return a channel's value as this task sees it, its own writes included; `None` without such a channel.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    bound = _bound_read()
+    scratchpad, channels, managed, task = bound.args
+    if key not in channels:
+        return None
+    value: Any = bound.func(scratchpad, {key: channels[key]}, managed, task, [key], True)
+    return cast(Mapping[str, Any], value).get(key)
+
+
+def read_state() -> Mapping[str, Any]:
+    """Return all that the state of the running graph holds.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    bound = _bound_read()
+    scratchpad, channels, managed, task = bound.args
+    named = [key for key in channels if not key.startswith(("__", "branch:"))]
+    return bound.func(scratchpad, channels, managed, task, named, False)
+
+
+def write_channel(key: str, value: Any) -> None:
+    """Queue a write to a channel, as if this task had returned it.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    _required(_SEND)([(key, value)])
+
+
+@contextmanager
+def writes_undone_on_failure() -> Generator[None]:
+    """Take back what this task wrote meanwhile if it fails: with writes of its own it would count as done."""
+    written: deque[Any] = _required(_SEND).__self__ if in_graph() else deque[Any]()
+    before = len(written)
+    try:
+        yield
+    except BaseException:
+        while len(written) > before:
+            written.pop()
+        raise
+
+
+def in_graph() -> bool:
+    """Tell whether this code runs inside a task of a graph."""
+    try:
+        return _READ in _configurable()
+    except RuntimeError:
+        return False
+
+
+def is_saved() -> bool:
+    """Tell whether a checkpointer keeps the running graph, its own or that of a graph around it.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    return _configurable().get(_SAVER) not in (None, False)
+
+
+class Step(NamedTuple):
+    """Where the saver of the running graph keeps the step that a task is part of."""
+
+    saver: BaseCheckpointSaver[Any]
+    place: RunnableConfig
+    task: str
+
+
+def step_under_way() -> Step | None:
+    """Return the step that this task is part of, `None` when nobody saves it."""
+    given: Mapping[str, Any] = _configurable() if in_graph() else {}
+    saver: object = given.get(_SAVER)
+    own, _, task = str(given.get("checkpoint_ns", "")).rpartition("|")
+    steps: Mapping[str, str] = given.get("checkpoint_map") or {}
+    if not isinstance(saver, BaseCheckpointSaver) or own not in steps:
+        return None
+    place = {"thread_id": given.get("thread_id"), "checkpoint_ns": own, "checkpoint_id": steps[own]}
+    return Step(cast("BaseCheckpointSaver[Any]", saver), {"configurable": place}, task.rpartition(":")[2])
+
+
+def answer_given(at: int) -> object:
+    """Return the answer to the question of this number that this task asked, `None` where there is none."""
+    scratchpad: Any = _configurable().get(_SCRATCHPAD) if in_graph() else None
+    answers: Sequence[object] = scratchpad.resume if scratchpad else ()
+    return answers[at] if at < len(answers) else None
+
+
+def has_channel(key: str) -> bool:
+    """Tell whether the running graph has a channel of this name.
+
+    Raises:
+        RuntimeError: outside a graph run.
+    """
+    return key in _bound_read().args[1]
+
+
+def running_channel(key: str) -> BaseChannel[Any, Any, Any] | None:
+    """Return a channel of the running graph itself, the same for all tasks of a run; `None` without one."""
+    return _bound_read().args[1].get(key) if in_graph() else None
+
+
+def moves_what_is_removed(key: str) -> bool:
+    """Tell whether a message that one write removes and adds again goes to the end of a channel."""
+    return in_graph() and isinstance(_bound_read().args[1].get(key), MessagesChannel)
+
+
+def running_channels() -> Channels:
+    """Return the channels of the running graph itself; none outside a run."""
+    return _bound_read().args[1] if in_graph() else {}
+
+
+def written_to(channel: Channel, held: Any, update: Any) -> Any:
+    """Return what a channel like this one that holds a value would hold after a write."""
+    trial = channel.from_checkpoint(held)
+    trial.update([update])
+    return trial.get()
+
+
+def reducers_of(channels: Channels) -> Mapping[str, Callable[..., Any]]:
+    """Return the reducer of each of these channels that has one."""
+    found: dict[str, Callable[..., Any]] = {}
+    for key, channel in channels.items():
+        match channel:
+            case BinaryOperatorAggregate():
+                found[key] = channel.operator
+            case DeltaChannel():
+                found[key] = channel.reducer
+            case _:
+                continue
+    return found
+
+
+class LatestValue(LastValue[Any]):
+    """Stores the last value that a step writes, in the order of its calls, where LangGraph ends the run."""
+
+    def __init__(self, typ: Any, key: str = "") -> None:
+        super().__init__(typ, key)
+        self._announced: dict[str, Any] = {}
+
+    @classmethod
+    def instead_of(cls, channel: Channel) -> Channel:
+        """Return one of this kind for a channel that takes one value a step, any other as it is."""
+        return cls(channel.typ, channel.key) if type(channel) is LastValue else channel
+
+    def announce(self, call_id: str, value: Any) -> Sequence[Any]:
+        """Note what a call of the step under way is about to write; return what others said they write."""
+        self._announced[call_id] = value
+        return [other for by, other in list(self._announced.items()) if by != call_id]
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the last of what a step wrote; tell whether it wrote any."""
+        self._announced = {}
+        return super().update(values[-1:])
+
+
+class RunMemory(UntrackedValue[dict[str, str]]):
+    """Texts by key for as long as a run lasts, never saved; the oldest go when all together are too long."""
+
+    def update(self, values: Sequence[dict[str, str]]) -> bool:
+        """Fold the writes of one step; tell whether there were any."""
+        if not values:
+            return False
+        kept: dict[str, str] = dict(self.value) if self.is_available() else {}
+        for value in values:
+            for key, text in value.items():
+                kept.pop(key, None)
+                kept[key] = text
+        size = sum(map(len, kept.values()))
+        for key in list(kept):
+            if size <= MOST_REMEMBERED:
+                break
+            size -= len(kept.pop(key))
+        self.value = kept
+        return True
+
+
+def run_memory() -> RunMemory:
+    """Make a channel for what a run may forget."""
+    return RunMemory(dict[str, str], guard=False)
+
+
+@contextmanager
+def off_the_message_stream() -> Generator[None]:
+    """Run graphs meanwhile whose messages are on no stream of the run.
+
+    A tag keeps tokens off; whole messages come all the same, from the steps of a graph.
+    """
+    config = get_config() if in_graph() else RunnableConfig()
+    token = var_child_runnable_config.set({**config, "callbacks": _quiet(config.get("callbacks"))})
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+def _quiet(callbacks: Any) -> Any:
+    if not isinstance(callbacks, BaseCallbackManager):
+        return callbacks
+    quiet = callbacks.copy()
+    for handler in callbacks.handlers:
+        if type(handler).__module__ == _MESSAGES:
+            quiet.remove_handler(handler)
+    return quiet
+
+
+def _configurable() -> Mapping[str, Any]:
+    config: RunnableConfig = get_config()
+    return config.get("configurable", {})
+
+
+def _required(key: str) -> Any:
+    try:
+        return _configurable()[key]
+    except (RuntimeError, KeyError) as error:
+        raise RuntimeError(_OUTSIDE) from error
+
+
+def _bound_read() -> partial[Any]:
+    return _required(_READ)

@@ -1,0 +1,30 @@
+"""What approval keeps in the state of an agent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, NotRequired
+
+from langchain.agents import AgentState
+from langchain.agents.middleware.types import PrivateStateAttr
+
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.schema import NOT_SHARED, merge_latest
+
+EDITED: Final = "hitl_edited_tool_calls"
+"""State key of LangChain's approval: what a person put in the place of a call, by the call's id."""
+REMEMBERED: Final = "remembered_decisions"
+"""State key: by its key, each decision that a person had remembered in the thread."""
+
+
+class ApprovalState(AgentState[Any]):
+    """What approval keeps: what a person put in the place of calls, and decisions to remember."""
+
+    hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    remembered_decisions: NotRequired[
+        Annotated[
+            dict[str, Any],
+            GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER),
+            PrivateStateAttr,
+            NOT_SHARED,
+        ]
+    ]

@@ -1,0 +1,104 @@
+"""What is said when a limit is near, and what an agent answers when it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+
+from deepagents._text import truncate
+from deepagents.limits import COUNTED, Kind
+from deepagents.middleware._history import LIMIT_REACHED, said_by_a_person
+from deepagents.middleware.limits.budget import Reached
+from deepagents.middleware.limits.usage_callback import amount
+
+SOURCE: Final = "limits"
+_MOST_CHARACTERS: Final = 2_000
+_MOST_FILES: Final = 30
+_LEAST: Final[Mapping[Kind, float]] = {"money": 1e-9, "seconds": 0.1}
+_CHANGING: Final = ("write_file", "edit_file", "delete")
+
+
+def notice(near: Sequence[Reached], row: int) -> HumanMessage | None:
+    """Tell the model what is left; `None` when there is nothing to tell."""
+    said = [_left(each) for each in near]
+    if row:
+        said.append(f"you made the same call {row} times in a row, and another one would end your work")
+    if not said:
+        return None
+    text = (
+        f"[Limits] {'; '.join(said)}. Finish what matters most, then answer with what you have. "
+        "This note is not from the user."
+    )
+    return HumanMessage(text, additional_kwargs={"lc_source": SOURCE})
+
+
+def _left(near: Reached) -> str:
+    left = max(near.limit - near.spent, 0)
+    own = ", this answer included" if near.kind == "model_calls" else ""
+    return f"left: {amount(near.kind, left)} of {near.limit:,g}{own}"
+
+
+def refusal(reached: Reached) -> str:
+    """Say why a tool call was not run."""
+    if reached.kind == "repeats":
+        return f"not run: it is the same call as the {reached.limit:g} before it. The work ends here"
+    return f"not run: the limit of {amount(reached.kind, reached.limit)} is used up. The work ends here"
+
+
+def final_answer(reached: Reached, spent: Mapping[str, float], state: Mapping[str, Any]) -> AIMessage:
+    """Answer in the place of the model: what was reached, what was spent, and what there is."""
+    turn = list(_this_turn(state["messages"]))
+    parts = [_headline(reached, spent), *_so_far(turn, state.get("todos") or ())]
+    mark = {
+        "kind": reached.kind,
+        "limit": reached.limit,
+        "spent": spent.get(reached.kind, reached.spent),
+        "all_spent": dict(spent),
+    }
+    return AIMessage("\n\n".join(parts), additional_kwargs={"lc_source": SOURCE, LIMIT_REACHED: mark})
+
+
+def _headline(reached: Reached, spent: Mapping[str, float]) -> str:
+    if reached.kind == "repeats":
+        what = f"the same call was made more than {reached.limit:g} times in a row"
+    else:
+        what = f"the limit of {amount(reached.kind, reached.limit)} was reached"
+    kinds: list[Kind] = [kind for kind in COUNTED if spent.get(kind, 0) >= _LEAST.get(kind, 1)]
+    used = ", ".join(amount(kind, spent[kind]) for kind in kinds)
+    return f"[Stopped at a limit: {what}. The work is not finished. Used: {used or 'nothing'}.]"
+
+
+def _so_far(turn: Sequence[AnyMessage], todos: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Say what there is, the latest first in `turn`."""
+    said = next((each.text for each in turn if isinstance(each, AIMessage) and each.text.strip()), "")
+    if said:
+        yield f"Last written: {truncate(said, _MOST_CHARACTERS)}"
+    if todos:
+        lines = [f"- [{each.get('status')}] {each.get('content')}" for each in todos]
+        yield "\n".join(["Plan:", *lines])
+    if files := list(dict.fromkeys(reversed(list(_changed(turn))))):
+        more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+        yield f"Files changed: {', '.join(files[:_MOST_FILES])}{more}"
+    results = (each.text for each in turn if isinstance(each, ToolMessage) and each.status == "success")
+    if last := next(filter(str.strip, results), ""):
+        yield f"Last result: {truncate(last, _MOST_CHARACTERS)}"
+    if not said and not last:
+        yield "There is no result yet."
+
+
+def _changed(turn: Sequence[AnyMessage]) -> Iterator[str]:
+    done = {each.tool_call_id for each in turn if isinstance(each, ToolMessage) and each.status == "success"}
+    for message in turn:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            path = call["args"].get("file_path")
+            if call["name"] in _CHANGING and call["id"] in done and isinstance(path, str):
+                yield path
+
+
+def _this_turn(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
+    for message in reversed(messages):
+        if said_by_a_person(message):
+            return
+        yield message

@@ -1,0 +1,116 @@
+"""Prompt caching: each provider's own middleware marks the request, and no request has too many marks.
+
+What stands in an agent for any model are stand-ins, which import a provider's package only for its models.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
+from typing import Any, ClassVar, Final
+
+from deepagents._async import IOCall
+from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner, with_messages
+from deepagents.middleware.prompt_caching.breakpoints import bounded, with_dict_blocks
+from deepagents.middleware.prompt_caching.markers import is_from, without_own_marks
+
+__all__ = [
+    "AnthropicPromptCachingMiddleware",
+    "BedrockPromptCachingMiddleware",
+    "FireworksPromptCachingMiddleware",
+    "PromptCachingMiddleware",
+]
+
+_MODULE: Final = "middleware.prompt_caching"
+_log = logging.getLogger(__name__)
+
+
+class PromptCachingMiddleware(BaseMiddleware):
+    """Stand in for the caching middleware of a provider's package, which is made for a model of that package.
+
+    Args:
+        marking: the provider's middleware, set up by the caller; default one as the package makes it.
+    """
+
+    package: ClassVar[str]
+    """The package that the models come from, and the middleware that marks their requests."""
+    kind: ClassVar[str | None] = None
+    """The class that a model must stand on, where not every model of the package will do."""
+
+    def __init__(self, marking: Middleware | None = None) -> None:
+        super().__init__()
+        self._given = marking
+
+    @classmethod
+    def stands_for(cls, kind: type) -> bool:
+        """Tell whether a class is the one of the provider's package that this stands in for."""
+        return kind.__name__ == cls.__name__ and kind.__module__.partition(".")[0] == cls.package
+
+    async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        theirs = is_from(request.model, self.package, self.kind)
+        marking = self._marking if theirs else self._given
+        if marking is None:
+            return await inner(handler, self._left_alone(request))
+        before = with_dict_blocks(with_messages(request))
+
+        def checked(marked: Request) -> Any:
+            return handler(bounded(before, marked))
+
+        call: IOCall[Any] = IOCall(
+            lambda: marking.wrap_model_call(before, checked),
+            lambda: marking.awrap_model_call(before, checked),
+        )
+        return await call
+
+    def _left_alone(self, request: Request) -> Request:
+        return request
+
+    @cached_property
+    def _marking(self) -> Middleware | None:
+        return self._given or _made(f"{self.package}.{_MODULE}", type(self).__name__)
+
+
+class AnthropicPromptCachingMiddleware(PromptCachingMiddleware):
+    """Cache the prompts of a `ChatAnthropic`; other models get none of the library's marks."""
+
+    package = "langchain_anthropic"
+    kind = "ChatAnthropic"
+
+    def _left_alone(self, request: Request) -> Request:
+        return without_own_marks(request)
+
+
+class BedrockPromptCachingMiddleware(PromptCachingMiddleware):
+    """Cache the prompts of models of `langchain_aws`, where it is installed."""
+
+    package = "langchain_aws"
+
+
+class FireworksPromptCachingMiddleware(PromptCachingMiddleware):
+    """Keep the requests of a thread at one replica of Fireworks, where `langchain_fireworks` is installed."""
+
+    package = "langchain_fireworks"
+
+
+STAND_INS: Final[tuple[type[PromptCachingMiddleware], ...]] = (
+    AnthropicPromptCachingMiddleware,
+    BedrockPromptCachingMiddleware,
+    FireworksPromptCachingMiddleware,
+)
+"""One for each package that has a middleware of this kind."""
+
+
+def _made(module: str, name: str) -> Middleware | None:
+    """Make a provider's middleware, unless its package is of a version that has none."""
+    try:
+        made = getattr(import_module(module), name, None)
+    except ImportError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        made = None
+    if made is None:
+        _log.debug("prompt caching is off: there is no %s.%s", module, name)
+        return None
+    return made(unsupported_model_behavior="ignore")

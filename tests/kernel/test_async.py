@@ -1,0 +1,146 @@
+"""A flow is one body for two colours: what its calls return or raise arrives inside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from deepagents._async import Coro, IOCall, arun, finish_first, in_thread, run, sync_and_async
+
+
+def answering(value: Any) -> IOCall[Any]:
+    async def later() -> Any:
+        await asyncio.sleep(0)
+        return value
+
+    return IOCall(lambda: value, later)
+
+
+def failing(error: BaseException) -> IOCall[Any]:
+    def now() -> Any:
+        raise error
+
+    async def later() -> Any:
+        raise error
+
+    return IOCall(now, later)
+
+
+@pytest.fixture(params=["run", "arun"])
+def drive(request: pytest.FixtureRequest) -> Callable[[Coro[Any]], Any]:
+    return run if request.param == "run" else lambda flow: asyncio.run(arun_to_end(flow))
+
+
+async def arun_to_end(flow: Coro[Any]) -> Any:
+    return await arun(flow)
+
+
+def test_results_arrive_where_they_were_asked_for(drive: Callable[[Coro[Any]], Any]) -> None:
+    async def adding() -> int:
+        first = await answering(2)
+        second = await answering(3)
+        return first + second
+
+    assert drive(adding()) == 5
+
+
+def test_an_error_can_be_handled_inside(drive: Callable[[Coro[Any]], Any]) -> None:
+    async def careful() -> str:
+        try:
+            await failing(OSError("disk"))
+        except OSError as error:
+            return f"handled {error}"
+        return "not reached"
+
+    assert drive(careful()) == "handled disk"
+
+
+def test_an_unhandled_error_reaches_the_caller(drive: Callable[[Coro[Any]], Any]) -> None:
+    async def careless() -> None:
+        await failing(KeyError("gone"))
+
+    with pytest.raises(KeyError, match="gone"):
+        drive(careless())
+
+
+def test_finally_runs_when_a_call_fails(drive: Callable[[Coro[Any]], Any]) -> None:
+    closed: list[bool] = []
+
+    async def tidy() -> None:
+        try:
+            await failing(ValueError("no"))
+        finally:
+            closed.append(True)
+
+    with pytest.raises(ValueError, match="no"):
+        drive(tidy())
+    assert closed == [True]
+
+
+def test_cancellation_arrives_inside_the_flow() -> None:
+    seen: list[str] = []
+
+    async def waiting() -> None:
+        try:
+            await IOCall(lambda: None, lambda: asyncio.Event().wait())
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def scenario() -> None:
+        task = asyncio.create_task(arun_to_end(waiting()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    assert seen == ["cancelled"]
+
+
+async def test_what_lasts_is_over_when_its_cancellation_arrives() -> None:
+    go_on, ended = asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        await go_on.wait()
+        ended.append("work")
+        raise ValueError("nobody asks any more")
+
+    waiting = asyncio.ensure_future(finish_first(IOCall(lambda: None, work)).wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+    assert ended == ["work"]
+
+
+def test_one_flow_makes_both_methods() -> None:
+    class Greeter:
+        async def _greet(self, name: str) -> str:
+            """Say hello."""
+            hello = await answering("hello")
+            return f"{hello} {name}"
+
+        greet, agreet = sync_and_async(_greet)
+
+    assert Greeter().greet("Ada") == "hello Ada"
+    assert asyncio.run(arun_of(Greeter().agreet("Ada"))) == "hello Ada"
+    assert Greeter.greet.__doc__ == "Say hello."
+
+
+async def arun_of(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def test_blocking_work_can_be_awaited(drive: Callable[[Coro[Any]], Any]) -> None:
+    async def working() -> int:
+        return await in_thread(lambda: 7)
+
+    assert drive(working()) == 7
