@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Self, TypeVar, cast
 
+from langchain_core.messages import ToolMessage
 from langgraph.graph.state import CompiledStateGraph
 
-from deepagents._state.runtime import LatestValue
+from deepagents._state.runtime import LatestValue, has_newer_events, stream_through
+from deepagents.backends.filedata import show_file_updates
+
+_FILES = "files"
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -37,15 +43,82 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return cls(**parts)
 
     @_signed_as_inherited
-    def stream(self, *given: Any, **options: Any) -> Iterator[Any]:
+    def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
         """Stream a run, as LangGraph does; `output_keys` are those of the result unless others are named."""
-        return cast(Any, super()).stream(*given, **self._showing(options))
+        show = _Shown(failed_subagents=has_newer_events(config))
+        with closing(
+            cast(Any, super()).stream(input, stream_through(config, show), **self._named(options))
+        ) as parts:
+            for part in parts:
+                yield show.part(part, options.get("stream_mode") or self.stream_mode)
 
     @_signed_as_inherited
-    def astream(self, *given: Any, **options: Any) -> AsyncIterator[Any]:
+    async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
         """Stream a run, awaiting."""
-        return cast(Any, super()).astream(*given, **self._showing(options))
+        show = _Shown(failed_subagents=has_newer_events(config))
+        async with aclosing(
+            cast(Any, super()).astream(input, stream_through(config, show), **self._named(options))
+        ) as parts:
+            async for part in parts:
+                yield show.part(part, options.get("stream_mode") or self.stream_mode)
 
-    def _showing(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _named(self, options: dict[str, Any]) -> dict[str, Any]:
         named = options.get("output_keys")
         return {**options, "output_keys": self.output_channels if named is None else named}
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What streams show: files where the state takes changes to them, and which subagents failed.
+
+    A subagent that fails is an error result, and its tool call did not fail. Newer events learn from the
+    call alone how a subagent ended, so there the call has the error.
+    """
+
+    failed_subagents: bool
+
+    def part(self, part: Any, modes: Any) -> Any:
+        """Return a part of a stream in the form that it came in, which the modes and the version tell."""
+        if isinstance(part, dict) and "data" in part and "ns" in part:
+            return {**part, "data": self(part["type"], part["data"])}
+        if isinstance(modes, str):
+            if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], tuple):
+                return part[0], self(modes, part[1])
+            return self(modes, part)
+        *namespace, mode, data = part
+        return (*namespace, mode, self(mode, data))
+
+    def __call__(self, mode: str, data: Any) -> Any:
+        """Return what a mode streams."""
+        match mode, data:
+            case "updates", dict():
+                return {node: _written(update) for node, update in data.items()}
+            case "tasks", {"result": result}:
+                return {**data, "result": _written(result), "error": data["error"] or self._failure(result)}
+            case "debug", {"payload": {"result": result} as payload}:
+                return {**data, "payload": {**payload, "result": _written(result)}}
+            case "checkpoints", {"tasks": tasks}:
+                return {**data, "tasks": [_task(each) for each in tasks]}
+            case _:
+                return data
+
+    def _failure(self, result: Any) -> str | None:
+        if not self.failed_subagents or not isinstance(result, dict):
+            return None
+        said = [each for each in result.get("messages") or () if isinstance(each, ToolMessage)]
+        return next((each.text for each in said if each.name == "task" and each.status == "error"), None)
+
+
+def _task(task: Any) -> Any:
+    return {**task, "result": _written(task["result"])} if "result" in task else task
+
+
+def _written(update: Any) -> Any:
+    if isinstance(update, list):
+        return [_written(each) for each in update]
+    if not isinstance(update, dict) or not isinstance(files := update.get(_FILES), dict):
+        return update
+    writes = files.get("$writes")
+    if isinstance(writes, list):
+        return {**update, _FILES: {"$writes": [show_file_updates(each) for each in writes]}}
+    return {**update, _FILES: show_file_updates(files)}

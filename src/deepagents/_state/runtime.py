@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import ensure_config, var_child_runnable_config
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
@@ -35,6 +35,8 @@ _READ = "__pregel_read"
 _SEND = "__pregel_send"
 _SAVER = "__pregel_checkpointer"
 _SCRATCHPAD = "__pregel_scratchpad"
+_STREAM = "__pregel_stream"
+_NEWER_EVENTS = "__pregel_stream_messages_v2"
 _MESSAGES = "langgraph.pregel._messages"
 MOST_REMEMBERED = 64 * 1024 * 1024
 """Characters that a run remembers at most."""
@@ -229,6 +231,29 @@ class RunMemory(UntrackedValue[dict[str, str]]):
 def run_memory() -> RunMemory:
     """Make a channel for what a run may forget."""
     return RunMemory(dict[str, str], guard=False)
+
+
+def has_newer_events(config: RunnableConfig | None) -> bool:
+    """Tell whether a run is followed through `stream_events(version="v3")`, of this graph or one around it."""
+    return bool(ensure_config(config).get("configurable", {}).get(_NEWER_EVENTS))
+
+
+def stream_through(config: RunnableConfig | None, show: Callable[[str, Any], Any]) -> RunnableConfig | None:
+    """Return the config of a run whose parts reach the stream of a surrounding graph as `show` returns them.
+
+    A graph inside another one writes to the stream of that one itself, past its own `stream` method.
+    """
+    whole = ensure_config(config)
+    outer: Any = whole.get("configurable", {}).get(_STREAM)
+    if outer is None:
+        return config
+
+    def write(part: tuple[Any, str, Any]) -> None:
+        namespace, mode, data = part
+        outer((namespace, mode, show(mode, data)))
+
+    configurable = {**whole.get("configurable", {}), _STREAM: type(outer)(write, outer.modes)}
+    return {**whole, "configurable": configurable}
 
 
 @contextmanager

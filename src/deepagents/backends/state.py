@@ -13,7 +13,7 @@ from deepagents.backends import _flat, _rewrite
 from deepagents.backends._answering import answering
 from deepagents.backends._search import Query
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.filedata import file_version, now
+from deepagents.backends.filedata import FileChange, file_version, now
 from deepagents.backends.protocol import Allowed, BackendProtocol
 from deepagents.backends.results import (
     DeleteResult,
@@ -111,7 +111,7 @@ class StateBackend(BackendProtocol):
         path = _rewrite.file_path(file_path)
         _flat.check_allowed(path, allowed)
         data = _rewrite.appended(path, self._read_files().get(path), content)
-        self._send_files_update({path: _addition(content)})
+        self._send_files_update({path: FileChange(_addition(content), data)})
         return WriteResult(path=path, version=file_version(data))
 
     @answering(EditResult)
@@ -132,7 +132,8 @@ class StateBackend(BackendProtocol):
         _rewrite.check_text(path, current)
         _rewrite.check_version(path, current, expected_version)
         data, count = _rewrite.edited(path, current, old_string, new_string, replace_all)
-        self._send_files_update({path: {"edit": [old_string, new_string, replace_all], "modified_at": now()}})
+        change = {"edit": [old_string, new_string, replace_all], "modified_at": data["modified_at"]}
+        self._send_files_update({path: FileChange(change, data)})
         return EditResult(path=path, occurrences=count, version=file_version(data))
 
     @answering(DeleteResult)
