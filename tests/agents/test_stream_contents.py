@@ -12,11 +12,12 @@ from langgraph.graph import START, StateGraph
 from deepagents import create_deep_agent
 from deepagents.graph import DeepAgentState
 from deepagents.testing import ScriptedModel, call
+from tests.conftest import CallMode
 
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
 
 PATH = "/a.txt"
-FILES = {
+FILES: Any = {
     "messages": "Go",
     "files": {
         PATH: {"content": "one\ntwo\n", "encoding": "utf-8"},
@@ -65,7 +66,7 @@ def records(chunks: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["updates", "tasks", "debug"])
-def test_streams_show_file_records_and_none_for_deleted_files(call_mode: Any, mode: Any) -> None:
+def test_streams_show_file_records_and_none_for_deleted_files(call_mode: CallMode, mode: Any) -> None:
     chunks = call_mode.stream(create_deep_agent(editor()), FILES, stream_mode=mode)
 
     assert records(chunks) == {PATH: "one\n2\n", "/new.txt": "new", "/b.txt": None}
@@ -73,13 +74,13 @@ def test_streams_show_file_records_and_none_for_deleted_files(call_mode: Any, mo
 
 @pytest.mark.parametrize("mode", ["updates", ["updates", "custom"]])
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_streams_of_subagents_show_file_records_too(call_mode: Any, mode: Any, version: str) -> None:
+def test_streams_of_subagents_show_file_records_too(call_mode: CallMode, mode: Any, version: str) -> None:
     chunks = call_mode.stream(delegating(), FILES, stream_mode=mode, subgraphs=True, version=version)
 
     assert records(chunks) == {PATH: "one\n2\n", "/new.txt": "new", "/b.txt": None}
 
 
-def test_a_surrounding_graph_streams_file_records(call_mode: Any) -> None:
+def test_a_surrounding_graph_streams_file_records(call_mode: CallMode) -> None:
     graph: Any = StateGraph(DeepAgentState)
     graph.add_node("agent", create_deep_agent(editor()))
     graph.add_edge(START, "agent")
@@ -89,7 +90,7 @@ def test_a_surrounding_graph_streams_file_records(call_mode: Any) -> None:
     assert records(chunks)["/new.txt"] == "new"
 
 
-def test_checkpoints_keep_the_change_alone(call_mode: Any) -> None:
+def test_checkpoints_keep_the_change_alone(call_mode: CallMode) -> None:
     """The record in a stream is not saved, so that threads grow with what is new."""
     saver, big = InMemorySaver(), "x" * 10_000
     agent = create_deep_agent(editor(), checkpointer=saver)
@@ -117,7 +118,7 @@ def failing() -> Any:
     return create_deep_agent(model, subagents=[worker, fine])
 
 
-def test_a_failed_subagent_is_failed_in_newer_events(call_mode: Any) -> None:
+def test_a_failed_subagent_is_failed_in_newer_events(call_mode: CallMode) -> None:
     async def watch() -> Any:
         run = await failing().astream_events({"messages": "Go"}, version="v3")
         handles = [handle async for handle in run.subagents]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from inspect import signature
@@ -13,8 +13,6 @@ from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.runtime import LatestValue, has_newer_events, stream_through
 from deepagents.backends.filedata import show_file_updates
-
-_FILES = "files"
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -45,22 +43,22 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
     @_signed_as_inherited
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
         """Stream a run, as LangGraph does; `output_keys` are those of the result unless others are named."""
-        show = _Shown(failed_subagents=has_newer_events(config))
+        view = _StreamView(shows_failures=has_newer_events(config))
         with closing(
-            cast(Any, super()).stream(input, stream_through(config, show), **self._named(options))
+            cast(Any, super()).stream(input, stream_through(config, view.rewrite), **self._named(options))
         ) as parts:
             for part in parts:
-                yield show.part(part, options.get("stream_mode") or self.stream_mode)
+                yield view.rewrite_part(part, options.get("stream_mode") or self.stream_mode)
 
     @_signed_as_inherited
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
         """Stream a run, awaiting."""
-        show = _Shown(failed_subagents=has_newer_events(config))
+        view = _StreamView(shows_failures=has_newer_events(config))
         async with aclosing(
-            cast(Any, super()).astream(input, stream_through(config, show), **self._named(options))
+            cast(Any, super()).astream(input, stream_through(config, view.rewrite), **self._named(options))
         ) as parts:
             async for part in parts:
-                yield show.part(part, options.get("stream_mode") or self.stream_mode)
+                yield view.rewrite_part(part, options.get("stream_mode") or self.stream_mode)
 
     def _named(self, options: dict[str, Any]) -> dict[str, Any]:
         named = options.get("output_keys")
@@ -68,57 +66,73 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What streams show: files where the state takes changes to them, and which subagents failed.
+class _StreamView:
+    """Rewrites the parts of a stream for readers: files instead of changes to them, and failed subagents.
 
-    A subagent that fails is an error result, and its tool call did not fail. Newer events learn from the
-    call alone how a subagent ended, so there the call has the error.
+    A subagent that fails is an error result, so its tool call did not fail. Newer events learn from the
+    call alone how a subagent ended, so there the call gets the error.
     """
 
-    failed_subagents: bool
+    shows_failures: bool
 
-    def part(self, part: Any, modes: Any) -> Any:
-        """Return a part of a stream in the form that it came in, which the modes and the version tell."""
-        if isinstance(part, dict) and "data" in part and "ns" in part:
-            return {**part, "data": self(part["type"], part["data"])}
-        if isinstance(modes, str):
-            if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], tuple):
-                return part[0], self(modes, part[1])
-            return self(modes, part)
-        *namespace, mode, data = part
-        return (*namespace, mode, self(mode, data))
+    def rewrite_part(self, part: Any, modes: Any) -> Any:
+        """Rewrite a part in the form that it came in, which depends on modes, subgraphs and version."""
+        if isinstance(part, dict):
+            whole = cast("dict[str, Any]", part)
+            if {"type", "ns", "data"} <= whole.keys():
+                return {**whole, "data": self.rewrite(whole["type"], whole["data"])}
+        if not isinstance(modes, str):
+            *namespace, mode, data = cast("Sequence[Any]", part)
+            return (*namespace, mode, self.rewrite(mode, data))
+        if isinstance(part, tuple) and isinstance(part[0], tuple):
+            namespace, data = cast("tuple[Any, Any]", part)
+            return namespace, self.rewrite(modes, data)
+        return self.rewrite(modes, part)
 
-    def __call__(self, mode: str, data: Any) -> Any:
-        """Return what a mode streams."""
+    def rewrite(self, mode: str, data: Any) -> Any:
+        """Rewrite what one mode streams."""
         match mode, data:
             case "updates", dict():
-                return {node: _written(update) for node, update in data.items()}
+                updates = cast("dict[str, Any]", data)
+                return {node: _with_files(update) for node, update in updates.items()}
             case "tasks", {"result": result}:
-                return {**data, "result": _written(result), "error": data["error"] or self._failure(result)}
-            case "debug", {"payload": {"result": result} as payload}:
-                return {**data, "payload": {**payload, "result": _written(result)}}
+                error = data["error"] or self._failure(result)
+                return {**data, "result": _with_files(result), "error": error}
+            case "debug", {"payload": {"result": result}}:
+                return {**data, "payload": {**data["payload"], "result": _with_files(result)}}
             case "checkpoints", {"tasks": tasks}:
-                return {**data, "tasks": [_task(each) for each in tasks]}
+                return {**data, "tasks": [_with_result(task) for task in tasks]}
             case _:
                 return data
 
     def _failure(self, result: Any) -> str | None:
-        if not self.failed_subagents or not isinstance(result, dict):
+        messages: Any = cast("dict[str, Any]", result).get("messages") if isinstance(result, dict) else None
+        if not self.shows_failures or not isinstance(messages, list):
             return None
-        said = [each for each in result.get("messages") or () if isinstance(each, ToolMessage)]
-        return next((each.text for each in said if each.name == "task" and each.status == "error"), None)
+        for message in cast("list[Any]", messages):
+            if isinstance(message, ToolMessage) and message.name == "task" and message.status == "error":
+                return message.text
+        return None
 
 
-def _task(task: Any) -> Any:
-    return {**task, "result": _written(task["result"])} if "result" in task else task
+def _with_result(task: dict[str, Any]) -> dict[str, Any]:
+    return {**task, "result": _with_files(task["result"])} if "result" in task else task
 
 
-def _written(update: Any) -> Any:
+def _with_files(update: Any) -> Any:
+    """Return an update, or a list of them, with files in the place of changes to them."""
     if isinstance(update, list):
-        return [_written(each) for each in update]
-    if not isinstance(update, dict) or not isinstance(files := update.get(_FILES), dict):
+        return [_with_files(each) for each in cast("list[Any]", update)]
+    if not isinstance(update, dict):
         return update
-    writes = files.get("$writes")
-    if isinstance(writes, list):
-        return {**update, _FILES: {"$writes": [show_file_updates(each) for each in writes]}}
-    return {**update, _FILES: show_file_updates(files)}
+    written = cast("dict[str, Any]", update)
+    files: Any = written.get("files")
+    if not isinstance(files, dict):
+        return written
+    # LangGraph gathers several writes of one task to one channel under this key.
+    several: Any = cast("dict[str, Any]", files).get("$writes")
+    if isinstance(several, list):
+        shown = {"$writes": [show_file_updates(each) for each in cast("list[Any]", several)]}
+    else:
+        shown = show_file_updates(cast("dict[str, Any]", files))
+    return {**written, "files": shown}

@@ -234,7 +234,7 @@ def run_memory() -> RunMemory:
 
 
 def has_newer_events(config: RunnableConfig | None) -> bool:
-    """Tell whether a run is followed through `stream_events(version="v3")`, of this graph or one around it."""
+    """Tell whether a run, or one around it, is followed through `stream_events(version="v3")`."""
     return bool(ensure_config(config).get("configurable", {}).get(_NEWER_EVENTS))
 
 

@@ -60,7 +60,7 @@ class FileChange(dict[str, Any]):
 def show_file_updates(update: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a write to the `files` channel leads to: files by path, `None` for those deleted.
 
-    A change that was saved, and comes again when a run is resumed, is left out: it was shown when it was made.
+    A saved change that comes again when a run is resumed is left out: it was shown when it was made.
     """
     shown: dict[str, Any] = {}
     for path, change in update.items():

@@ -132,7 +132,7 @@ class StateBackend(BackendProtocol):
         _rewrite.check_text(path, current)
         _rewrite.check_version(path, current, expected_version)
         data, count = _rewrite.edited(path, current, old_string, new_string, replace_all)
-        change = {"edit": [old_string, new_string, replace_all], "modified_at": data["modified_at"]}
+        change = {"edit": [old_string, new_string, replace_all], "modified_at": data.get("modified_at")}
         self._send_files_update({path: FileChange(change, data)})
         return EditResult(path=path, occurrences=count, version=file_version(data))
 
