@@ -54,7 +54,8 @@ layers: $(VENV)/.dev ## Check who imports whom
 docs: $(VENV)/.dev ## Rewrite the generated tables, then run every example in the documents
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python docs/pictures.py
-	@$(BIN)/python -m pytest -q README.md docs $(ARGS)
+	@$(BIN)/python docs/run_picture.py
+	@$(BIN)/python -m pytest -q tests/docs $(ARGS)
 
 docs-check: $(VENV)/.dev ## Say which generated tables are out of date
 	@$(BIN)/python docs/generate.py --check

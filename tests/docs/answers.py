@@ -1,0 +1,60 @@
+"""What the model answers on each page of the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deepagents.testing import call
+from tests.docs.provider import Answers
+
+ANSWERS: Mapping[str, Mapping[str, Answers]] = {
+    "README.md": {
+        "*": [
+            call("search", query="tides"),
+            call("write_file", file_path="/report.md", content="# Tides"),
+            "The report is in /report.md.",
+        ]
+    },
+    "docs/quickstart.md": {
+        "*": [
+            call("write_file", file_path="/haiku.md", content="Rain on the window."),
+            "It is in /haiku.md.",
+            call("task", subagent_type="critic", description="Judge /haiku.md"),
+            "Too short.",
+            call("edit_file", file_path="/haiku.md", old_string="window", new_string="window pane"),
+            "Done.",
+        ]
+    },
+    "docs/backends/state.md": {
+        "*": [call("edit_file", file_path="/plan.md", old_string="draft", new_string="final"), "Done."]
+    },
+    "docs/backends/store.md": {
+        "*": [
+            call("write_file", file_path="/preferences.md", content="Signs with: Best, Bo"),
+            "Noted.",
+            call("read_file", file_path="/preferences.md"),
+            "Best, Bo",
+            call("write_file", file_path="/notes.md", content="Ann's"),
+            "Kept.",
+        ]
+    },
+    "docs/backends/composite.md": {
+        "*": [
+            call("write_file", file_path="/draft.md", content="Dear Ada"),
+            call("write_file", file_path="/memories/preferences.md", content="Signs with: Best, Bo"),
+            "Drafted, and noted how you sign.",
+            call("grep", pattern="Signs with"),
+            "Best, Bo",
+        ]
+    },
+    "docs/migration.md": {
+        "*": [
+            call("write_file", file_path="/memories/tides.md", content="High at noon."),
+            call("task", description="Read /memories/tides.md and say when.", subagent_type="reader"),
+            "At noon.",
+            "High tide is at noon.",
+            call("read_file", file_path="/a.txt"),
+            "Read.",
+        ]
+    },
+}
