@@ -239,3 +239,23 @@ def test_who_started_a_task_on_the_same_server_is_told_while_at_rest(
     assert record["status"] == ends
     parents = client.threads.get(record["task_id"])["metadata"] or {}
     assert parents["parent_thread_id"] == thread
+
+
+def test_a_task_ends_without_waiting_for_a_busy_parent(client: SyncLangGraphClient) -> None:
+    parent, task = (client.threads.create()["thread_id"] for _ in range(2))
+    busy = client.runs.create(parent, "digger", input=order("dig on"))
+    until(lambda: client.threads.get(parent)["status"] == "busy")
+    known = {"thread_id": parent, "assistant_id": "digger"}
+    began = time.monotonic()
+    run: Any = {"input": order("gold"), "config": {"configurable": {"deepagents_parent": known}}}
+    values: Any = client.runs.wait(task, "digger", **run)
+    took = time.monotonic() - began
+    client.runs.cancel(parent, busy["run_id"], wait=True)
+
+    assert values["messages"][-1]["content"] == "Found: gold"
+    assert took < 5
+    assert len(client.runs.list(parent)) == 1
+
+
+def order(text: str) -> Any:
+    return {"messages": [{"role": "user", "content": text}]}

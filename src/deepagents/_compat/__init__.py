@@ -129,10 +129,10 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "SUMMARIZATION_SYSTEM_PROMPT": "deepagents.middleware.summarization.tool:_DESCRIPTION",
         },
         _ASYNC: {
-            "ASYNC_TASK_SYSTEM_PROMPT": f"{_ASYNC}.schemas:ASYNC_TASK_SYSTEM_PROMPT",
+            "ASYNC_TASK_SYSTEM_PROMPT": f"{_ASYNC}.tools:ASYNC_TASK_SYSTEM_PROMPT",
             "_build_async_subagent_tools": "deepagents._compat.async_subagents:build_async_subagent_tools",
             "_resolve_headers": "deepagents._compat.async_subagents:resolve_headers",
-            "_tasks_reducer": f"{_ASYNC}.state:merged_pair",
+            "_tasks_reducer": f"{_ASYNC}.state:merge_tasks",
             "get_client": "langgraph_sdk:get_client",
             "get_sync_client": "langgraph_sdk:get_sync_client",
         },

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.tools import BaseTool
 
 from deepagents.middleware.async_subagents.middleware import AsyncSubAgentMiddleware
-from deepagents.middleware.async_subagents.spec import with_scheme
+from deepagents.middleware.async_subagents.spec import resolve_headers as headers_of
 
 
 def build_async_subagent_tools(agents: Sequence[Any]) -> list[BaseTool]:
@@ -18,4 +18,4 @@ def build_async_subagent_tools(agents: Sequence[Any]) -> list[BaseTool]:
 
 def resolve_headers(spec: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers that a spec's requests carry."""
-    return with_scheme(str(spec.get("name")), spec.get("headers"))
+    return headers_of(str(spec.get("name")), spec.get("headers"))

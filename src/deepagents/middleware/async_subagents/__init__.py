@@ -2,7 +2,9 @@
 
 from deepagents._deprecation import legacy
 from deepagents.middleware.async_subagents.middleware import AsyncSubAgentMiddleware
-from deepagents.middleware.async_subagents.schemas import (
+from deepagents.middleware.async_subagents.spec import AsyncSubAgent
+from deepagents.middleware.async_subagents.state import AsyncSubAgentState, AsyncTask, TaskEvent
+from deepagents.middleware.async_subagents.tools import (
     ASYNC_TASK_TOOL_DESCRIPTION,
     CancelAsyncTaskSchema,
     CheckAsyncTaskSchema,
@@ -10,8 +12,6 @@ from deepagents.middleware.async_subagents.schemas import (
     StartAsyncTaskSchema,
     UpdateAsyncTaskSchema,
 )
-from deepagents.middleware.async_subagents.spec import AsyncSubAgent
-from deepagents.middleware.async_subagents.state import AsyncSubAgentState, AsyncTask, TaskEvent
 
 __all__ = [
     "ASYNC_TASK_TOOL_DESCRIPTION",

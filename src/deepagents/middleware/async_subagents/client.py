@@ -1,13 +1,14 @@
-"""One question to one server, in both colours, within a time; what goes wrong is a failure with a code."""
+"""Ask an Agent Protocol server within a time limit; whatever goes wrong is a `RemoteFailure` with a code."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from langgraph_sdk import get_client, get_sync_client
@@ -16,165 +17,215 @@ from langgraph_sdk.errors import APIStatusError
 from deepagents._async import IOCall, await_thread, start_thread
 from deepagents._text import truncate
 from deepagents.errors import ErrorCode, ToolFailure
-from deepagents.middleware.async_subagents.privacy import without_secrets
 from deepagents.middleware.async_subagents.spec import RemoteAgent
-from deepagents.middleware.async_subagents.transport import HEADERS, TooMuch, bounded, bounded_async, until
+from deepagents.middleware.async_subagents.state import as_mapping, is_plain_id
 
-MOST_SECONDS: Final = 20.0
-_LONGEST_SILENCE: Final = 25.0
+Run = Mapping[str, Any]
+
+REQUEST_SECONDS: Final = 20.0
 _SHORTEST: Final = 0.05
-_MOST_OF_A_DETAIL: Final = 300
+# Requests are minutes apart: a pooled connection would be dead when it is needed again, and leak until then.
+_HEADERS: Final = {"Connection": "close"}
+_API_KEYS: Final = ("LANGGRAPH_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
+_MAX_DETAIL: Final = 300
+_RUN_STATUSES: Final = frozenset({"pending", "running", "error", "success", "timeout", "interrupted"})
 
+_SIGN_IN: Final = (
+    "It does not let us in: say so, the headers of its spec or the API key have to be put right."
+)
 _ADVICE: Final = {
-    401: "It does not let us in: say so, the headers of its spec or the API key have to be put right.",
-    403: "It does not let us in: say so, the headers of its spec or the API key have to be put right.",
+    401: _SIGN_IN,
+    403: _SIGN_IN,
     404: "It does not know this: the server may have been restarted, or the graph_id be wrong.",
     409: "It is busy with this task: wait, or cancel it first.",
     422: "It does not take this: the graph_id of the spec may be wrong.",
     429: "It asks to be left alone for a while: go on with something else first.",
 }
 _LATER: Final = "Go on with something else and try again later; if that fails too, say that it is down."
-_NO_URL: Final = (
-    "no url configured for {name!r}: without one, an async subagent is reached inside the server that runs "
-    "this agent, and only when the agent is awaited (ainvoke, astream). Give its spec a url to use it here."
-)
 
 
 class RemoteFailure(ToolFailure):
-    """A server refused, failed, or did not answer; `status` is that of HTTP, where there was an answer."""
+    """A server refused, failed or did not answer; `status` is its HTTP status, if it answered."""
 
     def __init__(self, code: ErrorCode, text: str, status: int | None = None) -> None:
         super().__init__(code, text)
         self.status = status
 
     @property
-    def undecided(self) -> bool:
+    def is_undecided(self) -> bool:
         """Whether the server may have done what it was asked."""
         return self.status is None and self.code != "not_supported"
 
 
-@dataclass(slots=True)
-class Deadline:
-    """The time that a whole operation has, however many questions it asks; it begins with the first."""
-
-    seconds: float
-    _until: float | None = None
-
-    @property
-    def left(self) -> float:
-        """Seconds from now."""
-        now = time.monotonic()
-        if self._until is None:
-            self._until = now + self.seconds
-        return max(self._until - now, _SHORTEST)
-
-
-@dataclass(slots=True)
 class Clients:
-    """The clients of all servers, each made once: for blocking calls, and for each event loop."""
+    """Make the clients of all servers once: one for blocking calls, and one for each event loop."""
 
-    _blocking: dict[Any, Any] = field(default_factory=dict[Any, Any], repr=False)
-    _awaiting: WeakKeyDictionary[Any, dict[Any, Any]] = field(
-        default_factory=WeakKeyDictionary[Any, "dict[Any, Any]"], repr=False
-    )
-    _lock: Any = field(default_factory=Lock, repr=False)
+    def __init__(self) -> None:
+        self._blocking: dict[Any, Any] = {}
+        # A client is bound to the loop that first used it; weak keys let both go when the loop is closed.
+        self._awaiting: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = WeakKeyDictionary()
+        self._lock = Lock()
 
-    def blocking(self, agent: RemoteAgent) -> Any:
-        """Return the client that blocks.
+    def get_blocking(self, agent: RemoteAgent) -> Any:
+        """Return the client for blocking calls.
 
         Raises:
             RemoteFailure: for an agent without a url.
         """
         if agent.url is None:
-            raise RemoteFailure("not_supported", _NO_URL.format(name=agent.name))
-        return self._kept(self._blocking, _blocking_client, agent)
+            raise RemoteFailure(
+                "not_supported",
+                f"no url configured for {agent.name!r}: without one, an async subagent is reached inside the "
+                "server that runs this agent, and only when the agent is awaited (ainvoke, astream). Give "
+                "its spec a url to use it here.",
+            )
+        return self._get(self._blocking, get_sync_client, agent)
 
-    def awaiting(self, agent: RemoteAgent, loop: asyncio.AbstractEventLoop) -> Any:
-        """Return the client that is awaited on a loop."""
+    async def get_awaiting(self, agent: RemoteAgent) -> Any:
+        """Return the client of the running event loop."""
         with self._lock:
-            kept = self._awaiting.setdefault(loop, {})
-        return self._kept(kept, _awaiting_client, agent)
+            made = self._awaiting.setdefault(asyncio.get_running_loop(), {})
+        # Made in a thread, since that reads certificates from the disk.
+        return made.get(agent.server) or await await_thread(lambda: self._get(made, get_client, agent))
 
-    def _kept(
-        self, kept: dict[Any, Any], make: Callable[[str | None, dict[str, str]], Any], agent: RemoteAgent
-    ) -> Any:
+    def _get(self, made: dict[Any, Any], make: Callable[..., Any], agent: RemoteAgent) -> Any:
         with self._lock:
-            if agent.server not in kept:
-                kept[agent.server] = make(agent.url, {**HEADERS, **agent.headers})
-            return kept[agent.server]
+            if agent.server not in made:
+                headers = {**_HEADERS, **agent.headers}
+                made[agent.server] = make(url=agent.url, headers=headers, timeout=REQUEST_SECONDS)
+            return made[agent.server]
+
+
+@dataclass(slots=True)
+class TimeBudget:
+    """The seconds that an operation has for all its requests; they run from the first request."""
+
+    seconds: float
+    _ends: float | None = None
+
+    def remaining(self) -> float:
+        """Return the seconds that are left."""
+        if self._ends is None:
+            self._ends = time.monotonic() + self.seconds
+        return max(self._ends - time.monotonic(), _SHORTEST)
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
-    """One agent, as questions that either answer or raise `RemoteFailure`."""
+class RemoteClient:
+    """The questions that can be put to one agent's server; each answers or raises `RemoteFailure`."""
 
     agent: RemoteAgent
-    clients: Clients
-    deadline: Deadline
+    clients: Clients = field(repr=False)
+    budget: TimeBudget
 
-    async def ask(self, question: Callable[[Any], Any]) -> Any:
-        """Put a question to the client of this call_mode; making the client never blocks an event loop."""
+    async def create_thread(self, thread_id: str, metadata: Mapping[str, str]) -> str:
+        """Create a thread and return its id."""
+        answer = await self._ask(lambda client: client.threads.create(thread_id=thread_id, metadata=metadata))
+        created = as_mapping(answer).get("thread_id")
+        if not is_plain_id(created):
+            raise malformed_answer("a new thread")
+        return cast("str", created)
+
+    async def get_thread(self, thread_id: str) -> Mapping[str, Any]:
+        """Return a thread."""
+        answer = await self._ask(lambda client: client.threads.get(thread_id))
+        if not isinstance(answer, Mapping):
+            raise malformed_answer("a thread")
+        return cast("Mapping[str, Any]", answer)
+
+    async def create_run(
+        self,
+        thread_id: str,
+        messages: list[dict[str, Any]],
+        options: Mapping[str, Any],
+        assistant_id: str | None = None,
+    ) -> Run:
+        """Start a run of the agent, or of another assistant, on a thread."""
+        run_of = assistant_id or self.agent.graph_id
+        given = {"messages": messages}
+        answer = await self._ask(
+            lambda client: client.runs.create(thread_id, assistant_id=run_of, input=given, **options)
+        )
+        return _as_run(answer)
+
+    async def get_run(self, thread_id: str, run_id: str) -> Run:
+        """Return a run."""
+        return _as_run(await self._ask(lambda client: client.runs.get(thread_id, run_id)))
+
+    async def get_newest_run(self, thread_id: str) -> Run | None:
+        """Return the newest run of a thread, `None` when it has none."""
+        answer = await self._ask(lambda client: client.runs.list(thread_id, limit=1))
+        if not isinstance(answer, list):
+            raise malformed_answer("a list of runs")
+        runs = cast("list[Any]", answer)
+        return _as_run(runs[0]) if runs else None
+
+    async def cancel_run(self, thread_id: str, run_id: str) -> None:
+        """Cancel a run."""
+        await self._ask(lambda client: client.runs.cancel(thread_id, run_id))
+
+    async def _ask(self, question: Callable[[Any], Any]) -> Any:
         try:
-            client = await IOCall(self._made_blocking, self._made_awaiting)
+            client = await IOCall(
+                lambda: self.clients.get_blocking(self.agent), lambda: self.clients.get_awaiting(self.agent)
+            )
             return await IOCall(lambda: self._block(question, client), lambda: self._wait(question, client))
         except RemoteFailure:
             raise
         except Exception as error:
-            raise failure(self.agent, error, self.deadline) from error
-
-    def _made_blocking(self) -> Any:
-        return self.clients.blocking(self.agent)
-
-    async def _made_awaiting(self) -> Any:
-        loop = asyncio.get_running_loop()
-        return await await_thread(lambda: self.clients.awaiting(self.agent, loop))
+            raise _as_failure(self.agent, error, self.budget.seconds) from error
 
     def _block(self, question: Callable[[Any], Any], client: Any) -> Any:
-        left = self.deadline.left
-        return start_thread(lambda: until(left, lambda: question(client))).result(left)
+        # The client's own timeout bounds each read, not the whole answer, so the caller stops waiting here.
+        return start_thread(lambda: question(client)).result(self.budget.remaining())
 
     async def _wait(self, question: Callable[[Any], Any], client: Any) -> Any:
-        return await asyncio.wait_for(question(client), self.deadline.left)
+        return await asyncio.wait_for(question(client), self.budget.remaining())
 
 
-def _blocking_client(url: str | None, headers: dict[str, str]) -> Any:
-    return bounded(get_sync_client(url=url, headers=headers, timeout=_LONGEST_SILENCE))
+def malformed_answer(expected: str) -> RemoteFailure:
+    """Make the failure for an answer that does not follow the protocol."""
+    return RemoteFailure(
+        "remote_failed",
+        f"the server's answer is not that of an Agent Protocol server ({expected}). Do not try again: say "
+        "that the url of its spec may be wrong.",
+    )
 
 
-def _awaiting_client(url: str | None, headers: dict[str, str]) -> Any:
-    return bounded_async(get_client(url=url, headers=headers, timeout=_LONGEST_SILENCE))
+def redact_secrets(agent: RemoteAgent, text: str) -> str:
+    """Replace headers and API keys that a server may have repeated in its text."""
+    values = [*agent.headers.values(), *(os.environ.get(key, "") for key in _API_KEYS)]
+    parts = {part for value in values for part in (value, *value.split()) if len(part) >= 8}
+    for part in sorted(parts, key=len, reverse=True):
+        text = text.replace(part, "***")
+    return text
 
 
-def failure(agent: RemoteAgent, error: Exception, deadline: Deadline) -> RemoteFailure:
-    """Say what went wrong; an error's own text stays out of it, because it may hold addresses and headers."""
+def _as_run(answer: Any) -> Run:
+    run = as_mapping(answer)
+    status: Any = run.get("status")
+    if not is_plain_id(run.get("run_id")) or not isinstance(status, str) or status not in _RUN_STATUSES:
+        raise malformed_answer("a run")
+    return run
+
+
+def _as_failure(agent: RemoteAgent, error: Exception, seconds: float) -> RemoteFailure:
+    """Describe an error without its own text, which may hold addresses and headers."""
     if isinstance(error, APIStatusError):
         status = error.status_code
-        detail = "" if status in (401, 403) else _detail(agent, error.message)
-        return RemoteFailure(
-            "remote_failed", f"the server answered {status}{detail}. {_ADVICE.get(status, _LATER)}", status
-        )
-    if isinstance(error, TooMuch):
-        return RemoteFailure("remote_failed", f"the server's answer is too much: {error}. Do not try again.")
+        detail = "" if status in (401, 403) else _describe_detail(agent, error.message)
+        advice = _ADVICE.get(status, _LATER)
+        return RemoteFailure("remote_failed", f"the server answered {status}{detail}. {advice}", status)
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
-        return RemoteFailure("timeout", f"no answer within {deadline.seconds:g} s. {_LATER}")
+        return RemoteFailure("timeout", f"no answer within {seconds:g} s. {_LATER}")
     if isinstance(error, ValueError):
         return RemoteFailure(
             "remote_failed", f"the server answered with something that is not JSON. {_LATER}"
         )
-    return RemoteFailure(
-        "remote_failed", f"the server cannot be reached, or hung up ({type(error).__name__}). {_LATER}"
-    )
+    kind = type(error).__name__
+    return RemoteFailure("remote_failed", f"the server cannot be reached, or hung up ({kind}). {_LATER}")
 
 
-def malformed(what: str) -> RemoteFailure:
-    """Make the failure for an answer that is not what the protocol says."""
-    return RemoteFailure(
-        "remote_failed",
-        f"the server's answer is not that of an Agent Protocol server ({what}). Do not try again: say that "
-        "the url of its spec may be wrong.",
-    )
-
-
-def _detail(agent: RemoteAgent, said: str) -> str:
-    words = " ".join(without_secrets(agent, said).split())
-    return f": {truncate(words, _MOST_OF_A_DETAIL)}" if words else ""
+def _describe_detail(agent: RemoteAgent, message: str) -> str:
+    words = " ".join(redact_secrets(agent, message).split())
+    return f": {truncate(words, _MAX_DETAIL)}" if words else ""

@@ -1,4 +1,4 @@
-"""AsyncSubAgentMiddleware: tools for tasks on Agent Protocol servers, and news of them between steps."""
+"""AsyncSubAgentMiddleware: offer tools for tasks on Agent Protocol servers, and announce how they end."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from langchain.agents.middleware import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from deepagents.middleware._base import BaseMiddleware, Request, Response, add_section, inner
-from deepagents.middleware._history import stopped_at_a_limit
-from deepagents.middleware.async_subagents.client import MOST_SECONDS, Clients
-from deepagents.middleware.async_subagents.notifications import (
-    about_earlier_run,
-    event_in,
-    questions_told,
+from deepagents.middleware._history import said_by_a_person, stopped_at_a_limit
+from deepagents.middleware.async_subagents.client import REQUEST_SECONDS, Clients
+from deepagents.middleware.async_subagents.messages import announced_questions, mark_superseded, read_event
+from deepagents.middleware.async_subagents.polling import JUST_NOW, PollSchedule, TaskNews, poll_tasks
+from deepagents.middleware.async_subagents.requests import ShownMessages
+from deepagents.middleware.async_subagents.spec import AsyncSubAgent, list_agents, validate_specs
+from deepagents.middleware.async_subagents.state import (
+    TASKS,
+    UNFINISHED,
+    AsyncSubAgentState,
+    AsyncTask,
+    TaskEvent,
+    update_task,
 )
-from deepagents.middleware.async_subagents.office import Office
-from deepagents.middleware.async_subagents.pace import Pace
-from deepagents.middleware.async_subagents.polling import News, Poll, recorded
-from deepagents.middleware.async_subagents.schemas import ASYNC_TASK_SYSTEM_PROMPT
-from deepagents.middleware.async_subagents.spec import AsyncSubAgent, checked, listed
-from deepagents.middleware.async_subagents.state import TASKS, AsyncSubAgentState, AsyncTask
-from deepagents.middleware.async_subagents.tools import tools_for
+from deepagents.middleware.async_subagents.tools import ASYNC_TASK_SYSTEM_PROMPT, TaskContext, make_tools
 from deepagents.tools._tool import Runtime
 
 POLL_SECONDS: Final = 5.0
@@ -33,19 +34,20 @@ POLL_SECONDS: Final = 5.0
 class AsyncSubAgentMiddleware(BaseMiddleware):
     """Let an agent start tasks on Agent Protocol servers, and tell it when they end.
 
-    A task is polled before a model call, at most once in `poll_seconds`, and after a final answer; a server
-    that fails is left alone for longer and longer. A task without news costs no message and no state.
+    Tasks are polled when a run begins, before a model call at most once in `poll_seconds`, and after a final
+    answer. A server that fails is left alone for longer and longer. A task without news adds no message and
+    changes no state.
 
     Args:
         async_subagents: specs, each with the `graph_id` of an agent, and with the `url` of its server unless
-            that is the one which runs this agent.
+            that is the server which runs this agent.
         system_prompt: replaces our short part of the system prompt, and is followed by the list of agents;
             `""` leaves it out, `None` stands for ours.
         poll_seconds: the least time between two polls of one task.
         request_seconds: how long one call of a tool may wait for a server.
 
     Raises:
-        ConfigError: for no specs at all, a name used twice, or a spec that cannot work.
+        ConfigError: for no specs, a name used twice, or a spec that cannot work.
     """
 
     state_schema: type[Any] = AsyncSubAgentState
@@ -56,111 +58,125 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         async_subagents: Sequence[AsyncSubAgent],
         system_prompt: str | None = None,
         poll_seconds: float = POLL_SECONDS,
-        request_seconds: float = MOST_SECONDS,
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         super().__init__()
-        self._agents = checked(async_subagents)
+        self._agents = validate_specs(async_subagents)
         self._clients = Clients()
-        self._pace = Pace(poll_seconds)
-        self._seconds = request_seconds
-        self._poll: Poll | None = Poll(self._agents, self._clients, self._pace)
-        self._shown: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None
+        self._schedule = PollSchedule(poll_seconds)
+        self._request_seconds = request_seconds
+        self._announces = True
+        self._shown: ShownMessages | None = None
         self.system_prompt = (
             ASYNC_TASK_SYSTEM_PROMPT
             if system_prompt is None
-            else system_prompt and f"{system_prompt}\n\nAgents:\n{listed(self._agents)}"
+            else system_prompt and f"{system_prompt}\n\nAgents:\n{list_agents(self._agents)}"
         )
-        self.tools = tools_for(self._agents, self._office)
+        self.tools = make_tools(self._agents, self._context)
 
     @property
     def subagent_names(self) -> frozenset[str]:
         """The names of the agents that tasks may be given to."""
         return frozenset(self._agents)
 
-    def seeing(self, shown: Callable[[Mapping[str, Any]], Sequence[Any]]) -> Self:
-        """Return a copy whose forks begin with what the model sees of a state."""
-        other = copy(self)
-        other.see(shown)
-        return other
+    def seeing(self, shown: ShownMessages) -> Self:
+        """Return a copy whose forks begin with the messages that `shown` returns."""
+        clone = copy(self)
+        clone.attach(shown, announces=self._announces)
+        return clone
 
     def silent(self) -> Self:
-        """Return a copy that tells of nothing by itself."""
-        other = copy(self)
-        other.see(self._shown)
-        other.stop_polling()
-        return other
+        """Return a copy that polls and announces nothing."""
+        clone = copy(self)
+        clone.attach(self._shown, announces=False)
+        return clone
 
-    def stop_polling(self) -> None:
-        """Ask for nothing by itself any more."""
-        self._poll = None
+    def attach(self, shown: ShownMessages | None, *, announces: bool) -> None:
+        """Begin forks with the messages that `shown` returns, and announce ends or leave that to others."""
+        self._shown, self._announces = shown, announces
+        self.tools = make_tools(self._agents, self._context)
 
-    def see(self, shown: Callable[[Mapping[str, Any]], Sequence[Any]] | None) -> None:
-        """Begin forks with what the model sees of a state."""
-        self._shown = shown
-        self.tools = tools_for(self._agents, self._office)
-
-    def _office(self, runtime: Runtime) -> Office:
-        return Office(self._agents, self._clients, self._pace, runtime, self._seconds, self._shown)
+    def _context(self, runtime: Runtime) -> TaskContext:
+        return TaskContext(
+            self._agents, self._clients, self._schedule, runtime, self._request_seconds, self._shown
+        )
 
     async def _before_model(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
-        """Record what notifications say that came in from outside, then ask what else is new."""
+        """Record notifications that came in from outside, then poll; at the start of a run every task."""
         tasks: Mapping[str, AsyncTask] = state.get(TASKS) or {}
-        if not tasks or self._poll is None:
+        if not tasks or not self._announces:
             return None
-        changes, rewritten = _incoming(tasks, state["messages"])
-        news = await self._poll.news({**tasks, **changes})
-        return _update(changes, rewritten, news)
+        messages: Sequence[AnyMessage] = state.get("messages", ())
+        changes, rewritten = _take_notifications(tasks, messages)
+        starts = bool(messages) and said_by_a_person(messages[-1])
+        news = await self._poll({**tasks, **changes}, within=0.0 if starts else None)
+        return _as_update(changes, rewritten, news)
 
     @hook_config(can_jump_to=["model"])
     async def _after_model(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
-        """Before the agent stops, ask once more: what ended meanwhile is still taken up.
+        """Poll once more before the agent stops, so that it still takes up what ended meanwhile.
 
         Of a task that asks people again and again, only the first question keeps the agent from stopping.
         """
-        tasks = state.get(TASKS)
-        if not tasks or self._poll is None or not _is_answered(state["messages"]):
+        tasks: Mapping[str, AsyncTask] = state.get(TASKS) or {}
+        if not tasks or not self._announces or not _is_final_answer(state["messages"]):
             return None
-        told = questions_told(state["messages"])
+        asked = announced_questions(state["messages"])
         news = [
             each
-            for each in await self._poll.news(tasks, at_the_end=True)
-            if each.task["status"] != "waiting" or each.task["task_id"] not in told
+            for each in await self._poll(tasks, within=JUST_NOW)
+            if each.task["status"] != "waiting" or each.task["task_id"] not in asked
         ]
-        update = _update({}, [], news)
+        update = _as_update({}, [], news)
         return {**update, "jump_to": "model"} if update and "messages" in update else update
+
+    async def _poll(self, tasks: Mapping[str, AsyncTask], within: float | None) -> list[TaskNews]:
+        return await poll_tasks(self._agents, self._clients, self._schedule, tasks, within)
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         return await inner(handler, add_section(request, self.system_prompt))
 
 
-def _is_answered(messages: Sequence[AnyMessage]) -> bool:
-    """Tell whether the model has answered; behind what a limit answered nobody is left to go back to."""
+def _is_final_answer(messages: Sequence[AnyMessage]) -> bool:
+    """Tell whether the model has answered; after the answer of a limit no further model call may follow."""
     last = messages[-1]
     return isinstance(last, AIMessage) and not last.tool_calls and not stopped_at_a_limit(messages)
 
 
-def _update(
-    changes: Mapping[str, AsyncTask], messages: Sequence[BaseMessage], news: Sequence[News]
+def _as_update(
+    changes: Mapping[str, AsyncTask], messages: Sequence[BaseMessage], news: Sequence[TaskNews]
 ) -> dict[str, Any] | None:
-    told = [each.told for each in news if each.told]
+    announced = [each.message for each in news if each.message]
     tasks = {**changes, **{each.task["task_id"]: each.task for each in news}}
-    update = {TASKS: tasks} if tasks else {}
-    return {**update, **({"messages": [*messages, *told]} if messages or told else {})} or None
+    update: dict[str, Any] = {TASKS: tasks} if tasks else {}
+    if messages or announced:
+        update["messages"] = [*messages, *announced]
+    return update or None
 
 
-def _incoming(
-    tasks: Mapping[str, AsyncTask], messages: Sequence[BaseMessage]
+def _take_notifications(
+    tasks: Mapping[str, AsyncTask], messages: Sequence[AnyMessage]
 ) -> tuple[dict[str, AsyncTask], list[BaseMessage]]:
-    """Take up the notifications since the model's last word; one about a replaced run is rewritten."""
+    """Return the records that notifications since the last answer change, and notifications to rewrite."""
     changes: dict[str, AsyncTask] = {}
     rewritten: list[BaseMessage] = []
     for message in takewhile(lambda each: not isinstance(each, AIMessage), reversed(messages)):
-        event = event_in(message)
-        task = tasks.get(event["task_id"]) if event else None
+        event = read_event(message)
+        task = {**tasks, **changes}.get(event["task_id"]) if event else None
         if event is None or task is None or not isinstance(message, HumanMessage):
             continue
         if event.get("run_id") in task.get("superseded_run_ids", []):
-            rewritten.append(about_earlier_run(message))
-        elif record := recorded({**tasks, **changes}, event):
+            rewritten.append(mark_superseded(message))
+        elif record := _apply_event(task, event):
             changes[record["task_id"]] = record
     return changes, rewritten
+
+
+def _apply_event(task: AsyncTask, event: TaskEvent) -> AsyncTask | None:
+    """Return the record after a notification, `None` where it says nothing new."""
+    run_id = event.get("run_id") or task["run_id"]
+    is_known = (task["status"], task["run_id"]) == (event["status"], run_id)
+    is_of_another_run = run_id != task["run_id"] and task["status"] not in UNFINISHED
+    if is_known or is_of_another_run or task["status"] == "cancelled":
+        return None
+    return update_task(task, event["status"], run_id)

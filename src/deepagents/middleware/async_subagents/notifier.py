@@ -1,65 +1,57 @@
-"""Tells the agent that started this run, on the same server, how it ended."""
+"""Tell the agent that started this run, on the same server, how the run ended."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
-import time
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from threading import Lock
 from typing import Any, Final
 
-from langchain_core.messages import message_to_dict
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._async import IOCall
 from deepagents.middleware._base import BaseMiddleware, Request, Response, inner
-from deepagents.middleware.async_subagents.answers import Said, as_json, said_as
 from deepagents.middleware.async_subagents.client import (
-    MOST_SECONDS,
+    REQUEST_SECONDS,
     Clients,
-    Deadline,
-    Remote,
+    RemoteClient,
     RemoteFailure,
+    TimeBudget,
 )
-from deepagents.middleware.async_subagents.notifications import notification
-from deepagents.middleware.async_subagents.requests import plain_context
-from deepagents.middleware.async_subagents.spec import RemoteAgent, checked
-from deepagents.middleware.async_subagents.state import PARENT, TaskEvent, mapping
+from deepagents.middleware.async_subagents.messages import content_blocks, make_notification, to_json
+from deepagents.middleware.async_subagents.requests import plain_context, to_wire
+from deepagents.middleware.async_subagents.spec import RemoteAgent
+from deepagents.middleware.async_subagents.state import PARENT, TaskEvent, as_mapping
 
-_MOST_REMEMBERED: Final = 1_000
-_SERVER: Final = "langgraph_api"
-_PAUSES: Final = (0.2, 0.4, 0.8, 1.6, 3.2)
+_MAX_REMEMBERED: Final = 1_000
 _EXPECTED: Final = (404, 409)
+_THIS_SERVER: Final = RemoteAgent("the parent", "started this run", "parent")
 _log = logging.getLogger(__name__)
 
 
 def on_agent_server() -> bool:
-    """Tell whether this process is an agent server: only there can a run have a parent to be told."""
-    return _SERVER in sys.modules
+    """Tell whether this process is an agent server: only there can a run have a parent to notify."""
+    return "langgraph_api" in sys.modules
 
 
 @dataclass(frozen=True, slots=True)
-class Parent:
-    """Who is to be told, and of which run of which task."""
+class ParentRun:
+    """The thread and assistant that started this run as a task, and the event to notify them of."""
 
     thread_id: str
     assistant_id: str
     event: TaskEvent
 
     @classmethod
-    def of(cls, status: str) -> Parent | None:
+    def find(cls, status: str) -> ParentRun | None:
         """Find the parent of the running graph, `None` where it has none or runs inside another graph."""
         config: Any = get_config()
         configurable: Mapping[str, Any] = config.get("configurable") or {}
         metadata: Mapping[str, Any] = config.get("metadata") or {}
         thread_id, assistant_id = metadata.get("parent_thread_id"), metadata.get("parent_assistant_id")
-        if given := mapping(configurable.get(PARENT)):
+        if given := as_mapping(configurable.get(PARENT)):
             thread_id, assistant_id = given.get("thread_id"), given.get("assistant_id")
         if not thread_id or not assistant_id or "|" in configurable.get("checkpoint_ns", ""):
             return None
@@ -68,26 +60,26 @@ class Parent:
             "agent_name": str(metadata.get("subagent_name") or "unknown"),
             "status": status,
         }
-        run_id = configurable.get("run_id") or metadata.get("run_id")
-        return cls(str(thread_id), str(assistant_id), {**event, "run_id": str(run_id)} if run_id else event)
+        if run_id := configurable.get("run_id") or metadata.get("run_id"):
+            event["run_id"] = str(run_id)
+        return cls(str(thread_id), str(assistant_id), event)
 
 
 class ParentNotifierMiddleware(BaseMiddleware):
-    """When this run is somebody's async task, start a run of theirs that begins with how this one ended.
+    """When this run is a task of another agent, start a run of that agent which begins with how this ended.
 
-    A parent that is busy is given a few seconds to come to rest; one that stays busy asks by itself. Nothing
-    that goes wrong ends this run.
+    A parent that is busy is left alone: it polls by itself, and is told the status of a run that still
+    notifies as `running`. Nothing that goes wrong here ends this run.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._clients = Clients()
-        self._told: OrderedDict[str, None] = OrderedDict()
-        self._lock = Lock()
+        self._notified: deque[str] = deque(maxlen=_MAX_REMEMBERED)
 
     async def _after_agent(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
-        if parent := Parent.of("success"):
-            await self._tell(parent, said_as(state["messages"][-1].content), runtime)
+        if parent := ParentRun.find("success"):
+            await self._notify(parent, state["messages"][-1].content, runtime)
         return None
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
@@ -96,58 +88,31 @@ class ParentNotifierMiddleware(BaseMiddleware):
         except GraphBubbleUp:
             raise
         except Exception as error:
-            if parent := Parent.of("error"):
-                said = as_json({"error": type(error).__name__})
-                await self._tell(parent, said_as(said), request.runtime)
+            if parent := ParentRun.find("error"):
+                await self._notify(parent, to_json({"error": type(error).__name__}), request.runtime)
             raise
 
-    async def _tell(self, parent: Parent, said: Said, runtime: Any) -> None:
-        if not self._is_first(parent.event.get("run_id", "")):
+    async def _notify(self, parent: ParentRun, content: Any, runtime: Any) -> None:
+        run_id = parent.event.get("run_id", "")
+        if run_id in self._notified:
             return
+        self._notified.append(run_id)
         try:
-            await _delivered(Remote(_LOOPBACK, self._clients, Deadline(MOST_SECONDS)), parent, said, runtime)
+            await self._start_run(parent, content, runtime)
         except RemoteFailure as failure:
             level = logging.DEBUG if failure.status in _EXPECTED else logging.WARNING
             _log.log(level, "the parent of this run was not told how it ended: %s", failure.text)
 
-    def _is_first(self, run_id: str) -> bool:
-        with self._lock:
-            if run_id in self._told:
-                return False
-            self._told[run_id] = None
-            while len(self._told) > _MOST_REMEMBERED:
-                self._told.popitem(last=False)
-            return True
-
-
-async def _delivered(remote: Remote, parent: Parent, said: Said, runtime: Any) -> None:
-    status = await _at_rest(remote, parent)
-    if status not in ("idle", "error"):
-        return
-    told = message_to_dict(notification(parent.event, said))
-    context = plain_context(getattr(runtime, "context", None))
-    await remote.ask(
-        lambda client: client.runs.create(
-            parent.thread_id,
-            assistant_id=parent.assistant_id,
-            input={"messages": [{**told["data"], "type": told["type"]}]},
-            multitask_strategy="reject",
+    async def _start_run(self, parent: ParentRun, content: Any, runtime: Any) -> None:
+        client = RemoteClient(_THIS_SERVER, self._clients, TimeBudget(REQUEST_SECONDS))
+        thread = await client.get_thread(parent.thread_id)
+        # One look only: waiting for a busy parent would keep this run, which it polls, from ending.
+        if thread.get("status") not in ("idle", "error"):
+            return
+        notification = make_notification(parent.event, content_blocks(content))
+        context = plain_context(getattr(runtime, "context", None))
+        options: dict[str, Any] = {
+            "multitask_strategy": "reject",
             **({"context": context} if context else {}),
-        )
-    )
-
-
-async def _at_rest(remote: Remote, parent: Parent) -> object:
-    """Return the status of the parent's thread, once it is not busy or has been so for too long."""
-    for pause in (*_PAUSES, 0.0):
-        thread = await remote.ask(lambda client: client.threads.get(parent.thread_id))
-        status = mapping(thread).get("status")
-        if status != "busy" or not pause:
-            return status
-        await IOCall(partial(time.sleep, pause), partial(asyncio.sleep, pause))
-    return None
-
-
-_LOOPBACK: Final[RemoteAgent] = checked(
-    [{"name": "the parent", "description": "started this run", "graph_id": "parent"}]
-)["the parent"]
+        }
+        await client.create_run(parent.thread_id, [to_wire(notification)], options, parent.assistant_id)

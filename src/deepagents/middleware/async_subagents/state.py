@@ -1,4 +1,4 @@
-"""What an agent keeps of the tasks that it started elsewhere."""
+"""Define the state that an agent keeps about its asynchronous tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class AsyncTask(TypedDict):
-    """One task: where it runs, and what was last known of it. Times are UTC, as `YYYY-MM-DDTHH:MM:SSZ`.
+    """One task: where it runs and what was last known of it. Times are UTC, as `YYYY-MM-DDTHH:MM:SSZ`.
 
     `run_id` is empty while it is not known whether the task was begun.
     """
@@ -39,7 +39,7 @@ class AsyncTask(TypedDict):
 
 
 class TaskEvent(TypedDict):
-    """What a notification is about; stands in `additional_kwargs` of its message."""
+    """The task that a notification is about; stands in `additional_kwargs` of its message."""
 
     task_id: str
     agent_name: str
@@ -55,35 +55,49 @@ Tasks = Annotated[
 
 
 class AsyncSubAgentState(AgentState[Any]):
-    """The tasks by id. They lie outside the messages, so that no compaction forgets them."""
+    """The tasks by id. They stand outside the messages, so compaction does not forget them."""
 
     async_tasks: NotRequired[Tasks]
 
 
-def merged_pair(known: dict[str, Any] | None, update: dict[str, Any] | None) -> dict[str, Any]:
-    """Lay one mapping of tasks over another, task by task."""
+def merge_tasks(known: dict[str, Any] | None, update: dict[str, Any] | None) -> dict[str, Any]:
+    """Merge two mappings of tasks; the update wins."""
     return {**(known or {}), **(update or {})}
 
 
-def mapping(given: object) -> Mapping[str, Any]:
-    """Take an answer of a server as a mapping, an empty one where it is none."""
-    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else dict[str, Any]()
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """Return a server's answer as a mapping, an empty one when it is something else."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else dict[str, Any]()
 
 
-def is_plain_id(given: object) -> bool:
-    """Tell whether something can be an id, which stands in addresses and in what the model reads."""
-    return isinstance(given, str) and _PLAIN_ID.fullmatch(given) is not None
+def is_plain_id(value: object) -> bool:
+    """Tell whether a value can be an id: ids stand in URLs and in text that the model reads."""
+    return isinstance(value, str) and _PLAIN_ID.fullmatch(value) is not None
 
 
-def now() -> str:
-    """Return the time as records hold it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def new_task(agent_name: str, thread_id: str, run_id: str, status: str) -> AsyncTask:
+    """Make the record of a task that starts now; its id is the id of its thread."""
+    now = _now()
+    return {
+        "task_id": thread_id,
+        "agent_name": agent_name,
+        "thread_id": thread_id,
+        "run_id": run_id,
+        "status": status,
+        "created_at": now,
+        "last_checked_at": now,
+        "last_updated_at": now,
+    }
 
 
-def changed(task: AsyncTask, status: str, run_id: str) -> AsyncTask:
-    """Return a record as of now; it counts as updated where something about it is new."""
-    moment = now()
-    new = (status, run_id) != (task["status"], task["run_id"])
-    updated = moment if new else task["last_updated_at"]
+def update_task(task: AsyncTask, status: str, run_id: str) -> AsyncTask:
+    """Return the record as checked now, and as updated now if its status or run is new."""
+    now = _now()
+    is_new = (status, run_id) != (task["status"], task["run_id"])
+    updated = now if is_new else task["last_updated_at"]
     record: AsyncTask = {**task, "status": status, "run_id": run_id}
-    return {**record, "last_checked_at": moment, "last_updated_at": updated}
+    return {**record, "last_checked_at": now, "last_updated_at": updated}
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

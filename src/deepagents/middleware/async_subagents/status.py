@@ -1,131 +1,84 @@
-"""How a task stands, worked out from what its server says of its run and of its thread."""
+"""Work out the status of a task from what its server says about its run and its thread."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, cast
 
 from deepagents._text import truncate
-from deepagents.middleware.async_subagents.client import Remote, malformed
-from deepagents.middleware.async_subagents.privacy import without_secrets
-from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, is_plain_id, mapping
+from deepagents.middleware.async_subagents.client import RemoteClient, Run, redact_secrets
+from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, as_mapping
 
-Answer = Mapping[str, Any]
-
-_RUN_STATUSES: Final = frozenset({"pending", "running", "error", "success", "timeout", "interrupted"})
 _GENERIC_ERROR: Final = "The task failed; its server does not say why."
 _NEVER_BEGAN: Final = "The task never began: start it again if it is still needed."
-_MOST_OF_AN_ERROR: Final = 4_000
+_MAX_ERROR: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a server says of a task now: its status and run, what it holds, and why it failed."""
+class TaskStatus:
+    """The status and run of a task, with its result, its questions to a person, or its error."""
 
     status: str
     run_id: str
     values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    interrupts: tuple[Answer, ...] = ()
+    interrupts: tuple[Mapping[str, Any], ...] = ()
     error: str = ""
 
 
-async def observe(remote: Remote, task: AsyncTask) -> Standing:
-    """Ask how a task stands: one question while it runs, two where there may be a result.
+async def fetch_status(client: RemoteClient, task: AsyncTask) -> TaskStatus:
+    """Ask for the status of a task: one request while it runs, two or three when it has ended.
 
     Raises:
         RemoteFailure: when the server does not say.
     """
     if task["status"] == "cancelled":
-        return Standing("cancelled", task["run_id"])
-    run = await _run(remote, task)
-    if run["status"] == "interrupted":
-        run = await _newest(remote, task)
-    if run["status"] == "none":
-        return Standing("error", run["run_id"], error=_NEVER_BEGAN)
-    if run["status"] in UNFINISHED or run["status"] == "timeout":
-        return Standing(run["status"], run["run_id"])
-    thread = await _thread(remote, task)
-    if run["status"] == "success" and thread.get("status") in ("busy", "error"):
-        run = await _newest(remote, task)
-    standing = _weighed(run, thread)
-    return replace(standing, error=without_secrets(remote.agent, standing.error))
-
-
-async def newest_run(remote: Remote, thread_id: str) -> Answer | None:
-    """Return the run of a thread that was made last, `None` where there is none."""
-    runs: Any = await remote.ask(lambda client: client.runs.list(thread_id, limit=1))
-    if not isinstance(runs, list):
-        raise malformed("a list of runs")
-    found = cast("list[Any]", runs)
-    return as_run(found[0]) if found else None
-
-
-def as_run(answer: Any) -> Answer:
-    """Check that an answer is a run.
-
-    Raises:
-        RemoteFailure: when it is not.
-    """
-    run = mapping(answer)
-    status: Any = run.get("status")
-    if not is_plain_id(run.get("run_id")) or not isinstance(status, str) or status not in _RUN_STATUSES:
-        raise malformed("a run")
-    return run
-
-
-async def _run(remote: Remote, task: AsyncTask) -> Answer:
-    if not task["run_id"]:
-        return await _newest(remote, task)
+        return TaskStatus("cancelled", task["run_id"])
     thread_id, run_id = task["thread_id"], task["run_id"]
-    return as_run(await remote.ask(lambda client: client.runs.get(thread_id, run_id)))
+    run: Run | None = await client.get_run(thread_id, run_id) if run_id else None
+    # An interrupted run may have been replaced by an update, whose run is then the newest of the thread.
+    if run is None or run["status"] == "interrupted":
+        run = await client.get_newest_run(thread_id)
+    if run is None:
+        return TaskStatus("error", run_id, error=_NEVER_BEGAN)
+    if run["status"] in UNFINISHED or run["status"] == "timeout":
+        return TaskStatus(run["status"], run["run_id"])
+    thread = await client.get_thread(thread_id)
+    if run["status"] == "success" and thread.get("status") in ("busy", "error"):
+        run = await client.get_newest_run(thread_id) or run
+    return _combine(client, run, thread)
 
 
-async def _newest(remote: Remote, task: AsyncTask) -> Answer:
-    newest = await newest_run(remote, task["thread_id"])
-    return newest or {"status": "none", "run_id": task["run_id"]}
-
-
-async def _thread(remote: Remote, task: AsyncTask) -> Answer:
-    thread: Any = await remote.ask(lambda client: client.threads.get(task["thread_id"]))
-    if not isinstance(thread, Mapping):
-        raise malformed("a thread")
-    return cast("Answer", thread)
-
-
-def _weighed(run: Answer, thread: Answer) -> Standing:
-    values: Any = thread.get("values")
-    kept = mapping(values)
-    waiting = _interrupts(thread)
+def _combine(client: RemoteClient, run: Run, thread: Mapping[str, Any]) -> TaskStatus:
+    values, interrupts = as_mapping(thread.get("values")), _interrupts_of(thread)
     run_id: str = run["run_id"]
     match run["status"], thread.get("status"):
-        case (("success" | "interrupted"), "interrupted") if waiting or run["status"] == "success":
-            return Standing("waiting", run_id, kept, waiting)
+        # The protocol reports a run that stopped to ask a person as a success on an interrupted thread.
+        case (("success" | "interrupted"), "interrupted") if interrupts or run["status"] == "success":
+            return TaskStatus("waiting", run_id, values, interrupts)
         case "interrupted", _:
-            return Standing("cancelled", run_id)
+            return TaskStatus("cancelled", run_id)
         case ("pending" | "running") as status, _:
-            return Standing(status, run_id)
+            return TaskStatus(status, run_id)
         case "success", "busy":
-            return Standing("running", run_id)
+            return TaskStatus("running", run_id)
         case ("error", _) | (_, "error"):
-            return Standing("error", run_id, error=_error(thread))
+            return TaskStatus("error", run_id, error=redact_secrets(client.agent, _error_of(thread)))
         case status, _:
-            return Standing(status, run_id, kept)
+            return TaskStatus(status, run_id, values)
 
 
-def _interrupts(thread: Answer) -> tuple[Answer, ...]:
-    given: Any = thread.get("interrupts")
-    by_task = mapping(given)
-    lists = [cast("list[object]", each) for each in by_task.values() if isinstance(each, list)]
-    found = [mapping(each) for each in chain.from_iterable(lists)]
+def _interrupts_of(thread: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    by_node = as_mapping(thread.get("interrupts"))
+    lists = [cast("list[object]", each) for each in by_node.values() if isinstance(each, list)]
+    found = [as_mapping(each) for each in chain.from_iterable(lists)]
     return tuple({"id": each.get("id"), "value": each.get("value")} for each in found if each)
 
 
-def _error(thread: Answer) -> str:
-    """Say why a task failed, as its server says it."""
+def _error_of(thread: Mapping[str, Any]) -> str:
     given: Any = thread.get("error")
     if isinstance(given, Mapping):
-        parts = [cast("Answer", given).get(key) for key in ("error", "message")]
+        parts = [cast("Mapping[str, Any]", given).get(key) for key in ("error", "message")]
         given = ": ".join(part for part in parts if isinstance(part, str) and part)
-    return truncate(given, _MOST_OF_AN_ERROR) if isinstance(given, str) and given else _GENERIC_ERROR
+    return truncate(given, _MAX_ERROR) if isinstance(given, str) and given else _GENERIC_ERROR

@@ -1,91 +1,286 @@
-"""The five tools for tasks elsewhere: start, check, update, cancel, list."""
+"""Define the five tools for asynchronous tasks: start, check, update, cancel and list."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
+from pydantic import BaseModel, Field
 
-from deepagents._async import IOCall, as_io_call, gather_threads
+from deepagents._async import as_io_call, gather_threads
 from deepagents.errors import ToolFailure
-from deepagents.middleware.async_subagents import schemas
-from deepagents.middleware.async_subagents.answers import escaped, report
 from deepagents.middleware.async_subagents.client import (
-    Deadline,
-    Remote,
+    Clients,
+    RemoteClient,
     RemoteFailure,
+    TimeBudget,
+    malformed_answer,
 )
-from deepagents.middleware.async_subagents.office import Office, failed
-from deepagents.middleware.async_subagents.pace import MOST_AT_ONCE
-from deepagents.middleware.async_subagents.requests import run_options
-from deepagents.middleware.async_subagents.spec import RemoteAgent, listed
-from deepagents.middleware.async_subagents.starting import start
-from deepagents.middleware.async_subagents.state import TASKS, UNFINISHED, AsyncTask, changed
-from deepagents.middleware.async_subagents.status import Standing, as_run, newest_run, observe
+from deepagents.middleware.async_subagents.messages import escape, render_status
+from deepagents.middleware.async_subagents.polling import JUST_NOW, MAX_AT_ONCE, PollSchedule
+from deepagents.middleware.async_subagents.requests import (
+    ShownMessages,
+    first_messages,
+    run_options,
+    thread_metadata,
+)
+from deepagents.middleware.async_subagents.spec import RemoteAgent, list_agents
+from deepagents.middleware.async_subagents.state import TASKS, UNFINISHED, AsyncTask, new_task, update_task
+from deepagents.middleware.async_subagents.status import TaskStatus, fetch_status
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
-_MOST_SUPERSEDED: Final = 50
+_MAX_SUPERSEDED: Final = 50
 _log = logging.getLogger(__name__)
 
+ASYNC_TASK_TOOL_DESCRIPTION: Final = """Start a task on an agent that works in the background. Returns a \
+task id at once, not the result.
 
-async def _check(office: Office, task_id: str) -> ToolOutput:
-    task = office.task(task_id)
-    remote = office.remote(task["agent_name"])
-    try:
-        standing = await observe(remote, task)
-    except ToolFailure as failure:
-        raise failed("Failed to get run status", failure) from None
-    office.pace.asked(task["task_id"])
-    record = changed(task, standing.status, standing.run_id)
-    return ToolOutput(report(task, standing), update={TASKS: {task["task_id"]: record}})
+Agents:
+{available_agents}
+
+It starts blank: put all it needs in description. Do not wait for it or poll it: go on, or end your turn; \
+its result, failure or question arrives by itself as a notification. The id is internal: do not show it to \
+the user. For new instructions use update_async_task. A task that is `waiting` belongs to the user."""
+ASYNC_TASK_SYSTEM_PROMPT: Final = (
+    "Hand long work that you need not wait for to an agent in the background with start_async_task, then go "
+    "on. How it ends is announced to you; earlier statuses in this conversation may be stale."
+)
+_CHECK: Final = (
+    "Ask how a task stands now, and get its result if it is finished. Only when the user asks, or you cannot "
+    "go on without: statuses seen earlier are stale, and ends are announced by themselves."
+)
+_UPDATE: Final = (
+    "Give new instructions to a task; its agent keeps what it has seen. By default this interrupts what it "
+    "is doing. {queueing}"
+)
+_CANCEL: Final = "Stop a task that is no longer needed."
+_LIST: Final = (
+    "List the tasks of this conversation with their present status. Use it to find ids again; statuses seen "
+    "earlier are stale."
+)
+_ID: Final = "The id, exactly as start_async_task returned it."
+
+StatusFilter = Literal[
+    "all", "pending", "running", "waiting", "success", "error", "timeout", "cancelled", "interrupted"
+]
 
 
-async def _update(office: Office, task_id: str, message: str) -> ToolOutput:
-    task = office.task(task_id)
-    remote = office.remote(task["agent_name"])
-    agent, thread_id = remote.agent, task["thread_id"]
-    _refuse_second(office.runtime, task["task_id"])
-    options = run_options(agent, office.runtime)
-    try:
-        answer = await remote.ask(
-            lambda client: client.runs.create(
-                thread_id,
-                assistant_id=agent.graph_id,
-                input={"messages": [{"role": "user", "content": message}]},
-                multitask_strategy=agent.update_strategy,
-                **options,
+class StartAsyncTaskSchema(BaseModel):
+    """The arguments of `start_async_task`."""
+
+    description: str = Field(description="The task, with all the context it needs.")
+    subagent_type: str = Field(description="Name of the agent.")
+
+
+class CheckAsyncTaskSchema(BaseModel):
+    """The arguments of `check_async_task`."""
+
+    task_id: str = Field(description=_ID)
+
+
+class UpdateAsyncTaskSchema(BaseModel):
+    """The arguments of `update_async_task`."""
+
+    task_id: str = Field(description=_ID)
+    message: str = Field(description="The new instructions.")
+
+
+class CancelAsyncTaskSchema(BaseModel):
+    """The arguments of `cancel_async_task`."""
+
+    task_id: str = Field(description=_ID)
+
+
+class ListAsyncTasksSchema(BaseModel):
+    """The arguments of `list_async_tasks`."""
+
+    status_filter: StatusFilter | None = Field(default=None, description="Only tasks that are so now.")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """The agents, clients and run that one call of a tool works with."""
+
+    agents: Mapping[str, RemoteAgent]
+    clients: Clients
+    schedule: PollSchedule
+    runtime: Runtime
+    request_seconds: float
+    shown: ShownMessages | None = None
+
+    @property
+    def tasks(self) -> Mapping[str, AsyncTask]:
+        """The tasks of this conversation."""
+        return self.runtime.state.get(TASKS) or {}
+
+    def get_task(self, task_id: str) -> AsyncTask:
+        """Return a task by its id.
+
+        Raises:
+            ToolFailure: when there is none.
+        """
+        task = self.tasks.get(task_id.strip())
+        if task is None:
+            raise ToolFailure(
+                "invalid_argument",
+                f"No tracked task found with id {task_id!r}. list_async_tasks lists them.",
             )
-        )
-        run = as_run(answer)
-    except ToolFailure as failure:
-        raise failed(f"Failed to update async task {task['task_id']}", failure) from None
-    office.pace.begun(task["task_id"])
-    queued = agent.update_strategy == "enqueue"
-    record = changed(task, run["status"] if queued else "running", run["run_id"])
-    record["superseded_run_ids"] = _superseded(task)
-    dropped = " The question that it had for a person is dropped." if task["status"] == "waiting" else ""
-    done = (
-        "It takes this up when it has finished what it is doing." if queued else "It begins anew with this."
-    )
+        return task
+
+    def open_client(self, name: str, budget: TimeBudget | None = None) -> RemoteClient:
+        """Return a client for an agent, with the time of one tool call or the rest of a given budget.
+
+        Raises:
+            ToolFailure: for an unknown name.
+        """
+        agent = self.agents.get(name)
+        if agent is None:
+            names = ", ".join(f"`{each}`" for each in self.agents)
+            raise ToolFailure(
+                "unknown_subagent", f"Unknown async subagent type {name!r}; choose one of {names}"
+            )
+        return RemoteClient(agent, self.clients, budget or TimeBudget(self.request_seconds))
+
+
+async def _start(context: TaskContext, description: str, subagent_type: str) -> ToolOutput:
+    client = context.open_client(subagent_type)
+    agent, runtime = client.agent, context.runtime
+    messages = first_messages(agent, description, runtime.state, context.shown)
+    thread_id = ""
+    try:
+        thread_id = await client.create_thread(str(uuid4()), thread_metadata(agent, runtime))
+        if thread_id in context.tasks:
+            raise malformed_answer("a new thread")
+        run = await client.create_run(thread_id, messages, run_options(agent, runtime))
+    except RemoteFailure as failure:
+        if thread_id and failure.is_undecided:
+            # The run may go on without us: the task is kept with no run, and checking it finds out.
+            record = new_task(agent.name, thread_id, "", "pending")
+            text = (
+                f"Error: it is not known whether async subagent {agent.name!r} began: {failure.text} Its "
+                f"task_id is {thread_id}: check it before you start it again. [{failure.code}]"
+            )
+            return ToolOutput(text, update={TASKS: {thread_id: record}}, code=failure.code)
+        raise _prefix(f"Failed to launch async subagent {subagent_type!r}", failure) from None
+    context.schedule.note_answer(agent.server)
+    context.schedule.note_polled(thread_id, JUST_NOW)
     return ToolOutput(
-        f"Updated task {task['task_id']}. {done}{dropped}", update={TASKS: {task["task_id"]: record}}
+        f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting.",
+        update={TASKS: {thread_id: new_task(agent.name, thread_id, run["run_id"], "running")}},
     )
 
 
-def _superseded(task: AsyncTask) -> list[str]:
-    """List the runs that an update leaves behind: all that have not been heard of since the last end."""
+async def _check(context: TaskContext, task_id: str) -> ToolOutput:
+    task = context.get_task(task_id)
+    client = context.open_client(task["agent_name"])
+    try:
+        found = await fetch_status(client, task)
+    except ToolFailure as failure:
+        raise _prefix("Failed to get run status", failure) from None
+    context.schedule.note_polled(task["task_id"])
+    return ToolOutput(
+        render_status(task, found), update=_record(update_task(task, found.status, found.run_id))
+    )
+
+
+async def _update(context: TaskContext, task_id: str, message: str) -> ToolOutput:
+    task = context.get_task(task_id)
+    client = context.open_client(task["agent_name"])
+    _refuse_second_update(context.runtime, task["task_id"])
+    strategy = client.agent.update_strategy
+    options = {**run_options(client.agent, context.runtime), "multitask_strategy": strategy}
+    try:
+        run = await client.create_run(task["thread_id"], [{"role": "user", "content": message}], options)
+    except ToolFailure as failure:
+        raise _prefix(f"Failed to update async task {task['task_id']}", failure) from None
+    context.schedule.note_polled(task["task_id"], JUST_NOW)
+    record = update_task(task, run["status"] if strategy == "enqueue" else "running", run["run_id"])
+    record["superseded_run_ids"] = _superseded_runs(task)
+    effect = (
+        "It takes this up when it has finished what it is doing."
+        if strategy == "enqueue"
+        else "It begins anew with this."
+    )
+    dropped = " The question that it had for a person is dropped." if task["status"] == "waiting" else ""
+    return ToolOutput(f"Updated task {task['task_id']}. {effect}{dropped}", update=_record(record))
+
+
+async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
+    task = context.get_task(task_id)
+    client = context.open_client(task["agent_name"])
+    thread_id, run_id = task["thread_id"], task["run_id"]
+    # A task that waits for a person has no run that could be cancelled.
+    if task["status"] != "waiting":
+        try:
+            newest = None if run_id else await client.get_newest_run(thread_id)
+            run_id = newest["run_id"] if newest else run_id
+            if run_id:
+                await client.cancel_run(thread_id, run_id)
+        except RemoteFailure as failure:
+            ended = await _find_end(client, task, failure)
+            text = f"Task {task['task_id']} had already ended: {ended.status}."
+            return ToolOutput(text, update=_record(update_task(task, ended.status, ended.run_id)))
+        await _cancel_superseded(client, task)
+    return ToolOutput(
+        f"Cancelled task {task['task_id']}.", update=_record(update_task(task, "cancelled", run_id))
+    )
+
+
+async def _list(context: TaskContext, status_filter: str | None = None) -> ToolOutput:
+    budget = TimeBudget(context.request_seconds)
+
+    async def ask(task: AsyncTask) -> tuple[str, str] | None:
+        # Nothing is recorded here: a task that has ended is still announced with its result.
+        try:
+            found = await fetch_status(context.open_client(task["agent_name"], budget), task)
+        except ToolFailure as failure:
+            _log.warning("the status of a task of %r is not known: %s", task["agent_name"], failure.text)
+            return None
+        return task["task_id"], found.status
+
+    status = {task_id: task["status"] for task_id, task in context.tasks.items()}
+    unfinished = [task for task in context.tasks.values() if task["status"] in UNFINISHED]
+    for at in range(0, len(unfinished), MAX_AT_ONCE):
+        polls = [as_io_call(lambda task=task: ask(task)) for task in unfinished[at : at + MAX_AT_ONCE]]
+        status.update(filter(None, await gather_threads(polls)))
+    lines = [
+        f"- task_id: {task['task_id']}, agent: {task['agent_name']}, status: {status[task_id]}, "
+        f"started: {task['created_at']}"
+        for task_id, task in context.tasks.items()
+        if status_filter in (None, "all", status[task_id])
+    ]
+    if not lines:
+        filtered = f" with status {status_filter!r}" if status else ""
+        return ToolOutput(f"No async subagent tasks tracked{filtered}.")
+    return ToolOutput(escape("\n".join([f"{len(lines)} tracked task(s):", *lines])))
+
+
+def _record(task: AsyncTask) -> dict[str, Any]:
+    return {TASKS: {task["task_id"]: task}}
+
+
+def _prefix(text: str, failure: ToolFailure) -> ToolFailure:
+    return ToolFailure(failure.code, f"{text}: {failure.text}")
+
+
+def _superseded_runs(task: AsyncTask) -> list[str]:
+    """List the runs that an update replaces: all whose end has not been seen."""
     earlier = task.get("superseded_run_ids", []) if task["status"] in UNFINISHED else []
-    return [*earlier, *filter(None, [task["run_id"]])][-_MOST_SUPERSEDED:]
+    return [*earlier, *filter(None, [task["run_id"]])][-_MAX_SUPERSEDED:]
 
 
-def _refuse_second(runtime: Runtime, task_id: str) -> None:
-    asked = next((each for each in reversed(runtime.state["messages"]) if isinstance(each, AIMessage)), None)
+def _refuse_second_update(runtime: Runtime, task_id: str) -> None:
+    """Refuse a second update of a task in one turn: it would cancel the first one."""
+    messages: Sequence[Any] = runtime.state.get("messages") or ()
+    last = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
     same = [
         call["id"]
-        for call in (asked.tool_calls if asked else ())
+        for call in (last.tool_calls if last else ())
         if call["name"] == "update_async_task" and str(call["args"].get("task_id")).strip() == task_id
     ]
     if runtime.tool_call_id in same[1:]:
@@ -95,114 +290,50 @@ def _refuse_second(runtime: Runtime, task_id: str) -> None:
         )
 
 
-async def _cancel(office: Office, task_id: str) -> ToolOutput:
-    task = office.task(task_id)
-    remote = office.remote(task["agent_name"])
-    run_id = task["run_id"]
-    if task["status"] != "waiting":
+async def _cancel_superseded(client: RemoteClient, task: AsyncTask) -> None:
+    """Cancel runs that an update left waiting, as far as they still exist."""
+    for run_id in reversed(task.get("superseded_run_ids", [])):
         try:
-            run_id = run_id or await _only_run(remote, task)
-            await _stop(remote, task["thread_id"], run_id)
+            await client.cancel_run(task["thread_id"], run_id)
         except RemoteFailure as failure:
-            ended = await _ended(remote, task, failure)
-            update = {TASKS: {task["task_id"]: changed(task, ended.status, ended.run_id)}}
-            return ToolOutput(f"Task {task['task_id']} had already ended: {ended.status}.", update=update)
-        for earlier in reversed(task.get("superseded_run_ids", [])):
-            await _stop_quietly(remote, task["thread_id"], earlier)
-    record = changed(task, "cancelled", run_id)
-    return ToolOutput(f"Cancelled task {task['task_id']}.", update={TASKS: {task["task_id"]: record}})
+            if failure.status != 404:
+                _log.warning("an earlier run of %r was not cancelled: %s", client.agent.name, failure.text)
 
 
-async def _only_run(remote: Remote, task: AsyncTask) -> str:
-    newest = await newest_run(remote, task["thread_id"])
-    return newest["run_id"] if newest else ""
-
-
-async def _stop(remote: Remote, thread_id: str, run_id: str) -> None:
-    if run_id:
-        await remote.ask(lambda client: client.runs.cancel(thread_id, run_id))
-
-
-async def _stop_quietly(remote: Remote, thread_id: str, run_id: str) -> None:
-    try:
-        await _stop(remote, thread_id, run_id)
-    except RemoteFailure as failure:
-        if failure.status != 404:
-            _log.warning("an earlier run of %r was not cancelled: %s", remote.agent.name, failure.text)
-
-
-async def _ended(remote: Remote, task: AsyncTask, failure: RemoteFailure) -> Standing:
-    """Look whether a task could not be cancelled because there was nothing left of it to cancel."""
-    refusal = failed("Failed to cancel run", failure)
+async def _find_end(client: RemoteClient, task: AsyncTask, failure: RemoteFailure) -> TaskStatus:
+    """Return the end of a task that could not be cancelled because it had ended; else raise the failure."""
+    refusal = _prefix("Failed to cancel run", failure)
     if failure.status not in (400, 404, 409, 422):
         raise refusal from None
     try:
-        standing = await observe(remote, task)
+        found = await fetch_status(client, task)
     except ToolFailure:
         raise refusal from None
-    if standing.status in UNFINISHED:
+    if found.status in UNFINISHED:
         raise refusal
-    return standing
+    return found
 
 
-async def _list(office: Office, status_filter: str | None = None) -> ToolOutput:
-    wanted = [task for task in office.tasks.values() if status_filter in (None, "all", task["status"])]
-    if not wanted:
-        return ToolOutput("No async subagent tasks tracked.")
-    deadline = office.deadline()
-    live = [task for task in wanted if task["status"] in UNFINISHED]
-    fresh: dict[str, str] = {}
-    for at in range(0, len(live), MOST_AT_ONCE):
-        asked = await gather_threads(
-            [_refreshed(office, task, deadline) for task in live[at : at + MOST_AT_ONCE]]
-        )
-        fresh.update(filter(None, asked))
-    lines = [_line(task, fresh.get(task["task_id"], task["status"])) for task in wanted]
-    return ToolOutput("\n".join([f"{len(wanted)} tracked task(s):", *lines]))
-
-
-def _refreshed(office: Office, task: AsyncTask, deadline: Deadline) -> IOCall[tuple[str, str] | None]:
-    """Ask for a status, and record nothing: what has ended is still to be announced with its result."""
-
-    async def flow() -> tuple[str, str] | None:
-        try:
-            standing = await observe(office.remote(task["agent_name"], deadline), task)
-        except ToolFailure as failure:
-            _log.warning("the status of a task of %r is not known: %s", task["agent_name"], failure.text)
-            return None
-        return task["task_id"], standing.status
-
-    return as_io_call(flow)
-
-
-def _line(task: AsyncTask, status: str) -> str:
-    named = f"task_id: {task['task_id']}, agent: {task['agent_name']}, status: {status}"
-    return escaped(f"- {named}, started: {task['created_at']}", None)
-
-
-START: Final = ToolSpec(
-    "start_async_task", schemas.ASYNC_TASK_TOOL_DESCRIPTION, schemas.StartAsyncTaskSchema, start
-)
 TOOLS: Final = (
-    START,
-    ToolSpec("check_async_task", schemas.CHECK, schemas.CheckAsyncTaskSchema, _check),
-    ToolSpec("update_async_task", schemas.UPDATE, schemas.UpdateAsyncTaskSchema, _update),
-    ToolSpec("cancel_async_task", schemas.CANCEL, schemas.CancelAsyncTaskSchema, _cancel),
-    ToolSpec("list_async_tasks", schemas.LIST, schemas.ListAsyncTasksSchema, _list),
+    ToolSpec("start_async_task", ASYNC_TASK_TOOL_DESCRIPTION, StartAsyncTaskSchema, _start),
+    ToolSpec("check_async_task", _CHECK, CheckAsyncTaskSchema, _check),
+    ToolSpec("update_async_task", _UPDATE, UpdateAsyncTaskSchema, _update),
+    ToolSpec("cancel_async_task", _CANCEL, CancelAsyncTaskSchema, _cancel),
+    ToolSpec("list_async_tasks", _LIST, ListAsyncTasksSchema, _list),
 )
 
 
-def tools_for(agents: Mapping[str, RemoteAgent], office: Callable[[Runtime], Office]) -> list[BaseTool]:
+def make_tools(
+    agents: Mapping[str, RemoteAgent], context: Callable[[Runtime], TaskContext]
+) -> list[BaseTool]:
     """Make the five tools over these agents."""
     queueing = [agent.name for agent in agents.values() if agent.update_strategy == "enqueue"]
     waits = f"These finish that first: {', '.join(queueing)}." if queueing else ""
-    return [
-        make_tool(
-            spec,
-            office,
-            spec.description.replace("{available_agents}", listed(agents))
-            .replace("{queueing}", waits)
-            .strip(),
-        )
-        for spec in TOOLS
-    ]
+    texts = {"{available_agents}": list_agents(agents), "{queueing}": waits}
+    tools: list[BaseTool] = []
+    for spec in TOOLS:
+        description = spec.description
+        for name, text in texts.items():
+            description = description.replace(name, text)
+        tools.append(make_tool(spec, context, description.strip()))
+    return tools
