@@ -10,7 +10,7 @@ from benchmarks.local_eval.set_a import SET_A
 from benchmarks.local_eval.set_b import SET_B
 from benchmarks.local_eval.tasks import Task
 from benchmarks.local_eval.trial import attempt
-from deepagents.models.local import DEFAULT_MODEL, pull_weights
+from deepagents_local import DEFAULT_MODEL, pull_weights
 
 SETS = {"A": SET_A, "B": SET_B}
 PAGE = Path(__file__).parents[2] / "docs" / "local-model-results.md"

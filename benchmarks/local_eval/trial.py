@@ -13,7 +13,7 @@ from langgraph.errors import GraphRecursionError
 from benchmarks.local_eval.tasks import Task
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
-from deepagents.models.local import ChatLocal, EngineError
+from deepagents_local import ChatLocal, EngineError
 
 TEMPERATURE = 0.2
 STEPS = 40

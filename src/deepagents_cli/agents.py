@@ -36,7 +36,7 @@ def choose_model(name: str | None) -> BaseChatModel:
         return default_model()
     provider, _, rest = named.partition(":")
     if provider == LOCAL:
-        from deepagents.models.local import DEFAULT_MODEL, need_weights
+        from deepagents_local import DEFAULT_MODEL, need_weights
 
         need_weights(rest or DEFAULT_MODEL)
     return resolve_model(named)

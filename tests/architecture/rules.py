@@ -14,7 +14,7 @@ Offences = Iterator[str]
 SUPPRESSION = re.compile(
     r"#\s*(noqa|type:\s*ignore|pyright:|ruff:|mypy:|pragma:\s*no\s*cover)", re.IGNORECASE
 )
-OWN_PACKAGES = ("deepagents", "deepagents_cli")
+OWN_PACKAGES = ("deepagents", "deepagents_cli", "deepagents_local")
 PATCHERS = {"patch", "patch.object", "patch.dict", "patch.multiple", "setattr", "delattr", "setitem"}
 
 
@@ -108,8 +108,8 @@ def expected_tests(module: PurePosixPath) -> list[str]:
 
 def _areas(module: PurePosixPath) -> list[str]:
     package, *inner, _ = module.parts
-    if package == "deepagents_cli":
-        return ["cli"]
+    if package != "deepagents":
+        return [package.removeprefix("deepagents_")]
     if not inner or inner[0].startswith("_"):
         return ["kernel", "agents", "observe"]
     return [inner[0], "agents"] if inner[0] == "middleware" else [inner[0]]

@@ -35,7 +35,7 @@ OPTIONAL_PACKAGES = frozenset(
         "PIL",
         "av",
         "av.error",
-        "deepagents.models.local",
+        "deepagents_local",
         "langchain_anthropic",
         "langchain_openai",
         "langgraph.checkpoint.sqlite",

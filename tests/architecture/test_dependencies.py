@@ -37,7 +37,8 @@ def imported(files: Iterable[Source]) -> set[str]:
     foreign = {
         name
         for name in modules
-        if name.split(".")[0] not in {*sys.stdlib_module_names, "deepagents", "deepagents_cli"}
+        if name.split(".")[0]
+        not in {*sys.stdlib_module_names, "deepagents", "deepagents_cli", "deepagents_local"}
     }
     return {COME_ALONG.get(name, name) for name in (_distribution(module, known) for module in foreign)}
 

@@ -8,6 +8,12 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
+    "deepagents/models/providers.py": "models/test_resolve.py",
+    "deepagents_local/catalog.py": "local/test_weights.py",
+    "deepagents_local/engine.py": "local/test_llama.py",
+    "deepagents_local/provider.py": "models/test_resolve.py",
+    "deepagents_local/streams.py": "local/test_chat.py",
+    "deepagents_local/errors.py": "local/test_weights.py",
     "deepagents/limits.py": "middleware/test_limits.py",
     "deepagents/models/profile_keys.py": "models/test_provider_profiles.py",
     "deepagents/models/registry.py": "models/test_provider_profiles.py",

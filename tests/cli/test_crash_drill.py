@@ -67,7 +67,8 @@ def torn(texts: dict[str, str]) -> list[str]:
 def is_partly_done(directory: Path, before: dict[str, str], after: dict[str, str]) -> bool:
     """Tell whether a kill left a half-written file beside the others, or some files new and some old."""
     changed = sum(before[name] != after[name] for name in DRILL_FILES)
-    left_over = {path.name for path in directory.iterdir()} - {*DRILL_FILES, "notes.md"}
+    files = {path.name for path in directory.iterdir() if path.is_file()}  # an archive may stand there too
+    left_over = files - {*DRILL_FILES, "notes.md"}
     for name in left_over:
         (directory / name).unlink()
     return bool(left_over) or 0 < changed < len(DRILL_FILES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepagents.models.local import DEFAULT_MODEL, KNOWN, cache_dir
+from deepagents_local import DEFAULT_MODEL, KNOWN, cache_dir
 from tests.cli.conftest import Command
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain.chat_models import init_chat_model
 
 from deepagents import ProviderProfile, register_provider_profile
 from deepagents.errors import ConfigError, UnknownModel
-from deepagents.models import default_model, resolve_model
+from deepagents.models import ModelProvider, default_model, register_model_provider, resolve_model
 from deepagents.testing import ScriptedModel
 
 
@@ -146,3 +146,22 @@ def test_what_is_no_model_is_refused_by_value(wrong: Any) -> None:
         resolve_model(wrong)
 
     assert repr(wrong) in str(no.value)
+
+
+def test_a_package_brings_a_provider_of_its_own() -> None:
+    register_model_provider("parrot", ModelProvider(lambda name, **given: ScriptedModel(name, **given)))
+
+    made = resolve_model("parrot:polly")
+
+    assert made.invoke("Who is there?").text == "polly"
+
+
+@pytest.mark.parametrize("name", ["", "a:b"])
+def test_a_provider_has_a_name_that_can_be_told_from_a_model(name: str) -> None:
+    with pytest.raises(ValueError, match="no ':'"):
+        register_model_provider(name, ModelProvider(ScriptedModel))
+
+
+def test_only_a_provider_is_registered() -> None:
+    with pytest.raises(TypeError, match="ModelProvider"):
+        register_model_provider("parrot", cast(Any, ScriptedModel))

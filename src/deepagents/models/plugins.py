@@ -1,4 +1,4 @@
-"""Profiles that installed packages bring: entry points that run once, before a profile is looked up."""
+"""Entry points of installed packages: each runs once, before a provider or a profile is looked up."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from deepagents._deprecation import warn_caller
 
 PROVIDER_GROUP: Final = "deepagents.provider_profiles"
 HARNESS_GROUP: Final = "deepagents.harness_profiles"
+MODEL_GROUP: Final = "deepagents.model_providers"
 
 _PATIENCE: Final = 10.0
 """Seconds that a thread waits for plugins that another one runs."""
@@ -32,7 +33,7 @@ class _Progress:
 
 
 def load_plugins(patience: float = _PATIENCE) -> None:
-    """Run the entry points of both groups, once in a process.
+    """Run the entry points of all groups, once in a process.
 
     Other threads wait until all have run, but not for ever: a plugin may wait for one of them. Within a group
     the order is that of the names of distributions, then of entry points, so a later name wins where two
@@ -44,7 +45,7 @@ def load_plugins(patience: float = _PATIENCE) -> None:
     if not _took_the_turn(progress, patience):
         return
     try:
-        for point in _in_order(PROVIDER_GROUP, HARNESS_GROUP):
+        for point in _in_order(MODEL_GROUP, PROVIDER_GROUP, HARNESS_GROUP):
             progress.under_way = point
             _run(point)
         progress.done = True

@@ -12,8 +12,8 @@ from langchain_core.language_models import BaseChatModel
 
 from deepagents._deprecation import warn_legacy
 from deepagents.errors import UnknownModel
-from deepagents.models.local_server import chat_local_server
 from deepagents.models.provider_profiles import apply_provider_profile, get_provider_profile
+from deepagents.models.providers import model_providers
 from deepagents.models.traits import model_identifier, model_provider
 
 DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-4-6"
@@ -31,8 +31,7 @@ _KEYS = {
 _CHOICES = (
     "name one as PROVIDER:MODEL or in DEEPAGENTS_MODEL; or set a provider's key, such as "
     "ANTHROPIC_API_KEY or OPENAI_API_KEY; or run a local server (Ollama, llama.cpp, LM Studio, vLLM) and "
-    "name it local-server:MODEL; or install deepagents[local] and run `deepagents models pull` for a small "
-    "model in this process."
+    "name it local-server:MODEL"
 )
 
 
@@ -60,7 +59,7 @@ def resolve_model(model: str | BaseChatModel | dict[str, Any], make: Make = init
 
 
 def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> BaseChatModel:
-    """Make the model to use when none was named: environment, then keys, then the local model.
+    """Make the model to use when none was named: environment, then keys, then what installed packages offer.
 
     Raises:
         UnknownModel: when there is nothing to take, saying what could be done.
@@ -71,22 +70,23 @@ def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> Ba
     for provider, (key, package, name) in _KEYS.items():
         if os.environ.get(key) and find_spec(package):
             return resolve(f"{provider}:{name}")
-    if not _is_local_there():
-        raise UnknownModel(f"There is no model to use: {_CHOICES}")
-    return resolve("local")
+    for name, provider in model_providers().items():
+        if provider.is_ready():
+            return resolve(name)
+    raise UnknownModel(f"There is no model to use: {_choices()}")
 
 
 def _made(settings: Mapping[str, Any], make: Make) -> BaseChatModel:
     """Make a model of settings, with its provider's profile; a name without a provider is made to tell it."""
     spec = _spec_of(settings)
     provider, colon, name = spec.partition(":")
-    own = _OWN.get(provider)
+    own = model_providers().get(provider)
     if own is not None:
         return _trying(
-            _ours(own, name), settings, apply_provider_profile(spec if name else provider, settings)
+            _ours(own.make, name), settings, apply_provider_profile(spec if name else provider, settings)
         )
     if not provider or (colon and not name):
-        raise UnknownModel(f"No model could be made from {_said(settings)!r}: {_CHOICES}")
+        raise UnknownModel(f"No model could be made from {_said(settings)!r}: {_choices()}")
     if colon and get_provider_profile(spec):
         return _trying(make, settings, apply_provider_profile(spec, settings))
     model = _trying(make, settings, settings)
@@ -110,7 +110,7 @@ def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any
         raise
     except Exception as error:
         raise UnknownModel(
-            f"No model could be made from {_said(settings)!r} ({error}): {_CHOICES}"
+            f"No model could be made from {_said(settings)!r} ({error}): {_choices()}"
         ) from error
 
 
@@ -128,18 +128,6 @@ def _ours(own: Callable[..., BaseChatModel], name: str) -> Make:
     return make
 
 
-def _local(name: str, **arguments: Any) -> BaseChatModel:
-    from deepagents.models.local import ChatLocal
-
-    return ChatLocal(**{"model": name} if name else {}, **arguments)
-
-
-def _is_local_there() -> bool:
-    if find_spec("xllamacpp") is None:
-        return False
-    from deepagents.models.local import find_weights
-
-    return bool(find_weights())
-
-
-_OWN: Mapping[str, Callable[..., BaseChatModel]] = {"local": _local, "local-server": chat_local_server}
+def _choices() -> str:
+    hints = [provider.hint for provider in model_providers().values() if provider.hint]
+    return "; or ".join((_CHOICES, *hints)) + "."

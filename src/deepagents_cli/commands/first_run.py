@@ -18,7 +18,6 @@ from rich.text import Text
 
 from deepagents.errors import UnknownModel
 from deepagents.events import RunStarted
-from deepagents.models.local import DEFAULT_MODEL
 from deepagents_cli.agents import LOCAL, choose_model, make_agent, make_backend, model_label
 from deepagents_cli.approval import DIFF_COLOURS, ApproveAll
 from deepagents_cli.commands.models import pull
@@ -28,6 +27,7 @@ from deepagents_cli.exits import Exit
 from deepagents_cli.modes.print import Printer
 from deepagents_cli.session import Session
 from deepagents_cli.terminal import clean, make_console
+from deepagents_local import DEFAULT_MODEL
 
 _TRIES = 2
 

@@ -7,7 +7,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from deepagents.models.local import (
+from deepagents_cli.exits import Exit
+from deepagents_cli.progress import download
+from deepagents_local import (
     DEFAULT_MODEL,
     KNOWN,
     find_weights,
@@ -15,8 +17,6 @@ from deepagents.models.local import (
     need_weights,
     pull_weights,
 )
-from deepagents_cli.exits import Exit
-from deepagents_cli.progress import download
 
 
 def run(arguments: Namespace, *, model: Any = None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from deepagents.profiles.harness.builtin import claude, codex
-from deepagents.profiles.harness.builtin.small_local import SMALL_LOCAL
 from deepagents.profiles.harness.profile import HarnessProfile
 
 
@@ -13,5 +12,4 @@ def built_in() -> dict[str, HarnessProfile]:
         **dict.fromkeys(claude.WITH_HABITS, claude.HABITS),
         claude.OPUS: claude.HABITS_OF_OPUS,
         **dict.fromkeys(codex.MODELS, codex.CODEX),
-        "local": SMALL_LOCAL,
     }

@@ -5,8 +5,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deepagents.models.local.habits import Habits, allowed, offered
-from tests.models.engines import FILE_TOOLS
+from deepagents_local.habits import Habits, allowed, offered
+from tests.local.engines import FILE_TOOLS
 
 TOOLS = [convert_to_openai_tool(tool) for tool in FILE_TOOLS]
 LOOSE = Habits(

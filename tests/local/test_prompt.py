@@ -3,8 +3,8 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deepagents.models.local.prompt import REMINDER_LIMIT, turns
-from tests.models.engines import ls
+from deepagents_local.prompt import REMINDER_LIMIT, turns
+from tests.local.engines import ls
 
 LS = [convert_to_openai_tool(ls)]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from langchain_core.exceptions import ContextOverflowError
 
-from deepagents.models.local import EngineError, PromptTooLong
-from deepagents.models.local.engine import Delta, Event, Finish, Request
-from deepagents.models.local.llama import (
+from deepagents_local import EngineError, PromptTooLong
+from deepagents_local.engine import Delta, Event, Finish, Request
+from deepagents_local.llama import (
     EngineSettings,
     LlamaEngine,
     load_server,
@@ -210,7 +210,7 @@ def test_it_uses_at_least_one_core() -> None:
 
 
 def test_importing_it_loads_no_engine() -> None:
-    code = "import sys, deepagents.models.local; print('xllamacpp' in sys.modules)"
+    code = "import sys, deepagents_local; print('xllamacpp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "False"

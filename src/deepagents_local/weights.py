@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from deepagents.models.local._lock import only_one
-from deepagents.models.local.carriers import fill_from_carriers
-from deepagents.models.local.catalog import DEFAULT_MODEL, LocalModel, known_model
-from deepagents.models.local.errors import WeightsError, WeightsMissing
-from deepagents.models.local.hub import fill_from_hub
+from deepagents_local._lock import only_one
+from deepagents_local.carriers import fill_from_carriers
+from deepagents_local.catalog import DEFAULT_MODEL, LocalModel, known_model
+from deepagents_local.errors import WeightsError, WeightsMissing
+from deepagents_local.hub import fill_from_hub
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are there and the bytes in all."""

@@ -7,7 +7,7 @@ import random
 import zipfile
 from pathlib import Path
 
-from deepagents.models.local.catalog import Carrier, LocalModel
+from deepagents_local.catalog import Carrier, LocalModel
 
 WEIGHTS = random.Random(7).randbytes(10_000)
 PART = 4_000

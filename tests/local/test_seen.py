@@ -5,10 +5,10 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from deepagents.models.local.seen import edit_forms, settled, shown_lines, write_forms
-from deepagents.models.local.signatures import Call
-from tests.models.engines import edit_file, write_file
-from tests.models.test_habits import step
+from deepagents_local.seen import edit_forms, settled, shown_lines, write_forms
+from deepagents_local.signatures import Call
+from tests.local.engines import edit_file, write_file
+from tests.local.test_habits import step
 
 WRITE = convert_to_openai_tool(write_file)
 EDIT = convert_to_openai_tool(edit_file)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.errors import UnknownModel
-from deepagents.models.local import (
+from deepagents_local import (
     DEFAULT_MODEL,
     LocalModel,
     WeightsError,
@@ -19,10 +19,10 @@ from deepagents.models.local import (
     pull_weights,
     verify_weights,
 )
-from deepagents.models.local.carriers import fill_from_carriers
-from deepagents.models.local.hub import fill_from_hub
-from tests.models.hub import Hub, serving
-from tests.models.models import PART, WEIGHTS, Shelf, pretend_model
+from deepagents_local.carriers import fill_from_carriers
+from deepagents_local.hub import fill_from_hub
+from tests.local.hub import Hub, serving
+from tests.local.models import PART, WEIGHTS, Shelf, pretend_model
 
 MODEL = pretend_model()
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from langchain_core.tools import tool
 
-from deepagents.models.local import ChatLocal
-from deepagents.models.local.engine import Delta, Event, Finish, Request
+from deepagents_local import ChatLocal
+from deepagents_local.engine import Delta, Event, Finish, Request
 
 
 class ScriptedEngine:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from deepagents.models.local.catalog import LocalModel
-from deepagents.models.local.errors import WeightsError
+from deepagents_local.catalog import LocalModel
+from deepagents_local.errors import WeightsError
 
 CHUNK = 1 << 20
 SECONDS_WITHOUT_A_BYTE = 8

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from threading import Event as Flag
 from threading import Thread
 
-from deepagents.models.local.engine import Engine, Event, Request
+from deepagents_local.engine import Engine, Event, Request
 
 Item = Event | BaseException | None
 

@@ -8,9 +8,9 @@ from time import perf_counter
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from deepagents.models.local import ChatLocal, find_weights
+from deepagents_local import ChatLocal, find_weights
 from tests.conftest import CallMode
-from tests.models.engines import FILE_TOOLS
+from tests.local.engines import FILE_TOOLS
 
 pytestmark = [pytest.mark.local_model, pytest.mark.timeout(600)]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from deepagents.models.local.signatures import TOOL, Call, call_form, closed, name_of
+from deepagents_local.signatures import TOOL, Call, call_form, closed, name_of
 
 LINES_IN_ALL = 400
 

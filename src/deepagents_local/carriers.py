@@ -19,8 +19,8 @@ from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
-from deepagents.models.local.catalog import Carrier, LocalModel
-from deepagents.models.local.errors import WeightsError
+from deepagents_local.catalog import Carrier, LocalModel
+from deepagents_local.errors import WeightsError
 
 CHUNK = 1 << 20
 MEMBERS = 50

@@ -8,9 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel
 
-from deepagents.models.local import ChatLocal, EngineError, WeightsMissing
+from deepagents_local import ChatLocal, EngineError, WeightsMissing
 from tests.conftest import CallMode
-from tests.models.engines import (
+from tests.local.engines import (
     BrokenEngine,
     EndlessEngine,
     ScriptedEngine,

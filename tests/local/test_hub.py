@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.models.local import WeightsError
-from deepagents.models.local.hub import fill_from_hub, hub_url
-from tests.models.hub import Hub, serving
-from tests.models.models import WEIGHTS, pretend_model
+from deepagents_local import WeightsError
+from deepagents_local.hub import fill_from_hub, hub_url
+from tests.local.hub import Hub, serving
+from tests.local.models import WEIGHTS, pretend_model
 
 MODEL = pretend_model()
 

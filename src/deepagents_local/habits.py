@@ -8,8 +8,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from deepagents.models.local.seen import edit_forms, shown_lines, write_forms
-from deepagents.models.local.signatures import answer_form, call_form, name_of, parameters
+from deepagents_local.seen import edit_forms, shown_lines, write_forms
+from deepagents_local.signatures import answer_form, call_form, name_of, parameters
 
 Tools = Sequence[Mapping[str, Any]]
 

@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepagents.models.local.reader import Ending, ObjectReader, PlainReader
-from deepagents.models.local.signatures import Call
+from deepagents_local.reader import Ending, ObjectReader, PlainReader
+from deepagents_local.signatures import Call
 
 texts = st.text(st.characters(codec="utf-8"))
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
-from deepagents.models.local.signatures import (
+from deepagents_local.signatures import (
     ANSWER,
     TOOL,
     Call,

@@ -22,18 +22,17 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field
 
-from deepagents.models.local.catalog import DEFAULT_MODEL
-from deepagents.models.local.engine import Delta, Engine, Event, Finish, Request
-from deepagents.models.local.habits import Habits, allowed, offered
-from deepagents.models.local.llama import EngineSettings, physical_cores, shared_engine
-from deepagents.models.local.prompt import turns
-from deepagents.models.local.reader import ObjectReader, PlainReader
-from deepagents.models.local.seen import settled, shown_lines
-from deepagents.models.local.signatures import Call, call_form, grammar, name_of
-from deepagents.models.local.streams import astream, stream
-from deepagents.models.local.weights import need_weights
-
-PROVIDER = "local"
+from deepagents_local.catalog import DEFAULT_MODEL
+from deepagents_local.engine import Delta, Engine, Event, Finish, Request
+from deepagents_local.habits import Habits, allowed, offered
+from deepagents_local.llama import EngineSettings, physical_cores, shared_engine
+from deepagents_local.prompt import turns
+from deepagents_local.provider import PROVIDER
+from deepagents_local.reader import ObjectReader, PlainReader
+from deepagents_local.seen import settled, shown_lines
+from deepagents_local.signatures import Call, call_form, grammar, name_of
+from deepagents_local.streams import astream, stream
+from deepagents_local.weights import need_weights
 
 
 class ChatLocal(BaseChatModel):

