@@ -1,0 +1,68 @@
+"""Lists of files have one rule: sorted, bounded in characters, whole lines, and a count of what was left out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from deepagents.testing import call
+from tests.tools.bench import Bench
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "ls": {"path": "/d"},
+    "glob": {"pattern": "*.txt"},
+    "grep": {"pattern": "needle"},
+}
+MANY = [f"/d/{'n' * 90}{number:04}.txt" for number in range(2000)]
+
+
+def fill(bench: Bench) -> None:
+    for path in reversed(MANY):
+        bench.place(path, "needle")
+
+
+@pytest.mark.parametrize("tool", SEARCHES)
+def test_a_large_listing_shows_whole_lines_and_counts_the_rest(bench: Bench, tool: str) -> None:
+    fill(bench)
+    *lines, blank, note = bench.use(tool, **SEARCHES[tool]).text.split("\n")
+
+    assert len("\n".join(lines)) <= 80_000
+    assert [line.split("  ")[0] for line in lines] == MANY[: len(lines)]
+    assert blank == ""
+    assert note.startswith(f"{len(MANY) - len(lines):,} more")
+
+
+@pytest.mark.parametrize("tool", SEARCHES)
+@pytest.mark.parametrize(("limit", "most"), [(500, 2000), (None, 80_000)])
+def test_a_listing_keeps_to_the_limit_of_results(
+    bench: Bench, tool: str, limit: int | None, most: int
+) -> None:
+    fill(bench)
+    listed = bench.run(call(tool, **SEARCHES[tool]), tool_token_limit_before_evict=limit)[0]
+
+    assert most // 2 < len(listed.text) <= most + 200
+    assert re.search(r"\d more", listed.text)
+
+
+def test_a_long_match_is_cut_where_it_says_so_and_the_next_file_still_shown(bench: Bench) -> None:
+    bench.place("/a.txt", "needle" + "x" * 200_000)
+    bench.place("/b.txt", "needle")
+    found = bench.use("grep", pattern="needle", output_mode="content").text
+
+    assert len(found) < 80_000
+    assert "characters cut]" in found
+    assert "/b.txt:\n  1: needle" in found
+
+
+@pytest.mark.parametrize("tool", SEARCHES)
+@pytest.mark.parametrize("odd", ["\n", "\x1b[2J", "\u2028", "\u202e", "\x85"])
+def test_a_name_cannot_forge_an_entry(bench: Bench, tool: str, odd: str) -> None:
+    bench.place("/d/a.txt", "needle")
+    bench.place(f"/d/nl{odd}secrets.txt", "needle")
+    lines = bench.use(tool, **SEARCHES[tool]).text.splitlines()
+
+    assert lines[0].startswith("/d/a.txt")
+    assert len(lines) <= 2
+    assert odd not in "".join(lines)
