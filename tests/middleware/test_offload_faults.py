@@ -16,7 +16,7 @@ from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import BackendProtocol, FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.backends.protocol import WriteResult
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import Colour
+from tests.conftest import CallMode
 
 LONG = "\n".join(f"row {number}" for number in range(30_000))
 
@@ -39,14 +39,14 @@ class ReadOnly(StateBackend):
         raise PermissionError("this place is read-only")
 
 
-def last_result(colour: Colour, model: ScriptedModel, **options: Any) -> ToolMessage:
-    result = colour.invoke(create_deep_agent(model, **options), {"messages": "Go"})
+def last_result(call_mode: CallMode, model: ScriptedModel, **options: Any) -> ToolMessage:
+    result = call_mode.invoke(create_deep_agent(model, **options), {"messages": "Go"})
     return next(message for message in reversed(result["messages"]) if message.type == "tool")
 
 
-def test_the_path_of_a_moved_result_is_found_from_its_message(colour: Colour) -> None:
+def test_the_path_of_a_moved_result_is_found_from_its_message(call_mode: CallMode) -> None:
     with ScriptedModel(call("report"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[report]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[report]), {"messages": "Go"})
 
     message = result["messages"][-2]
     path = message.additional_kwargs["lc_evicted_to"]
@@ -54,7 +54,7 @@ def test_the_path_of_a_moved_result_is_found_from_its_message(colour: Colour) ->
     assert result["files"][path]["content"] == LONG
 
 
-def test_the_artifact_of_a_tool_is_kept_and_told_the_path(colour: Colour) -> None:
+def test_the_artifact_of_a_tool_is_kept_and_told_the_path(call_mode: CallMode) -> None:
     @tool(response_format="content_and_artifact")
     def rows() -> Any:
         """Return a long report and what it holds."""
@@ -66,7 +66,7 @@ def test_the_artifact_of_a_tool_is_kept_and_told_the_path(colour: Colour) -> Non
         return LONG, (1, 2)
 
     with ScriptedModel(call("rows"), call("other"), "Done.") as model:
-        result = colour.invoke(create_deep_agent(model, tools=[rows, other]), {"messages": "Go"})
+        result = call_mode.invoke(create_deep_agent(model, tools=[rows, other]), {"messages": "Go"})
 
     first, second = [message for message in result["messages"] if message.type == "tool"]
     assert first.artifact == {"rows": 30_000, "output_file": first.additional_kwargs["lc_evicted_to"]}
@@ -74,9 +74,9 @@ def test_the_artifact_of_a_tool_is_kept_and_told_the_path(colour: Colour) -> Non
     assert second.additional_kwargs["lc_evicted_to"] in result["files"]
 
 
-def test_where_it_cannot_be_saved_the_start_is_shown_and_the_rest_is_named_as_lost(colour: Colour) -> None:
+def test_where_it_cannot_be_saved_the_start_is_shown_and_the_rest_is_named_as_lost(call_mode: CallMode) -> None:
     with ScriptedModel(call("report"), "Done.") as model:
-        shown = last_result(colour, model, tools=[report], backend=ReadOnly())
+        shown = last_result(call_mode, model, tools=[report], backend=ReadOnly())
 
     assert shown.text.startswith("Tool result too large")
     assert "could not be saved" in shown.text
@@ -89,19 +89,19 @@ def test_where_it_cannot_be_saved_the_start_is_shown_and_the_rest_is_named_as_lo
 
 @pytest.mark.parametrize("limit", [20_000, 100])
 def test_a_result_of_any_size_keeps_to_the_limit_where_nothing_can_be_saved(
-    colour: Colour, limit: int
+    call_mode: CallMode, limit: int
 ) -> None:
     files = FilesystemMiddleware(backend=ReadOnly(), tool_token_limit_before_evict=limit)
     with ScriptedModel(call("report"), "Done.") as model:
-        shown = last_result(colour, model, tools=[report], backend=ReadOnly(), middleware=[files])
+        shown = last_result(call_mode, model, tools=[report], backend=ReadOnly(), middleware=[files])
 
     assert len(shown.text) <= limit * 4 + 500
 
 
-def test_a_result_that_the_shell_had_cut_is_not_called_whole(tmp_path: Path, colour: Colour) -> None:
+def test_a_result_that_the_shell_had_cut_is_not_called_whole(tmp_path: Path, call_mode: CallMode) -> None:
     backend = LocalShellBackend(root_dir=tmp_path, virtual_mode=True, max_output_bytes=90_000)
     with ScriptedModel(call("execute", command="seq 1 100000"), "Done.") as model:
-        shown = last_result(colour, model, backend=backend)
+        shown = last_result(call_mode, model, backend=backend)
 
     assert shown.artifact["truncated"] is True
     assert "too large" in shown.text
@@ -120,16 +120,16 @@ def request_without_messages(name: str, **arguments: Any) -> ToolCallRequest:
     )
 
 
-def test_a_state_without_messages_is_no_error(colour: Colour) -> None:
+def test_a_state_without_messages_is_no_error(call_mode: CallMode) -> None:
     files = FilesystemMiddleware()
     request = request_without_messages("write_file", file_path="/a.txt", content="A")
     answer = ToolMessage("Updated", tool_call_id="1")
 
-    if colour.name == "sync":
+    if call_mode.name == "sync":
         assert files.wrap_tool_call(request, lambda _: answer) is answer
         return
 
     async def handler(_: Any) -> ToolMessage:
         return answer
 
-    assert colour.call(files, "wrap_tool_call", request, handler) is answer
+    assert call_mode.call(files, "wrap_tool_call", request, handler) is answer
