@@ -142,15 +142,6 @@ def test_a_command_keeps_everything_but_the_long_text() -> None:
     assert result["todos"] == []
 
 
-def test_when_it_cannot_be_saved_the_result_stays_whole(tmp_path: Path) -> None:
-    (tmp_path / "large_tool_results").write_text("in the way")
-    with ScriptedModel(call("report"), "Done.") as model:
-        agent = create_deep_agent(model, tools=[report], backend=FilesystemBackend(root_dir=tmp_path))
-        result = agent.invoke({"messages": "Go"})
-
-    assert result["messages"][-2].text == LONG
-
-
 def test_refused_arguments_are_not_repeated_at_length(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", content="x" * 300_000), "Done.") as model:
         result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
@@ -228,7 +219,7 @@ def test_long_messages_also_stay_below_the_root(tmp_path: Path) -> None:
     assert not Path("/conversation_history").exists()
 
 
-def test_a_backend_that_never_answers_leaves_the_result_whole(tmp_path: Path, call_mode: CallMode) -> None:
+def test_a_backend_that_never_answers_leaves_the_start(tmp_path: Path, call_mode: CallMode) -> None:
     waiting = Event()
 
     class Wedged(FilesystemBackend):
@@ -242,7 +233,8 @@ def test_a_backend_that_never_answers_leaves_the_result_whole(tmp_path: Path, ca
         result = call_mode.invoke(agent, {"messages": "Go"})
     waiting.set()
 
-    assert result["messages"][-2].text == LONG
+    assert "could not be saved to a file: write timed out" in result["messages"][-2].text
+    assert LONG[:80_000] in result["messages"][-2].text
 
 
 @pytest.mark.parametrize("form", ["list of commands", "list of messages", "dict in a command"])

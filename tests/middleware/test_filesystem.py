@@ -38,6 +38,12 @@ def test_it_works_alone_with_create_agent(call_mode: CallMode) -> None:
     assert result["files"]["/a.txt"]["content"] == "A"
 
 
+def test_its_words_name_the_tools_that_read_and_change_files() -> None:
+    words = asked_by(FilesystemMiddleware()).system
+
+    assert all(name in words for name in ("ls", "glob", "grep", "read_file", "write_file", "edit_file"))
+
+
 def test_its_words_can_be_replaced_or_left_out() -> None:
     assert "You have a filesystem" in asked_by(FilesystemMiddleware()).system
     assert asked_by(FilesystemMiddleware(system_prompt="Files are dear.")).system == "Files are dear."

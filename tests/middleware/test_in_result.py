@@ -10,7 +10,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Overwrite
 
 from deepagents._async import run
-from deepagents.middleware.filesystem.in_result import over_messages
+from deepagents.middleware.filesystem.offload import map_messages
 
 MESSAGE = ToolMessage("quiet", tool_call_id="1")
 LOUD = ToolMessage("QUIET", tool_call_id="1")
@@ -24,7 +24,7 @@ async def loud(message: Any) -> Any:
 
 
 def changed(result: Any) -> Any:
-    return run(over_messages(result, loud))
+    return run(map_messages(result, loud))
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 
 from deepagents import FilesystemMiddleware, create_deep_agent
-from deepagents.backends import BackendProtocol, FilesystemBackend, LocalShellBackend, StateBackend
+from deepagents.backends import LocalShellBackend, StateBackend
 from deepagents.backends.protocol import WriteResult
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
@@ -74,7 +73,9 @@ def test_the_artifact_of_a_tool_is_kept_and_told_the_path(call_mode: CallMode) -
     assert second.additional_kwargs["lc_evicted_to"] in result["files"]
 
 
-def test_where_it_cannot_be_saved_the_start_is_shown_and_the_rest_is_named_as_lost(call_mode: CallMode) -> None:
+def test_where_it_cannot_be_saved_the_start_is_shown_and_the_rest_is_named_as_lost(
+    call_mode: CallMode,
+) -> None:
     with ScriptedModel(call("report"), "Done.") as model:
         shown = last_result(call_mode, model, tools=[report], backend=ReadOnly())
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from langchain.tools import ToolRuntime
+
 from deepagents import create_deep_agent
+from deepagents.middleware.todos import TodoListMiddleware
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 
@@ -41,3 +46,18 @@ def test_two_plans_in_one_turn_are_both_refused() -> None:
         result = create_deep_agent(model).invoke({"messages": "Go"})
 
     assert [message.status for message in result["messages"] if message.type == "tool"] == ["error", "error"]
+
+
+def test_a_state_without_messages_can_hold_a_plan(call_mode: CallMode) -> None:
+    runtime: Any = ToolRuntime(
+        state={}, context=None, config={}, stream_writer=print, tool_call_id="1", store=None
+    )
+    write = TodoListMiddleware().tools[0]
+    asked = {
+        "type": "tool_call",
+        "name": "write_todos",
+        "id": "1",
+        "args": {"todos": PLAN, "runtime": runtime},
+    }
+
+    assert call_mode.invoke(write, asked).update["todos"] == PLAN

@@ -1,4 +1,4 @@
-"""Media kept as base64 text in records that say utf-8, as the oldest agents wrote them, are shown as media."""
+"""Media that the oldest agents kept as base64 in records of text are shown as media."""
 
 from __future__ import annotations
 

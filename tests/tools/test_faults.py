@@ -165,10 +165,15 @@ def test_after_four_calls_left_behind_the_next_is_refused_until_they_return(
     assert gate.at_the_gate == 5
 
 
-def test_a_large_result_stays_when_the_place_for_it_is_wedged(call_mode: CallMode, gate: Gate) -> None:
+def test_a_large_result_is_cut_when_its_place_is_wedged(call_mode: CallMode, gate: Gate) -> None:
     [said] = run(call_mode, answering(gate.hold), call("flood"), backend_timeout=FAST)
 
-    assert said.text == flood()
+    assert is_start_of_flood(said.text)
+
+
+def is_start_of_flood(text: str) -> bool:
+    """Return whether a result says that it could not be saved, and shows as much as a result may have."""
+    return "could not be saved" in text and flood()[:80_000] in text and len(text) < 80_500
 
 
 PROGRAM = """
@@ -225,10 +230,10 @@ def test_whatever_a_backend_raises_is_an_error_of_the_tool(
 
 
 @pytest.mark.parametrize("error", ODD, ids=lambda error: type(error).__name__)
-def test_a_large_result_stays_when_it_cannot_be_moved(call_mode: CallMode, error: Exception) -> None:
+def test_a_large_result_is_cut_when_it_cannot_be_moved(call_mode: CallMode, error: Exception) -> None:
     [said] = run(call_mode, raising(error), call("flood"))
 
-    assert said.text == flood()
+    assert is_start_of_flood(said.text)
 
 
 def raising(error: Exception) -> Any:
@@ -276,7 +281,7 @@ def test_abilities_that_cannot_be_told_end_no_run(call_mode: CallMode) -> None:
     told = run(call_mode, Moody(), call("ls", path="/"), call("flood"))
 
     assert code_of(told[0]) == "not_supported"
-    assert told[1].text == flood()
+    assert is_start_of_flood(told[1].text)
 
 
 def test_an_interrupt_inside_a_backend_reaches_the_caller(call_mode: CallMode) -> None:
@@ -344,7 +349,7 @@ def test_a_half_answer_is_shown_with_what_is_missing(call_mode: CallMode) -> Non
 
     [said] = run(call_mode, Half(), call("ls", path="/"))
 
-    assert said.text == "/a.md\n(incomplete: the other half did not answer)"
+    assert said.text == "/a.md\n\n(incomplete: the other half did not answer)"
 
 
 def test_files_in_state_are_not_waited_for_and_never_refused(call_mode: CallMode) -> None:

@@ -25,12 +25,3 @@ def test_nothing_found_says_so(bench: Bench) -> None:
 
 def test_a_pattern_that_leads_out_is_refused(bench: Bench) -> None:
     assert code_of(bench.use("glob", pattern="../*")) == "invalid_pattern"
-
-
-def test_a_flood_of_paths_is_cut_and_says_so(bench: Bench) -> None:
-    for number in range(2010):
-        bench.place(f"/{number:04}.txt", "x")
-    found = bench.use("glob", pattern="*.txt").text
-
-    assert found.count(".txt") == 2000
-    assert "10 more files match" in found

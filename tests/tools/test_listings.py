@@ -1,4 +1,4 @@
-"""Lists of files have one rule: sorted, bounded in characters, whole lines, and a count of what was left out."""
+"""Lists of files are sorted and bounded, end with a whole line, and count what they leave out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "glob": {"pattern": "*.txt"},
     "grep": {"pattern": "needle"},
 }
-MANY = [f"/d/{'n' * 90}{number:04}.txt" for number in range(2000)]
+MANY = [f"/d/{'n' * 150}{number:04}.txt" for number in range(900)]
 
 
 def fill(bench: Bench) -> None:

@@ -93,7 +93,7 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "EXECUTION_SYSTEM_PROMPT": f"{_FILE_TOOLS}:EXECUTE_TOOL_DESCRIPTION",
             "LINE_NUMBER_WIDTH": f"{_OLDER}:LINE_NUMBER_WIDTH",
             "MAX_VIDEO_INPUT_BYTES": f"{_VIDEO}:MAX_VIDEO_INPUT_BYTES",
-            "TOO_LARGE_HUMAN_MSG": f"{_FILE_TOOLS}.long_messages:NOTICE",
+            "TOO_LARGE_HUMAN_MSG": f"{_FILE_TOOLS}.requests:NOTICE",
             "TOO_LARGE_TOOL_MSG": "deepagents.middleware._offload:NOTICE",
             "_all_paths_scoped_to_routes": f"{_OF_FILES}:all_paths_scoped_to_routes",
             "_apply_permissions_to_glob_results": f"{_OF_FILES}:apply_permissions_to_glob_results",

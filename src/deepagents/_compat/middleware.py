@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from deepagents._state.schema import COMMON_KEYS, shared_by
-from deepagents.middleware._offload import parts, with_text
+from deepagents.middleware._offload import join_content, split_content
 from deepagents.middleware.prompt_caching.markers import is_chat_anthropic
 from deepagents.models.traits import is_chat_model
 
@@ -31,9 +31,9 @@ def private_state_field_names(*schemas: type) -> frozenset[str]:
 
 def text_of_message(message: BaseMessage) -> str:
     """Join the texts of a message."""
-    return parts(message.content)[0]
+    return split_content(message.content)[0]
 
 
 def evicted_content(message: ToolMessage, replacement: str) -> str | list[Any]:
     """Return the content of a message with other words in the place of its texts."""
-    return with_text(replacement, parts(message.content)[1])
+    return join_content(replacement, split_content(message.content)[1])

@@ -1,4 +1,4 @@
-"""A text that is too large for a context: the file that keeps it, and what stands in its place."""
+"""Save a text that is too large for the context, and say where it is."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ Its beginning and end:
 {{content_sample}}"""
 
 
-def moved_notice(path: str, text: str) -> str:
-    """Say where the text of a result was saved and how to read it, and show how it begins and ends."""
-    return NOTICE.replace(READ_ON, read_on(text)).format(file_path=path, content_sample=preview(text))
+def offload_notice(path: str, text: str, *, whole: bool = True) -> str:
+    """Say where the text of a result was saved and how to read it, and show how it begins and ends.
+
+    `whole=False` is for a text from which the tool itself had already dropped a part.
+    """
+    notice = NOTICE if whole else NOTICE.replace("all of it", "what its tool kept of it")
+    return notice.replace(READ_ON, read_on(text)).format(file_path=path, content_sample=preview(text))
 
 
 def large_result_path(files: Files, call_id: str, text: str) -> str:
-    """Name the file of a large result, the same for each attempt, and not to be had for another text."""
+    """Return the file for a large result: the same at each attempt, and another for another text."""
     root = files.capabilities().artifacts_root.rstrip("/")
     digest = hashlib.sha256(f"{call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
     return f"{root}/large_tool_results/{artifact_name(call_id, digest[:12])}"
 
 
-async def saved(files: Files, path: str, text: str) -> None:
+async def save_text(files: Files, path: str, text: str) -> None:
     """Write a text to a new file, as bytes where it is no valid text.
 
     Raises:
@@ -44,8 +48,8 @@ async def saved(files: Files, path: str, text: str) -> None:
         await files.upload(path, text.encode("utf-8", "surrogatepass"))
 
 
-def parts(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any]]:
-    """Return all the text of a message's content, and what is not text."""
+def split_content(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any]]:
+    """Return all the text of a message's content, and the blocks that are not text."""
     if isinstance(content, str):
         return content, []
     texts: list[str] = []
@@ -60,6 +64,6 @@ def parts(content: str | Sequence[str | dict[Any, Any]]) -> tuple[str, list[Any]
     return "\n".join(texts), others
 
 
-def with_text(text: str, others: Sequence[Any]) -> str | list[Any]:
+def join_content(text: str, others: Sequence[Any]) -> str | list[Any]:
     """Return content that holds a text and blocks that are not text."""
     return [{"type": "text", "text": text}, *others] if others else text

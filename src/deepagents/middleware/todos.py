@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, cast
 
 from langchain.agents.middleware import AgentMiddleware
@@ -38,7 +38,8 @@ class ReadTodosSchema(BaseModel):
 
 
 async def _write_todos(runtime: Runtime, todos: list[Todo]) -> ToolOutput:
-    asked = next(each for each in reversed(runtime.state["messages"]) if isinstance(each, AIMessage))
+    messages: Sequence[Any] = runtime.state.get("messages") or ()
+    asked = next((each for each in reversed(messages) if isinstance(each, AIMessage)), AIMessage(""))
     if sum(call["name"] == WRITE_TODOS.name for call in asked.tool_calls) > 1:
         raise ToolFailure("parallel_mutation", "write_todos replaces the whole list: call it once a turn")
     return ToolOutput(f"Updated todo list to {todos}", update={"todos": todos})

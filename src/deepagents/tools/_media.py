@@ -1,8 +1,9 @@
-"""Images, sound, film and documents as content blocks."""
+"""Turn images, audio, video and documents into content blocks."""
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -14,10 +15,11 @@ from deepagents.backends.kinds import file_kind, looks_binary
 from deepagents.errors import ToolFailure
 
 MAX_INLINE_MEDIA_BYTES: Final = 10 * 1024 * 1024
-"""Most bytes of one file that are handed to a model as they are."""
+"""Most bytes of one file that go to a model as they are."""
 
-_HEAD = 64
-_OF_ENDING: Final[Mapping[str, str]] = MappingProxyType(
+_HEAD: Final = 64
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_TYPE_OF_ENDING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "jpg": "image/jpeg",
         "tif": "image/tiff",
@@ -71,7 +73,7 @@ _SIGNATURES: Final[tuple[tuple[int, bytes, str], ...]] = (
     (0, b"PK\x03\x04", "application/zip"),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
 )
-"""How files of a type begin, the particular before the general."""
+"""How files of a type begin; the particular before the general."""
 
 _CONTAINERS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
     {
@@ -88,14 +90,14 @@ _CONTAINERS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What the bytes of a file are, by name and content."""
+    """What a file is, by its name and its first bytes."""
 
     kind: str
     media_type: str
 
 
 def media_of(path: str, base64_content: str) -> Media:
-    """Tell what a file is: its name says, unless it says nothing or the bytes say otherwise."""
+    """Return what a file is: what its name says, unless it says nothing or the bytes say otherwise."""
     named, seen = _by_name(path), _by_content(base64_content)
     may_be_as_named = seen is None or (seen in _CONTAINERS and _CONTAINERS[seen](named or ""))
     media_type = named if named and may_be_as_named else seen
@@ -126,25 +128,33 @@ def text_inside(path: str, base64_content: str) -> str | None:
     """Return the text of a file that only its name calls media, such as a saved error page; else `None`."""
     if file_kind(path) == "text" or _by_content(base64_content) is not None:
         return None
-    data = _decoded(base64_content)
+    data = _decode(base64_content)
     return None if looks_binary(data) else data.decode()
+
+
+def media_in_text(path: str, text: str) -> str | None:
+    """Return the base64 of media that is kept as text, as the oldest agents did; else `None`."""
+    content = text.strip()
+    if file_kind(path) == "text" or not _BASE64.fullmatch(content):
+        return None
+    return content if _by_content(content) else None
 
 
 def _by_name(path: str) -> str | None:
     suffix = PurePosixPath(path).suffix.lstrip(".").lower()
     kind = file_kind(path)
-    return _OF_ENDING.get(suffix) or (None if kind in ("text", "file") else f"{kind}/{suffix}")
+    return _TYPE_OF_ENDING.get(suffix) or (None if kind in ("text", "file") else f"{kind}/{suffix}")
 
 
 def _by_content(base64_content: str) -> str | None:
-    head = _decoded(base64_content[: _HEAD * 4])
+    head = _decode(base64_content[: _HEAD * 4])
     for at, sign, media_type in _SIGNATURES:
         if head.startswith(sign, at):
             return media_type
     return None
 
 
-def _decoded(base64_content: str) -> bytes:
+def _decode(base64_content: str) -> bytes:
     try:
         return base64.b64decode(base64_content)
     except ValueError as error:

@@ -1,29 +1,28 @@
-"""A spec and its flow become one LangChain tool; what it answers becomes a message here and nowhere else."""
+"""Make LangChain tools of specs, and messages of what they return."""
 
-from __future__ import annotations
+# Annotations here are objects, not text: LangChain resolves those of a tool's functions at every call.
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import StructuredTool
 from langgraph.types import Command
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, InstanceOf
 
 from deepagents._async import Coro, arun, run
-from deepagents.backends.calls import Files
+from deepagents._paths import normalise
 from deepagents.backends.kinds import looks_binary
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
-from deepagents.tools._file_versions import FileVersions
+from deepagents.permissions import FilesystemOperation
 
+CHARACTERS_PER_TOKEN: Final = 4
 READ_ON: Final = (
     "Read it in parts with read_file, for example with offset=0 and limit=100, or search it with grep."
 )
-CHARACTERS_PER_TOKEN: Final = 4
-
 _NOT_TEXT: Final = (
     "It holds characters that are no text, so read_file cannot show it in parts; a command can."
 )
@@ -31,120 +30,163 @@ _NOT_TEXT: Final = (
 Runtime: TypeAlias = ToolRuntime[Any, Any]
 Content: TypeAlias = str | list[str | dict[Any, Any]]
 Answer: TypeAlias = ToolMessage | Command[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolLimits:
-    """How much one tool call may return or take. Tokens are counted as four characters each."""
-
-    result_tokens: int | None = 20_000
-    grep_matches: int | None = 1000
-    execute_seconds: int = 3600
-
-
-@dataclass(frozen=True, slots=True)
-class ToolContext:
-    """What a file tool works with during one call."""
-
-    files: Files
-    seen: FileVersions
-    limits: ToolLimits
-    read_format: str = "numbered"
-    call_id: str = ""
+Effect: TypeAlias = Literal["read", "search", "write", "delete", "run"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool tells the model, and what it leaves for programs.
+    """What a tool shows the model, and what it leaves for programs.
 
-    `beside` holds content for a message of its own, where a tool's message could not carry it. With a `code`
-    it is a failure, told in words of its own.
+    Args:
+        content: what the model reads.
+        artifact: for programs; the model does not see it.
+        extra: goes into the `additional_kwargs` of the message.
+        update: further state keys to update.
+        extra_message: content for a message of its own, where a tool's message could not carry it.
+        code: marks a failure whose `content` is already worded for the model.
     """
 
     content: Content
     artifact: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     update: Mapping[str, Any] | None = None
-    beside: Content | None = None
+    extra_message: Content | None = None
     code: ErrorCode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool: its name, what the model reads about it, its arguments and its flow."""
+    """One tool: what the model reads about it, its code, and what other features need to know of it.
+
+    A feature that treats file tools in a special way asks these facts and has no list of names of its own,
+    so a new tool states them once and is treated right everywhere.
+
+    Args:
+        name: what the model calls.
+        description: what the model reads.
+        args: its arguments.
+        run: its code; called with what the tool works with, and with the arguments.
+        effect: what it does to files; `None` where it has nothing to do with them.
+        path_argument: the argument that holds the path.
+        offload_result: whether a large result may move to a file; `False` for one that bounds itself.
+        clipped_arguments: long texts that may be cut from old calls, because the file holds them.
+        summary_arguments: what a person reads of a call in one line.
+        result_unit: what one line of its result is, so that a person reads "3 paths" instead of them.
+    """
 
     name: str
     description: str
     args: type[BaseModel]
-    flow: Callable[..., Coro[ToolOutput]]
+    run: Callable[..., Coro[ToolOutput]]
+    effect: Effect | None = None
+    path_argument: str | None = None
+    offload_result: bool = True
+    clipped_arguments: tuple[str, ...] = ()
+    summary_arguments: tuple[str, ...] = ()
+    result_unit: str | None = None
+
+    @property
+    def changes_files(self) -> bool:
+        """Whether it writes or deletes."""
+        return self.effect in ("write", "delete")
+
+    @property
+    def asks_by_default(self) -> bool:
+        """Whether a person is asked before it runs, where nothing else was chosen."""
+        return self.changes_files or self.effect == "run"
+
+    @property
+    def operation(self) -> FilesystemOperation | None:
+        """Which rules about paths bind it, if any."""
+        if self.path_argument is None:
+            return None
+        return "write" if self.changes_files else "read"
+
+    def path_in(self, arguments: Mapping[str, Any]) -> str | None:
+        """Return the path that a call names, normalised; `None` where it names none, or none that can be.
+
+        A search without a path starts at the root.
+        """
+        path = arguments.get(self.path_argument) if self.path_argument else None
+        if path is None and self.effect == "search":
+            return "/"
+        try:
+            return normalise(path) if isinstance(path, str) else None
+        except BackendError:
+            return None
 
 
-def read_on(text: str) -> str:
-    """Say how to read on in a file that holds such text."""
-    try:
-        return _NOT_TEXT if looks_binary(text.encode()) else READ_ON
-    except UnicodeEncodeError:
-        return _NOT_TEXT
+class SpecTool(StructuredTool):
+    """The LangChain tool of a spec, from which other features get its facts."""
+
+    spec: InstanceOf[ToolSpec] = Field(exclude=True, repr=False)
+
+    # LangChain's own `_run` takes a `config`, for which the type hints of `func` are resolved at each call.
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        assert self.func is not None
+        return self.func(*args, **kwargs)
+
+    async def _arun(self, *args: Any, **kwargs: Any) -> Any:
+        assert self.coroutine is not None
+        return await self.coroutine(*args, **kwargs)
 
 
-def make_tool(spec: ToolSpec, desk: Callable[[Runtime], Any], description: str | None = None) -> BaseTool:
-    """Build the LangChain tool of a spec, in both colours; `desk` makes what its flow works with."""
-
-    async def start(runtime: Runtime, arguments: dict[str, Any]) -> Answer:
-        return await _answer(spec, runtime, lambda: spec.flow(desk(runtime), **arguments))
+def make_tool(
+    spec: ToolSpec, open_context: Callable[[Runtime], Any], description: str | None = None
+) -> SpecTool:
+    """Build the LangChain tool of a spec; `open_context` makes what its code works with during one call."""
 
     def blocking(runtime: Runtime, **arguments: Any) -> Answer:
-        return run(start(runtime, arguments))
+        return run(_answer(spec, open_context, runtime, arguments))
 
     async def awaiting(runtime: Runtime, **arguments: Any) -> Answer:
-        return await arun(start(runtime, arguments))
+        return await arun(_answer(spec, open_context, runtime, arguments))
 
-    return StructuredTool.from_function(
-        func=blocking,
-        coroutine=awaiting,
+    return SpecTool(
         name=spec.name,
         description=description or spec.description,
         args_schema=spec.args,
-        infer_schema=False,
+        func=blocking,
+        coroutine=awaiting,
+        spec=spec,
     )
 
 
-async def _answer(spec: ToolSpec, runtime: Runtime, begin: Callable[[], Coro[ToolOutput]]) -> Answer:
+async def _answer(
+    spec: ToolSpec, open_context: Callable[[Runtime], Any], runtime: Runtime, arguments: dict[str, Any]
+) -> Answer:
     call_id = runtime.tool_call_id or ""
     try:
-        reply = await begin()
+        output = await spec.run(open_context(runtime), **arguments)
     except (ToolFailure, BackendError) as failure:
         return failure_message(spec.name, call_id, failure.code, failure.text)
     message = ToolMessage(
-        content=reply.content,
+        content=output.content,
         name=spec.name,
         tool_call_id=call_id,
-        artifact=reply.artifact,
-        status="error" if reply.code else "success",
-        additional_kwargs={**reply.extra, **({"error_code": reply.code} if reply.code else {})},
+        artifact=output.artifact,
+        status="error" if output.code else "success",
+        additional_kwargs={**output.extra, **({"error_code": output.code} if output.code else {})},
     )
     messages: list[BaseMessage] = [message]
-    if reply.beside is not None:
-        messages.append(_shown_beside(reply, call_id))
-    elif reply.update is None:
+    if output.extra_message is not None:
+        messages.append(_extra_message(output, call_id))
+    elif output.update is None:
         return message
-    return Command(update={**(reply.update or {}), "messages": messages})
+    return Command(update={**(output.update or {}), "messages": messages})
 
 
-def _shown_beside(reply: ToolOutput, call_id: str) -> HumanMessage:
-    marks = {"read_file_media_result": True, "read_file_tool_call_id": call_id}
-    path = reply.extra.get("read_file_path")
-    return HumanMessage(content=reply.beside or "", additional_kwargs={**marks, "read_file_path": path})
-
-
-def artifact_name(call_id: str, mark: str) -> str:
-    """Name a file for what a call returned: readable, and told apart from others by its mark."""
-    readable = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:60]
-    return f"{readable}-{mark}" if readable else mark
+def _extra_message(output: ToolOutput, call_id: str) -> HumanMessage:
+    marks = {
+        "read_file_media_result": True,
+        "read_file_tool_call_id": call_id,
+        "read_file_path": output.extra.get("read_file_path"),
+    }
+    return HumanMessage(content=output.extra_message or "", additional_kwargs=marks)
 
 
 def failure_message(tool: str, call_id: str, code: ErrorCode, text: str) -> ToolMessage:
-    """Tell the model what went wrong and leave the code for programs."""
+    """Return what the model reads about a failure, with the code for programs."""
     return ToolMessage(
         content=failure_text(code, text),
         name=tool,
@@ -156,5 +198,19 @@ def failure_message(tool: str, call_id: str, code: ErrorCode, text: str) -> Tool
 
 def failure_text(code: ErrorCode, text: str) -> str:
     """Phrase a failure for the model: one prefix, the sentence, the code."""
-    said = text if text.startswith("Error") else f"Error: {text}"
-    return f"{said} [{code}]"
+    sentence = text if text.startswith("Error") else f"Error: {text}"
+    return f"{sentence} [{code}]"
+
+
+def artifact_name(call_id: str, mark: str) -> str:
+    """Name a file for what a call returned: readable, and made unique by its mark."""
+    readable = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:60]
+    return f"{readable}-{mark}" if readable else mark
+
+
+def read_on(text: str) -> str:
+    """Explain how to read on in a file that holds such text."""
+    try:
+        return _NOT_TEXT if looks_binary(text.encode()) else READ_ON
+    except UnicodeEncodeError:
+        return _NOT_TEXT

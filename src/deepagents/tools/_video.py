@@ -1,4 +1,4 @@
-"""Still pictures out of a film, evenly spaced: needs the extra `video`."""
+"""Show a video as evenly spaced frames: needs the extra `video`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from math import floor
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from deepagents.errors import HarnessError
+from deepagents._async import in_thread
+from deepagents._paths import parent
+from deepagents._text import format_size
+from deepagents.backends.calls import Files
+from deepagents.errors import HarnessError, ToolFailure
+from deepagents.tools._tool import ToolOutput
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -22,11 +27,12 @@ if TYPE_CHECKING:
 
 MAX_VIDEO_INPUT_BYTES: Final = 1 << 30
 SAMPLING_RATE: Final = 0.5
-"""Frames shown for each second of film."""
+"""Frames shown for each second of video."""
 
-_NEARLY: Final = 1e-6
-# A playlist under the name of a film would have other files and addresses opened.
-_ALONE: Final = MappingProxyType(
+_TOLERANCE: Final = 1e-6
+"""Seconds by which rounding may move a moment."""
+# A playlist under the name of a video would make the decoder open other files and addresses.
+_ONLY_THIS_FILE: Final = MappingProxyType(
     {
         "protocol_whitelist": "none",
         "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,flv,mpeg,mpegts,mpegvideo,asf,ogg",
@@ -35,12 +41,12 @@ _ALONE: Final = MappingProxyType(
 
 
 class VideoExtractionError(HarnessError):
-    """A film that no picture could be taken from."""
+    """A video from which no frame could be taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How much one look at a film may take and give."""
+    """How much one reading of a video may take and give."""
 
     frames: int = 64
     emitted_bytes: int = 4 * 1024 * 1024
@@ -53,7 +59,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Pictures as content blocks, a line of text before each; `resume_at` is where a cap cut the window."""
+    """Frames as content blocks, a line of text before each; `resume_at` is where a cap cut the window."""
 
     blocks: list[dict[str, Any]]
     count: int
@@ -63,8 +69,67 @@ class Frames:
 
 @cache
 def video_dependencies_available() -> bool:
-    """Tell whether the extra `video` is installed."""
+    """Return whether the extra `video` is installed."""
     return find_spec("av") is not None and find_spec("PIL") is not None
+
+
+async def show_video(files: Files, path: str, start: int, duration: int) -> ToolOutput:
+    """Return frames of a part of a video, for a message of their own.
+
+    Frames are decoded off the event loop, and a file that is too large is not even loaded.
+
+    Raises:
+        ToolFailure: when there is nothing to see; the text ends with the part that was asked for.
+    """
+    header = _header(path, start, duration)
+    if duration <= 0:
+        raise ToolFailure("invalid_argument", f"limit must be positive: it counts seconds. {header}")
+    _check_size(await _listed_size(files, path), header)
+    content = await files.download(path)
+    _check_size(len(content), header)
+    try:
+        frames = await in_thread(
+            lambda: extract_video_frames(
+                content, offset_seconds=start, duration_seconds=duration, sampling_rate=SAMPLING_RATE
+            )
+        )
+    except VideoExtractionError as error:
+        raise ToolFailure("invalid_encoding", f"{error}. {header}") from error
+    counted = "1 frame" if frames.count == 1 else f"{frames.count} frames"
+    length = "" if frames.length is None else f" The whole video has {frames.length:.0f}s."
+    shown: list[str | dict[Any, Any]] = [{"type": "text", "text": f"{header}{length}"}, *frames.blocks]
+    onward = ""
+    if frames.resume_at is not None:
+        onward = f" There is more: call read_file again with offset={frames.resume_at}."
+        shown.append({"type": "text", "text": onward.strip()})
+    return ToolOutput(
+        f"{counted} of {path!r}, in the next message.{onward}",
+        extra={"read_file_path": path, "read_file_frame_count": frames.count},
+        extra_message=shown,
+    )
+
+
+def _header(path: str, start: int, duration: int) -> str:
+    if start == 0:
+        return f"Reading first {duration}s of {path!r} at {SAMPLING_RATE:g} fps."
+    return f"Reading [{start:.3f}s, {start + duration:.3f}s) of {path!r} at {SAMPLING_RATE:g} fps."
+
+
+async def _listed_size(files: Files, path: str) -> int:
+    """Return a file's size as its directory lists it, 0 where it does not."""
+    try:
+        listed = await files.ls(parent(path))
+    except ToolFailure:
+        return 0
+    return next((each.get("size", 0) for each in listed.entries or [] if each["path"] == path), 0)
+
+
+def _check_size(size: int, header: str) -> None:
+    if size > MAX_VIDEO_INPUT_BYTES:
+        most = format_size(MAX_VIDEO_INPUT_BYTES)
+        raise ToolFailure(
+            "too_large", f"The video has {format_size(size)}, over the limit of {most}. {header}"
+        )
 
 
 def extract_video_frames(
@@ -84,10 +149,12 @@ def extract_video_frames(
     import av
     from av.error import FFmpegError
 
-    taking = _Taking(offset_seconds, duration_seconds, sampling_rate, caps or Caps())
+    reader = _FrameReader(offset_seconds, duration_seconds, sampling_rate, caps or Caps())
     try:
-        with av.open(io.BytesIO(content), "r", options=dict(_ALONE), metadata_errors="replace") as container:
-            return taking.frames_of(container)
+        with av.open(
+            io.BytesIO(content), "r", options=dict(_ONLY_THIS_FILE), metadata_errors="replace"
+        ) as container:
+            return reader.read_frames(container)
     except (OSError, FFmpegError) as error:
         raise VideoExtractionError(f"the video cannot be decoded: {type(error).__name__}") from error
 
@@ -102,7 +169,7 @@ def _check(offset: float, duration: float, rate: float) -> None:
 
 
 @dataclass(slots=True)
-class _Taking:
+class _FrameReader:
     offset: float
     duration: float
     rate: float
@@ -111,7 +178,7 @@ class _Taking:
     count: int = 0
     room: int = 0
 
-    def frames_of(self, container: InputContainer) -> Frames:
+    def read_frames(self, container: InputContainer) -> Frames:
         stream = next(iter(container.streams.video), None)
         if stream is None or not stream.time_base:
             raise VideoExtractionError("the file holds no video stream with a time base")
@@ -126,18 +193,18 @@ class _Taking:
         """Take what the caps allow; return the whole second at which to go on, if there is more."""
         deadline = time.monotonic() + self.caps.seconds
         target = self.offset
-        for moment, frame in self._decoded(stream, container):
-            if moment >= self.offset + self.duration - _NEARLY:
+        for moment, frame in self._decode(stream, container):
+            if moment >= self.offset + self.duration - _TOLERANCE:
                 return None
-            if moment >= target - _NEARLY:
+            if moment >= target - _TOLERANCE:
                 if self.count == self.caps.frames or not self._add(frame, moment):
                     return self._resume(target)
-                target = self._after(moment)
+                target = self._next_target(moment)
             if time.monotonic() >= deadline:
                 return self._out_of_time(target)
         return None
 
-    def _decoded(self, stream: VideoStream, container: InputContainer) -> Iterator[tuple[float, VideoFrame]]:
+    def _decode(self, stream: VideoStream, container: InputContainer) -> Iterator[tuple[float, VideoFrame]]:
         base = float(stream.time_base or 1)
         start = stream.start_time or 0
         stream.thread_type = "AUTO"
@@ -147,19 +214,19 @@ class _Taking:
             if frame.pts is not None:
                 yield (frame.pts - start) * base, frame
 
-    def _after(self, moment: float) -> float:
+    def _next_target(self, moment: float) -> float:
         """Return the next target after a moment; a late frame does not move the targets."""
-        return self.offset + (floor((moment - self.offset) * self.rate + _NEARLY) + 1) / self.rate
+        return self.offset + (floor((moment - self.offset) * self.rate + _TOLERANCE) + 1) / self.rate
 
     def _out_of_time(self, target: float) -> int | None:
         if not self.count:
             raise VideoExtractionError(
                 f"no frame was reached in {self.caps.seconds:g} s of decoding; ask for an earlier offset"
             )
-        return None if target >= self.offset + self.duration - _NEARLY else self._resume(target)
+        return None if target >= self.offset + self.duration - _TOLERANCE else self._resume(target)
 
     def _resume(self, target: float) -> int:
-        return max(floor(target + _NEARLY), floor(self.offset) + 1)
+        return max(floor(target + _TOLERANCE), floor(self.offset) + 1)
 
     def _add(self, frame: VideoFrame, moment: float) -> bool:
         shown = [{"type": "text", "text": f"Frame at t={clock(moment)}"}, self._picture(frame)]
@@ -198,6 +265,6 @@ def _length(container: InputContainer) -> float | None:
 
 
 def clock(seconds: float) -> str:
-    """Write a moment as `HH:MM:SS.mmm`."""
+    """Format a moment as `HH:MM:SS.mmm`."""
     minutes, rest = divmod(round(seconds * 1000), 60_000)
     return f"{minutes // 60:02}:{minutes % 60:02}:{rest / 1000:06.3f}"

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, Field
 
 from deepagents._paths import is_within, name, normalise, parent
 from deepagents.errors import ToolFailure
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+from deepagents.tools._context import ToolContext
+from deepagents.tools._tool import ToolOutput, ToolSpec
 
-_ARTIFACTS = ("large_tool_results", "conversation_history", "blobs")
+_ARTIFACTS: Final = ("large_tool_results", "conversation_history", "blobs")
 
 
 class DeleteSchema(BaseModel):
-    """What `delete` takes."""
+    """The arguments of `delete`."""
 
     file_path: str = Field(description="Absolute path.")
 
 
-async def _delete(desk: ToolContext, file_path: str) -> ToolOutput:
+async def _delete(context: ToolContext, file_path: str) -> ToolOutput:
     path = normalise(file_path)
-    _spare_artifacts(desk, path)
-    above = await desk.files.place(parent(path))
-    await desk.files.delete(path)
-    desk.seen.forget_below(f"{above.rstrip('/')}/{name(path)}")
+    _refuse_artifacts(context, path)
+    # A link is deleted, not what it leads to: only the directory above is resolved.
+    real_parent = await context.files.place(parent(path))
+    await context.files.delete(path)
+    context.versions.forget_below(f"{real_parent.rstrip('/')}/{name(path)}")
     return ToolOutput(f"Deleted {path}")
 
 
-def _spare_artifacts(desk: ToolContext, path: str) -> None:
-    root = desk.files.capabilities(path).artifacts_root.rstrip("/")
+def _refuse_artifacts(context: ToolContext, path: str) -> None:
+    """Refuse to delete a folder whose files the conversation still refers to."""
+    root = context.files.capabilities(path).artifacts_root.rstrip("/")
     kept = next((each for each in _ARTIFACTS if path != "/" and is_within(f"{root}/{each}", path)), None)
     if kept is not None:
         raise ToolFailure(
@@ -42,4 +47,8 @@ DELETE = ToolSpec(
     "Delete a file, or a directory with everything in it. This cannot be undone.",
     DeleteSchema,
     _delete,
+    effect="delete",
+    path_argument="file_path",
+    offload_result=False,
+    summary_arguments=("file_path",),
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+from deepagents.tools._context import ToolContext
+from deepagents.tools._tool import ToolOutput, ToolSpec
 
 
 class EditFileSchema(BaseModel):
-    """What `edit_file` takes."""
+    """The arguments of `edit_file`."""
 
     file_path: str = Field(description="Absolute file path.")
     old_string: str = Field(description="Text to replace, exactly as in the file, without line numbers.")
@@ -18,12 +19,13 @@ class EditFileSchema(BaseModel):
 
 
 async def _edit_file(
-    desk: ToolContext, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+    context: ToolContext, file_path: str, old_string: str, new_string: str, replace_all: bool = False
 ) -> ToolOutput:
     path = normalise(file_path)
-    place = await desk.files.place(path)
-    edited = await desk.files.edit(path, old_string, new_string, replace_all, desk.seen.recall(place))
-    desk.seen.remember(place, edited.version)
+    real_path = await context.files.place(path)
+    version = context.versions.recall(real_path)
+    edited = await context.files.edit(path, old_string, new_string, replace_all, version)
+    context.versions.remember(real_path, edited.version)
     return ToolOutput(f"Successfully replaced {edited.occurrences} instance(s) of the string in '{path}'")
 
 
@@ -33,4 +35,9 @@ EDIT_FILE = ToolSpec(
     "true.",
     EditFileSchema,
     _edit_file,
+    effect="write",
+    path_argument="file_path",
+    offload_result=False,
+    clipped_arguments=("old_string", "new_string"),
+    summary_arguments=("file_path",),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 from uuid import uuid4
 
 from pydantic import BaseModel, Field
@@ -10,88 +11,77 @@ from pydantic import BaseModel, Field
 from deepagents.backends.calls import Keep
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
-from deepagents.tools._tool import (
-    CHARACTERS_PER_TOKEN,
-    ToolContext,
-    ToolOutput,
-    ToolSpec,
-    artifact_name,
-    read_on,
-)
+from deepagents.tools._context import ToolContext
+from deepagents.tools._tool import ToolOutput, ToolSpec, artifact_name, read_on
 
-_NO_CHARACTER = "\ufffd"
-_GRACE = 30
+_REPLACEMENT_CHARACTER: Final = "\ufffd"
+_GRACE: Final = 30
 """Seconds beyond the longest command in which a backend may still answer."""
 
 
 class ExecuteSchema(BaseModel):
-    """What `execute` takes."""
+    """The arguments of `execute`."""
 
     command: str = Field(description="Shell command; quote paths that hold spaces.")
     timeout: int | None = Field(default=None, description="Seconds.")
 
 
-async def _execute(desk: ToolContext, command: str, timeout: int | None = None) -> ToolOutput:
-    if not desk.files.capabilities().execute:
+async def _execute(context: ToolContext, command: str, timeout: int | None = None) -> ToolOutput:
+    if not context.files.capabilities().execute:
         raise ToolFailure(
             "not_supported",
             "Execution not available. The backend cannot run commands; use a sandbox backend or "
             "LocalShellBackend.",
         )
-    asked = None if timeout is None else _allowed(desk, timeout)
-    keep = _keep(desk)
-    ran = await desk.files.execute(command, asked, desk.limits.execute_seconds + _GRACE, keep)
+    _check_timeout(timeout, context.limits.execute_seconds)
+    keep = _keep(context)
+    ran = await context.files.execute(command, timeout, context.limits.execute_seconds + _GRACE, keep)
+    artifact = ExecuteArtifact(truncated=ran.response.truncated)
+    if ran.response.exit_code is not None:
+        artifact["exit_code"] = ran.response.exit_code
     if not ran.offloaded or keep is None:
-        return ToolOutput(_report(ran.response), artifact=_artifact(ran.response))
-    artifact = _artifact(ran.response)
+        return ToolOutput(_report(ran.response), artifact=artifact)
     artifact["output_file"] = keep.path
-    return ToolOutput(_kept_report(ran.response, keep.path), artifact=artifact)
+    return ToolOutput(_saved_report(ran.response, keep.path), artifact=artifact)
 
 
-def _keep(desk: ToolContext) -> Keep | None:
-    if not desk.limits.result_tokens:
-        return None
-    root = desk.files.capabilities().artifacts_root.rstrip("/")
-    name = artifact_name(desk.call_id, uuid4().hex[:12])
-    return Keep(f"{root}/large_tool_results/{name}", desk.limits.result_tokens * CHARACTERS_PER_TOKEN)
-
-
-def _kept_report(response: ExecuteResponse, path: str) -> str:
-    how_much = "the beginning of it" if response.truncated else "all of it"
-    how = read_on(response.output.replace(_NO_CHARACTER, "\0"))
-    said = f"Tool result too large, so {how_much} was saved to the file {path}\n{how}"
-    return f"{said}\nIts beginning and end:\n\n{_report(response)}"
-
-
-def _allowed(desk: ToolContext, timeout: int) -> int:
-    most = desk.limits.execute_seconds
-    if timeout < 0:
+def _check_timeout(timeout: int | None, most: int) -> None:
+    if timeout is not None and timeout < 0:
         raise ToolFailure("invalid_argument", f"timeout must be non-negative, got {timeout}")
-    if timeout > most:
+    if timeout is not None and timeout > most:
         raise ToolFailure("invalid_argument", f"timeout {timeout} s exceeds maximum allowed ({most} s)")
-    return timeout
+
+
+def _keep(context: ToolContext) -> Keep | None:
+    """Return where a sandbox may leave long output, so that only a preview of it is carried here."""
+    most = context.limits.result_characters
+    if most is None:
+        return None
+    root = context.files.capabilities().artifacts_root.rstrip("/")
+    return Keep(f"{root}/large_tool_results/{artifact_name(context.call_id, uuid4().hex[:12])}", most)
+
+
+def _saved_report(response: ExecuteResponse, path: str) -> str:
+    how_much = "the beginning of it" if response.truncated else "all of it"
+    # Bytes that are no text arrive as replacement characters; a zero makes `read_on` see them.
+    how = read_on(response.output.replace(_REPLACEMENT_CHARACTER, "\0"))
+    notice = f"Tool result too large, so {how_much} was saved to the file {path}\n{how}"
+    return f"{notice}\nIts beginning and end:\n\n{_report(response)}"
 
 
 def _report(response: ExecuteResponse) -> str:
-    said = [response.output]
-    if response.exit_code is not None and not _says_so_itself(response):
+    lines = [response.output]
+    if response.exit_code is not None and not _states_exit_code(response):
         verdict = "succeeded" if response.exit_code == 0 else "failed"
-        said.append(f"[Command {verdict} with exit code {response.exit_code}]")
+        lines.append(f"[Command {verdict} with exit code {response.exit_code}]")
     if response.truncated:
-        said.append("[Output was truncated due to size limits]")
-    return "\n".join(said)
+        lines.append("[Output was truncated due to size limits]")
+    return "\n".join(lines)
 
 
-def _says_so_itself(response: ExecuteResponse) -> bool:
+def _states_exit_code(response: ExecuteResponse) -> bool:
     last = response.output.rstrip().rpartition("\n")[2]
     return re.match(rf"Exit code: {response.exit_code}\b", last) is not None
-
-
-def _artifact(response: ExecuteResponse) -> ExecuteArtifact:
-    artifact = ExecuteArtifact(truncated=response.truncated)
-    if response.exit_code is not None:
-        artifact["exit_code"] = response.exit_code
-    return artifact
 
 
 EXECUTE = ToolSpec(
@@ -99,4 +89,6 @@ EXECUTE = ToolSpec(
     "Run a shell command. Use absolute paths. To read, find or change files prefer the file tools.",
     ExecuteSchema,
     _execute,
+    effect="run",
+    summary_arguments=("command",),
 )

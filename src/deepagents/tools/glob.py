@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
 from deepagents.backends.guarded import PATHLESS_DENIED_HINT
 from deepagents.backends.results import GlobResult
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+from deepagents.tools._context import ToolContext
+from deepagents.tools._listing import NOTHING_FOUND, escape_name, render_listing
+from deepagents.tools._tool import ToolOutput, ToolSpec
 
-NOTHING_FOUND = "No files found"
-GLOB_TRUNCATION_NOTE = "The search stopped early, so files may be missing. Narrow the pattern or give a path."
-GLOB_UNREADABLE_NOTE = "Some directories could not be read, so files may be missing; narrowing will not help."
-GLOB_PATHLESS_DENIED_HINT = PATHLESS_DENIED_HINT
-GLOB_TIMEOUT = 10.0
+GLOB_TRUNCATION_NOTE: Final = (
+    "The search stopped early, so files may be missing. Narrow the pattern or give a path."
+)
+GLOB_UNREADABLE_NOTE: Final = (
+    "Some directories could not be read, so files may be missing; narrowing will not help."
+)
+GLOB_PATHLESS_DENIED_HINT: Final = PATHLESS_DENIED_HINT
+GLOB_TIMEOUT: Final = 10.0
 """Seconds that the tool waits for a backend."""
-_MOST_PATHS = 2000
 
 
 class GlobSchema(BaseModel):
-    """What `glob` takes."""
+    """The arguments of `glob`."""
 
     pattern: str = Field(description="e.g. *.py (any depth), src/**/*.ts, /*.md (top level only), {a,b}.txt")
     path: str | None = Field(
@@ -27,25 +33,32 @@ class GlobSchema(BaseModel):
     )
 
 
-async def _glob(desk: ToolContext, pattern: str, path: str | None = None) -> ToolOutput:
+async def _glob(context: ToolContext, pattern: str, path: str | None = None) -> ToolOutput:
     root = None if path is None else normalise(path)
-    found = await desk.files.glob(pattern, root, GLOB_TIMEOUT)
-    paths = [match["path"] for match in found.matches or ()]
-    lines = paths[:_MOST_PATHS] or [NOTHING_FOUND]
-    left_out = desk.files.left_out()
-    return ToolOutput("\n".join([*lines, *_notes(found, len(paths)), *filter(None, [left_out])]))
+    found = await context.files.glob(pattern, root, GLOB_TIMEOUT)
+    paths = sorted(escape_name(match["path"]) for match in found.matches or ())
+    more = "files match. Narrow the pattern or give a path."
+    return ToolOutput(render_listing(context, paths or [NOTHING_FOUND], more, _notes(found)))
 
 
-def _notes(found: GlobResult, count: int) -> list[str]:
+def _notes(found: GlobResult) -> list[str]:
     notes: list[str] = []
-    if count > _MOST_PATHS:
-        notes.append(f"\n{count - _MOST_PATHS} more files match. Narrow the pattern or give a path.")
     if found.truncated:
         unreadable = found.truncation_reason == "unreadable"
-        notes.append("\n" + (GLOB_UNREADABLE_NOTE if unreadable else GLOB_TRUNCATION_NOTE))
+        notes.append(GLOB_UNREADABLE_NOTE if unreadable else GLOB_TRUNCATION_NOTE)
     if found.error:
-        notes.append(f"\n(incomplete: {found.error})")
+        notes.append(f"(incomplete: {found.error})")
     return notes
 
 
-GLOB = ToolSpec("glob", "Find files by pattern. A name without / is found at any depth.", GlobSchema, _glob)
+GLOB = ToolSpec(
+    "glob",
+    "Find files by pattern. A name without / is found at any depth.",
+    GlobSchema,
+    _glob,
+    effect="search",
+    path_argument="path",
+    offload_result=False,
+    summary_arguments=("pattern", "path"),
+    result_unit="path",
+)

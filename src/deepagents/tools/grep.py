@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, Field, PositiveInt
 
 from deepagents._paths import normalise
-from deepagents._text import truncate
 from deepagents.backends.calls import SearchOptions
 from deepagents.backends.matches import OutputMode, format_grep_matches, regex_literal_hint
-from deepagents.backends.results import GrepResult
+from deepagents.backends.results import GrepMatch
 from deepagents.errors import ToolFailure
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+from deepagents.tools._context import ToolContext
+from deepagents.tools._listing import escape_name, render_listing
+from deepagents.tools._tool import ToolOutput, ToolSpec
 
-GREP_TRUNCATION_NOTE = "The search stopped early, so matches may be missing. Narrow it by path or glob."
-_MOST_CHARACTERS = 80_000
+GREP_TRUNCATION_NOTE: Final = (
+    "The search stopped early, so matches may be missing. Narrow it by path or glob."
+)
 
 
 class GrepSchema(BaseModel):
-    """What `grep` takes."""
+    """The arguments of `grep`."""
 
     pattern: str = Field(description="Text to find, literally.")
     path: str | None = Field(default=None, description="File or directory to search; default: everything.")
@@ -31,7 +33,8 @@ class GrepSchema(BaseModel):
 
 
 async def _grep(
-    desk: ToolContext,
+    tool_context: ToolContext,
+    /,
     pattern: str,
     path: str | None = None,
     glob: str | None = None,
@@ -41,21 +44,18 @@ async def _grep(
     context: int = 0,
 ) -> ToolOutput:
     lines_around = context if output_mode == "content" else 0
-    wanted = SearchOptions(max_count or desk.limits.grep_matches, regex, lines_around)
+    options = SearchOptions(max_count or tool_context.limits.grep_matches, regex, lines_around)
     root = None if path is None else normalise(path)
-    found = await desk.files.grep(pattern, root, glob, wanted)
-    report = _report(found, pattern, output_mode, regex)
-    return ToolOutput("\n".join(filter(None, [report, desk.files.left_out()])))
-
-
-def _report(found: GrepResult, pattern: str, mode: OutputMode, regex: bool) -> str:
-    body = truncate(format_grep_matches(found.matches or [], mode), _MOST_CHARACTERS)
+    found = await tool_context.files.grep(pattern, root, glob, options)
+    matches = [GrepMatch({**match, "path": escape_name(match["path"])}) for match in found.matches or ()]
+    lines = format_grep_matches(matches, output_mode).split("\n")
+    more = f"{'lines' if output_mode == 'content' else 'files'}. Narrow the search by path or glob."
+    hint = None if matches or regex else regex_literal_hint(pattern)
     if found.error:
-        raise ToolFailure(found.code or "io_error", f"{found.error}\n\nPartial matches:\n{body}")
-    if found.truncated:
-        return f"{body}\n\n{GREP_TRUNCATION_NOTE}"
-    hint = None if found.matches or regex else regex_literal_hint(pattern)
-    return f"{body}\n{hint}" if hint else body
+        listing = render_listing(tool_context, lines, more)
+        raise ToolFailure(found.code or "io_error", f"{found.error}\n\nPartial matches:\n{listing}")
+    truncated = GREP_TRUNCATION_NOTE if found.truncated else None
+    return ToolOutput(render_listing(tool_context, lines, more, [truncated or hint]))
 
 
 GREP = ToolSpec(
@@ -63,4 +63,9 @@ GREP = ToolSpec(
     "Find text in files. Shows the files, or with output_mode=content the lines.",
     GrepSchema,
     _grep,
+    effect="search",
+    path_argument="path",
+    offload_result=False,
+    summary_arguments=("pattern", "path", "glob"),
+    result_unit="line",
 )

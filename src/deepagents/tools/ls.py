@@ -7,33 +7,44 @@ from pydantic import BaseModel, Field
 from deepagents._paths import normalise
 from deepagents._text import format_size
 from deepagents.backends.results import FileInfo
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
-
-NOTHING_FOUND = "No files found"
+from deepagents.tools._context import ToolContext
+from deepagents.tools._listing import NOTHING_FOUND, escape_name, render_listing
+from deepagents.tools._tool import ToolOutput, ToolSpec
 
 
 class LsSchema(BaseModel):
-    """What `ls` takes."""
+    """The arguments of `ls`."""
 
     path: str = Field(description="Absolute directory path.")
 
 
-async def _ls(desk: ToolContext, path: str) -> ToolOutput:
-    listing = await desk.files.ls(normalise(path))
-    lines = [_line(entry) for entry in listing.entries or ()]
-    if listing.error:
-        lines.append(f"(incomplete: {listing.error})")
-    left_out = desk.files.left_out()
-    return ToolOutput("\n".join([*(lines or [NOTHING_FOUND]), *filter(None, [left_out])]))
+async def _ls(context: ToolContext, path: str) -> ToolOutput:
+    listing = await context.files.ls(normalise(path))
+    entries = sorted(listing.entries or (), key=lambda entry: entry["path"])
+    lines = [_line(entry) for entry in entries] or [NOTHING_FOUND]
+    incomplete = f"(incomplete: {listing.error})" if listing.error else None
+    return ToolOutput(
+        render_listing(context, lines, "entries. Find them with glob and a narrower pattern.", [incomplete])
+    )
 
 
 def _line(entry: FileInfo) -> str:
+    path = escape_name(entry["path"])
     if entry.get("is_dir"):
-        return f"{entry['path'].rstrip('/')}/"
+        return f"{path.rstrip('/')}/"
     size = entry.get("size")
-    when = entry.get("modified_at", "")[:16].replace("T", " ")
-    facts = ["" if size is None else format_size(size), when]
-    return "  ".join([entry["path"], *filter(None, facts)])
+    modified = entry.get("modified_at", "")[:16].replace("T", " ")
+    return "  ".join(filter(None, [path, "" if size is None else format_size(size), modified]))
 
 
-LS = ToolSpec("ls", "List a directory: one entry a line, with size and time of change.", LsSchema, _ls)
+LS = ToolSpec(
+    "ls",
+    "List a directory: one entry a line, with size and time of change.",
+    LsSchema,
+    _ls,
+    effect="search",
+    path_argument="path",
+    offload_result=False,
+    summary_arguments=("path",),
+    result_unit="entry",
+)

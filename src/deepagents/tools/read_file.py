@@ -1,9 +1,9 @@
-"""Page text; hand over images and documents."""
+"""Page through text; return images and documents as content blocks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -12,26 +12,30 @@ from deepagents._text import number_lines, truncate, window
 from deepagents.backends._older_shapes import NumberedRead
 from deepagents.backends.filedata import file_data_to_string
 from deepagents.backends.kinds import file_kind
-from deepagents.backends.results import FileData, ReadResult
+from deepagents.backends.results import ReadResult
 from deepagents.errors import BackendError, ToolFailure
-from deepagents.tools._media import media_block, media_of, text_inside
-from deepagents.tools._tool import CHARACTERS_PER_TOKEN, ToolContext, ToolOutput, ToolSpec
-from deepagents.tools._video import video_dependencies_available
-from deepagents.tools._watch import Seconds, watch
+from deepagents.tools._context import ToolContext
+from deepagents.tools._media import media_block, media_in_text, media_of, text_inside
+from deepagents.tools._tool import ToolOutput, ToolSpec
+from deepagents.tools._video import show_video, video_dependencies_available
 
-DEFAULT_READ_OFFSET = 0
-DEFAULT_READ_LIMIT = 100
+DEFAULT_READ_OFFSET: Final = 0
+DEFAULT_READ_LIMIT: Final = 100
 
-EMPTY_FILE = "System reminder: File exists but has empty contents"
-NO_LINES = "System reminder: no lines were read, because limit was {limit}"
-CUT = "The page was cut to fit: call read_file again from the next offset, or with a smaller limit."
-_LONG_LINE = (
+EMPTY_FILE: Final = "System reminder: File exists but has empty contents"
+NO_LINES: Final = "System reminder: no lines were read, because limit was {limit}"
+CUT: Final = "The page was cut to fit: call read_file again from the next offset, or with a smaller limit."
+_LONG_LINE: Final = (
     "Line {line} alone is longer than one result may be; its start is shown. Use grep to find text in it."
 )
+_NOTES: Final = 400
+"""Characters that a result keeps free for what is said about the page."""
+_LEAST: Final = 200
+"""Characters of text that are shown at least, however low the limit: otherwise reading would never get on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Page:
     """The lines to show: counted from 1, both ends included; `next_offset` from 0."""
 
     text: str
@@ -42,7 +46,7 @@ class Shown:
 
 
 class ReadFileSchema(BaseModel):
-    """What `read_file` takes."""
+    """The arguments of `read_file`."""
 
     file_path: str = Field(description="Absolute file path.")
     offset: int = Field(default=DEFAULT_READ_OFFSET, description="First line, counted from 0.")
@@ -50,7 +54,7 @@ class ReadFileSchema(BaseModel):
 
 
 class ReadVideoFileSchema(ReadFileSchema):
-    """What `read_file` takes where videos are shown as frames."""
+    """The arguments of `read_file` where videos are shown as frames."""
 
     offset: int = Field(
         default=DEFAULT_READ_OFFSET, description="First line, counted from 0; of a video, first second."
@@ -59,145 +63,155 @@ class ReadVideoFileSchema(ReadFileSchema):
 
 
 async def _read_file(
-    desk: ToolContext, file_path: str, offset: int = DEFAULT_READ_OFFSET, limit: int = DEFAULT_READ_LIMIT
+    context: ToolContext,
+    file_path: str,
+    offset: int = DEFAULT_READ_OFFSET,
+    limit: int = DEFAULT_READ_LIMIT,
 ) -> ToolOutput:
-    path = normalise(file_path)
+    path, offset = normalise(file_path), max(offset, 0)
     if file_kind(path) == "video" and video_dependencies_available():
-        return await watch(desk.files, path, Seconds(max(offset, 0), limit))
-    place = await desk.files.place(path)
+        return await show_video(context.files, path, offset, limit)
+    real_path = await context.files.place(path)
     try:
-        page = await desk.files.read(path, max(offset, 0), limit)
+        found = await context.files.read(path, offset, limit)
     except ToolFailure as failure:
         if failure.code == "file_not_found":
-            desk.seen.forget_below(place)
+            context.versions.forget_below(real_path)
         raise
-    if page.file_data is None:
+    if found.file_data is None:
         raise ToolFailure("io_error", f"no data returned for {path!r}")
-    desk.seen.remember(place, page.version)
-    if page.file_data.get("encoding") == "base64":
-        return _binary(desk, path, page.file_data, (offset, limit))
-    return ToolOutput(_text(desk, page, file_data_to_string(page.file_data), limit))
+    context.versions.remember(real_path, found.version)
+    content = file_data_to_string(found.file_data)
+    if found.file_data.get("encoding") == "base64":
+        return _show_bytes(context, path, content, offset, limit)
+    media = None if found.next_offset or (found.start_line or 1) > 1 else media_in_text(path, content)
+    if media is not None:
+        return _show_media(path, media)
+    return ToolOutput(_show_text(context, found, content, limit))
 
 
-def _binary(desk: ToolContext, path: str, data: FileData, lines: tuple[int, int]) -> ToolOutput:
-    content = file_data_to_string(data)
+def _show_bytes(context: ToolContext, path: str, content: str, offset: int, limit: int) -> ToolOutput:
+    """Show what is kept as base64: media, unless only the name says that it is."""
     if not content:
         return ToolOutput(EMPTY_FILE)
     text = text_inside(path, content)
-    if text is not None:
-        page = _page_of(text, *lines)
-        return ToolOutput(_text(desk, page, file_data_to_string(page.file_data or {}), lines[1]))
-    media = media_of(path, content)
+    if text is None:
+        return _show_media(path, content)
+    media = media_in_text(path, text)
+    if media is not None:
+        return _show_media(path, media)
+    try:
+        lines = window(text, offset, limit)
+    except BackendError as error:
+        raise ToolFailure(error.code, error.text) from error
+    page = ReadResult(
+        total_lines=lines.total,
+        start_line=lines.start,
+        end_line=lines.end,
+        next_offset=lines.next_offset,
+        no_lines_requested=lines.no_lines_requested,
+    )
+    return ToolOutput(_show_text(context, page, lines.text, limit))
+
+
+def _show_media(path: str, base64_content: str) -> ToolOutput:
+    media = media_of(path, base64_content)
     extra = {"read_file_path": path, "read_file_media_type": media.media_type}
     # LangGraph turns the blocks of a bare tool message into text where it does not know their type.
     update: dict[str, Any] | None = {} if media.kind in ("audio", "video") else None
-    return ToolOutput([media_block(media, path, content)], extra=extra, update=update)
+    return ToolOutput([media_block(media, path, base64_content)], extra=extra, update=update)
 
 
-def _page_of(text: str, offset: int, limit: int) -> ReadResult:
-    try:
-        shown = window(text, max(offset, 0), limit)
-    except BackendError as error:
-        raise ToolFailure(error.code, error.text) from error
-    return ReadResult(
-        file_data=FileData(content=shown.text),
-        total_lines=shown.total,
-        start_line=shown.start,
-        end_line=shown.end,
-        next_offset=shown.next_offset,
-        no_lines_requested=shown.no_lines_requested,
-    )
-
-
-def _text(desk: ToolContext, page: ReadResult, text: str, limit: int) -> str:
-    if isinstance(page, NumberedRead):
-        return _as_it_came(desk, page.numbered, limit)
-    if page.no_lines_requested:
+def _show_text(context: ToolContext, found: ReadResult, text: str, limit: int) -> str:
+    if isinstance(found, NumberedRead):
+        return _cut_numbered(context, found.numbered, limit)
+    if found.no_lines_requested:
         return NO_LINES.format(limit=limit)
-    start = page.start_line or 1
-    end = page.end_line if page.end_line is not None else start + text.count("\n")
-    if not text.strip() and (page.start_line is None or (start, end) == (1, page.total_lines)):
+    start = found.start_line or 1
+    end = found.end_line if found.end_line is not None else start + text.count("\n")
+    if not text.strip() and (found.start_line is None or (start, end) == (1, found.total_lines)):
         return EMPTY_FILE
-    window = Shown(
-        text=text.removesuffix("\n"),
-        start=start,
-        end=end,
-        total=page.total_lines,
-        next_offset=page.next_offset,
-    )
-    return _fitted(window, desk)
+    page = Page(text.removesuffix("\n"), start, end, found.total_lines, found.next_offset)
+    return _fit(context, page)
 
 
-def _as_it_came(desk: ToolContext, numbered: str, limit: int) -> str:
-    tokens = desk.limits.result_tokens
-    shown = "\n".join(numbered.split("\n")[: max(limit, 0)])
-    return truncate(shown, tokens * CHARACTERS_PER_TOKEN, f"\n{CUT}") if tokens else shown
+def _cut_numbered(context: ToolContext, numbered: str, limit: int) -> str:
+    """Cut a page that an older backend has numbered itself."""
+    most = context.limits.result_characters
+    lines = "\n".join(numbered.split("\n")[: max(limit, 0)])
+    return lines if most is None else truncate(lines, max(most, _LEAST + len(CUT)), f"\n{CUT}")
 
 
-def _fitted(window: Shown, desk: ToolContext) -> str:
-    tokens = desk.limits.result_tokens
-    shown = _page(window, desk.read_format)
-    if not tokens or len(shown) <= tokens * CHARACTERS_PER_TOKEN:
-        return shown
-    room = tokens * CHARACTERS_PER_TOKEN - 400
-    lines = window.text.split("\n")
-    fitting = _lines_that_fit(lines, window.start, room, desk.read_format)
+def _fit(context: ToolContext, page: Page) -> str:
+    """Render the page, or as many whole lines of it as a result may have."""
+    most, read_format = context.limits.result_characters, context.read_format
+    rendered = _render(page, read_format)
+    if most is None or len(rendered) <= most:
+        return rendered
+    room = max(most - _NOTES, _LEAST)
+    lines = page.text.split("\n")
+    fitting = _count_fitting(lines, page.start, room, read_format)
+    if fitting == len(lines):
+        return rendered
     if fitting == 0:
-        return _long_line(window, lines[0][:room], desk.read_format)
-    end = window.start + fitting - 1
-    cut = replace(window, text="\n".join(lines[:fitting]), end=end, next_offset=end)
-    return f"{_page(cut, desk.read_format)}\n{CUT}"
+        start_of_line = _number(lines[0][:room], page.start, read_format)
+        note = _LONG_LINE.format(line=page.start)
+        return f"{start_of_line}\n[{note} Next offset {page.start}.]"
+    end = page.start + fitting - 1
+    cut = replace(page, text="\n".join(lines[:fitting]), end=end, next_offset=end)
+    return f"{_render(cut, read_format)}\n{CUT}"
 
 
-def _lines_that_fit(lines: list[str], start: int, room: int, read_format: str) -> int:
+def _count_fitting(lines: list[str], start: int, room: int, read_format: str) -> int:
     for count, line in enumerate(lines):
-        room -= len(_numbered(line, start + count, read_format)) + 1
+        room -= len(_number(line, start + count, read_format)) + 1
         if room < 0:
             return count
     return len(lines)
 
 
-def _long_line(window: Shown, start_of_line: str, read_format: str) -> str:
-    shown = _numbered(start_of_line, window.start, read_format)
-    return f"{shown}\n[{_LONG_LINE.format(line=window.start)} Next offset {window.start}.]"
-
-
-def _page(window: Shown, read_format: str) -> str:
-    body = _numbered(window.text, window.start, read_format)
-    total = "" if window.total is None else f" of {window.total}"
+def _render(page: Page, read_format: str) -> str:
+    body = _number(page.text, page.start, read_format)
+    total = "" if page.total is None else f" of {page.total}"
     if read_format == "header":
-        onward = "" if window.next_offset is None else f" | next offset {window.next_offset}"
-        return f"@@ lines {window.start}-{window.end}{total}{onward} @@\n{body}"
-    whole = window.next_offset is None and window.start == 1
-    return body if whole else f"{body}\n[{_where(window, total)}]"
+        onward = "" if page.next_offset is None else f" | next offset {page.next_offset}"
+        return f"@@ lines {page.start}-{page.end}{total}{onward} @@\n{body}"
+    whole = page.next_offset is None and page.start == 1
+    return body if whole else f"{body}\n[{_describe_position(page, total)}]"
 
 
-def _where(window: Shown, total: str) -> str:
-    said = f"Lines {window.start}-{window.end}{total}."
-    if window.next_offset is None:
-        return f"{said} End of file."
-    left = "More lines remain" if window.total is None else f"{window.total - window.end} lines remain"
-    return f"{said} {left}; next offset {window.next_offset}."
+def _describe_position(page: Page, total: str) -> str:
+    lines = f"Lines {page.start}-{page.end}{total}."
+    if page.next_offset is None:
+        return f"{lines} End of file."
+    left = "More lines remain" if page.total is None else f"{page.total - page.end} lines remain"
+    return f"{lines} {left}; next offset {page.next_offset}."
 
 
-def _numbered(text: str, start: int, read_format: str) -> str:
+def _number(text: str, start: int, read_format: str) -> str:
     return text if read_format == "header" else number_lines(text, start)
 
 
-_WHOLE = "Images, audio, video and PDF come whole."
-_WHOLE_BUT_VIDEO = (
+_WHOLE: Final = "Images, audio, video and PDF come whole."
+_WHOLE_BUT_VIDEO: Final = (
     "Images, audio and PDF come whole; a video comes as frames, and its offset and limit count seconds."
 )
-_DESCRIPTION = (
+READ_FILE = ToolSpec(
+    "read_file",
     f"Read a file, by default its first {DEFAULT_READ_LIMIT} lines. Each line is shown as number, tab, "
     f"text; the number is not part of "
     f"the file. {_WHOLE} Results too large to return are offloaded to a "
-    "file that you can read here."
-)
-READ_FILE = ToolSpec("read_file", _DESCRIPTION, ReadFileSchema, _read_file)
-READ_VIDEO_FILE = ToolSpec(
-    "read_file",
-    _DESCRIPTION.replace(_WHOLE, _WHOLE_BUT_VIDEO),
-    ReadVideoFileSchema,
+    "file that you can read here.",
+    ReadFileSchema,
     _read_file,
+    effect="read",
+    path_argument="file_path",
+    offload_result=False,
+    summary_arguments=("file_path",),
+    result_unit="line",
+)
+READ_VIDEO_FILE = replace(
+    READ_FILE,
+    description=READ_FILE.description.replace(_WHOLE, _WHOLE_BUT_VIDEO),
+    args=ReadVideoFileSchema,
 )

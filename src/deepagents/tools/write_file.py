@@ -5,21 +5,22 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
-from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+from deepagents.tools._context import ToolContext
+from deepagents.tools._tool import ToolOutput, ToolSpec
 
 
 class WriteFileSchema(BaseModel):
-    """What `write_file` takes."""
+    """The arguments of `write_file`."""
 
     file_path: str = Field(description="Absolute file path.")
     content: str = Field(description="The whole new content.")
 
 
-async def _write_file(desk: ToolContext, file_path: str, content: str) -> ToolOutput:
+async def _write_file(context: ToolContext, file_path: str, content: str) -> ToolOutput:
     path = normalise(file_path)
-    place = await desk.files.place(path)
-    written = await desk.files.write(path, content, desk.seen.recall(place))
-    desk.seen.remember(place, written.version)
+    real_path = await context.files.place(path)
+    written = await context.files.write(path, content, context.versions.recall(real_path))
+    context.versions.remember(real_path, written.version)
     return ToolOutput(f"Updated file {path}")
 
 
@@ -28,4 +29,9 @@ WRITE_FILE = ToolSpec(
     "Create a file or replace it whole. To change part of a file use edit_file.",
     WriteFileSchema,
     _write_file,
+    effect="write",
+    path_argument="file_path",
+    offload_result=False,
+    clipped_arguments=("content",),
+    summary_arguments=("file_path",),
 )

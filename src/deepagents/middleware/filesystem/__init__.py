@@ -6,11 +6,11 @@ from deepagents._deprecation import legacy
 from deepagents.backends.calls import supports_execution
 from deepagents.backends.results import FileData
 from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id, validate_path
-from deepagents.middleware.filesystem.eviction import TOOLS_EXCLUDED_FROM_EVICTION
 from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT as FILESYSTEM_SYSTEM_PROMPT
-from deepagents.middleware.filesystem.middleware import FilesystemMiddleware, FsToolName
+from deepagents.middleware.filesystem.middleware import FilesystemMiddleware
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.permissions import FilesystemOperation, FilesystemPermission
+from deepagents.tools import FILE_TOOLS, FsToolName
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN as NUM_CHARS_PER_TOKEN
 from deepagents.tools.delete import DELETE, DeleteSchema
 from deepagents.tools.edit_file import EDIT_FILE, EditFileSchema
@@ -37,6 +37,7 @@ from deepagents.tools.read_file import (
 from deepagents.tools.read_file import NO_LINES as NO_LINES_REQUESTED_WARNING
 from deepagents.tools.write_file import WRITE_FILE, WriteFileSchema
 
+TOOLS_EXCLUDED_FROM_EVICTION: Final = tuple(spec.name for spec in FILE_TOOLS if not spec.offload_result)
 GREP_GLOB_DESCRIPTION: Final = GrepSchema.model_fields["glob"].description
 GREP_OUTPUT_MODE_DESCRIPTION: Final = GREP.description
 LIST_FILES_TOOL_DESCRIPTION: Final = LS.description

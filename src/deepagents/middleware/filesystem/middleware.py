@@ -1,4 +1,4 @@
-"""FilesystemMiddleware: which file tools this backend offers, and what their results pass through."""
+"""Give an agent the file tools that its backend can serve, and keep large texts out of its context."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, Literal, Self, cast
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage, ToolMessage
 
 from deepagents._compat.filesystem import HonouredNames
+from deepagents._deprecation import warn_legacy
+from deepagents._paths import overlap
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._guard import Guard, check_enforceable, exposed_rule
 from deepagents.backends._legacy import is_factory, warn_form
@@ -30,32 +33,39 @@ from deepagents.middleware._base import (
     add_section,
     inner,
     keeping,
-    tool_name,
 )
 from deepagents.middleware._incremental import Beginnings
 from deepagents.middleware.approval.middleware import Approval, InterruptOn
 from deepagents.middleware.approval.path_rules import ASKED, LINKS, link_of, links, was_asked
-from deepagents.middleware.filesystem.blobs import keeps_out_of_state
-from deepagents.middleware.filesystem.moving import Moving
-from deepagents.middleware.filesystem.outgoing import Notables
-from deepagents.middleware.filesystem.parallel import repeats_a_mutation
-from deepagents.middleware.filesystem.rules import bound_to, calls_in, one_of
+from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
+from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
+from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules
-from deepagents.tools import FILE_TOOLS, file_tools
-from deepagents.tools._file_versions import FileVersions
-from deepagents.tools._tool import Runtime, ToolContext, ToolLimits, failure_message, make_tool
-
-FsToolName = Literal["ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute"]
-ReadFormat = Literal["numbered", "header"]
-
-FILESYSTEM_PROMPT = (
-    "You have a filesystem; every path is absolute and starts with /. Look before you change: ls, glob "
-    "and grep find things, "
-    "read_file shows them. Call independent tools together in one turn."
+from deepagents.tools import FsToolName, file_tools
+from deepagents.tools._context import FileVersions, ToolContext, ToolLimits
+from deepagents.tools._tool import (
+    CHARACTERS_PER_TOKEN,
+    Runtime,
+    SpecTool,
+    ToolSpec,
+    failure_message,
+    make_tool,
 )
-_MOST_PLACES = 8
-_APART = "Commands do not find what is below {places}: use the file tools there."
+
+ReadFormat: TypeAlias = Literal["numbered", "header"]
+
+FILESYSTEM_PROMPT: Final = (
+    "You have a filesystem; every path is absolute and starts with /. Look before you change: ls, glob "
+    "and grep find things, read_file shows them; write_file and edit_file change them. Call independent "
+    "tools together in one turn."
+)
+_MOST_ROUTES: Final = 8
+_APART: Final = "Commands do not find what is below {routes}: use the file tools there."
+_PARALLEL: Final = (
+    "parallel file mutations to the same path are not allowed; only the first one in this turn was tried. "
+    "Look at the file, then call again."
+)
 
 
 class FilesystemMiddleware(HonouredNames, BaseMiddleware):
@@ -76,14 +86,14 @@ class FilesystemMiddleware(HonouredNames, BaseMiddleware):
         offload_binary_content: keep the bytes of media in files of the backend, not in state. Warns and does
             nothing where those files would be in state themselves.
         permissions: rules about paths that bind these tools; those that make a call wait for a person need
-            `approval()` beside this middleware, and refuse the call without it.
+            `approval()` in the same agent, and refuse the call without it.
         read_format: `numbered` lines, or the text under a `header` that says which lines it holds.
         backend_timeout: seconds that a backend may take for one operation (`glob` has ten of its own, and a
             command its own limit); `None` waits for ever.
 
     Raises:
         ConfigError: for a limit that is not positive, an unknown tool name, or tools without `read_file`.
-        UnenforceableRule: for a rule that commands would go round.
+        UnenforceableRule: for a rule that commands could go round.
     """
 
     state_schema: type[Any] = FilesystemState
@@ -117,13 +127,14 @@ class FilesystemMiddleware(HonouredNames, BaseMiddleware):
         self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
         self.read_format: ReadFormat = read_format
         self._patience = Patience(backend_timeout)
-        self._known: Notables = Beginnings()
+        self._candidates: Candidates = Beginnings()
         self._offloads = offload_binary_content and keeps_out_of_state(self.backend)
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
-        self._guard = Guard(Rules(one_of(permissions, _permissions)))
+        self._guard = Guard(Rules(_permissions_of(permissions, _permissions)))
         self._descriptions = custom_tool_descriptions or {}
-        chosen = _chosen(tools)
-        self.tools = [self._made(spec.name) for spec in file_tools() if spec.name in chosen]
+        self._specs = {spec.name: spec for spec in self._tool_specs()}
+        chosen = _choose_tools(list(self._specs), tools)
+        self.tools = [self._made(name) for name in self._specs if name in chosen]
         self._check_rules()
 
     @property
@@ -147,7 +158,7 @@ class FilesystemMiddleware(HonouredNames, BaseMiddleware):
         if permissions and self.permissions and tuple(permissions) != self.permissions:
             raise ConfigError(
                 f"two lists of permissions: {list(self.permissions)!r} in FilesystemMiddleware and "
-                f"{list(permissions)!r} beside it; give them to one"
+                f"{list(permissions)!r} for the agent; give them to one"
             )
         if not permissions or self.permissions:
             return self
@@ -159,32 +170,39 @@ class FilesystemMiddleware(HonouredNames, BaseMiddleware):
         """Put the file tools under these rules, in place of any other.
 
         Raises:
-            UnenforceableRule: for a rule that commands would go round.
+            UnenforceableRule: for a rule that commands could go round.
         """
         self._guard = Guard(Rules(permissions))
-        self.tools = [bound_to(self._desk, tool) for tool in self.tools]
+        # A tool holds the method that opens its context: those of the middleware this is a copy of hold its.
+        self.tools = [
+            make_tool(tool.spec, self._open_context, tool.description) if isinstance(tool, SpecTool) else tool
+            for tool in self.tools
+        ]
         self._check_rules()
 
     def _check_rules(self) -> None:
-        runs = any(tool_name(tool) == "execute" for tool in self.tools)
-        if self._guard.rules and runs and not is_factory(self.backend):
+        runs_commands = any(_effect(tool) == "run" for tool in self.tools)
+        if self._guard.rules and runs_commands and not is_factory(self.backend):
             check_enforceable(self._files(None).backend, self._guard.rules)
 
     def _may_hold_state(self) -> bool:
         return is_factory(self.backend) or Files.of(self.backend, None).capabilities().state_files
 
+    def _tool_specs(self) -> Sequence[ToolSpec]:
+        """Return the tools to choose from; a subclass may add its own."""
+        return file_tools()
+
     def _create_tool(self, name: str) -> Any:
-        spec = next(each for each in file_tools() if each.name == name)
-        return make_tool(spec, self._desk, self._descriptions.get(name))
+        return make_tool(self._specs[name], self._open_context, self._descriptions.get(name))
 
     def _files(self, runtime: Any) -> Files:
         return Files.of(self.backend, runtime, self._patience)
 
-    def _desk(self, runtime: Runtime) -> ToolContext:
-        files, call_id = self._guarded(runtime), runtime.tool_call_id or ""
+    def _open_context(self, runtime: Runtime) -> ToolContext:
+        files, call_id = self._guarded_files(runtime), runtime.tool_call_id or ""
         return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id)
 
-    def _guarded(self, runtime: Runtime) -> Files:
+    def _guarded_files(self, runtime: Runtime) -> Files:
         files = self._files(runtime)
         if not self._guard.rules:
             return files
@@ -198,57 +216,90 @@ class FilesystemMiddleware(HonouredNames, BaseMiddleware):
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         files = self._files(request.runtime)
-        can = self._can(files)
-        offered = [tool for tool in request.tools if self._offered(tool, can)]
+        can = self._capabilities(files)
+        offered = [tool for tool in request.tools if self._is_offered(tool, can)]
         if len(offered) != len(request.tools):
             request = request.override(tools=offered)
+        # If the call fails, what preparing it has written is taken back: a resumed run starts before it.
         with writes_undone_on_failure():
-            request, kept = await self._moving(files).out_of_request(request)
+            request, for_state = await self._preparation(files).prepare(request)
             response = await inner(handler, add_section(request, self._section(offered, can)))
-        return keeping(response, kept, await self._links(files, request, response))
+        return keeping(response, for_state, await self._find_links(files, request, response))
 
     def _section(self, offered: Sequence[Any], can: Capabilities) -> str:
-        runs = any(tool_name(tool) == "execute" for tool in offered)
-        if not (self.system_prompt and runs and can.apart):
+        runs_commands = any(_effect(tool) == "run" for tool in offered)
+        if not (self.system_prompt and runs_commands and can.apart):
             return self.system_prompt
-        return f"{self.system_prompt} {_APART.format(places=_listed(can.apart))}"
+        return f"{self.system_prompt} {_APART.format(routes=_join_routes(can.apart))}"
 
-    def _can(self, files: Files) -> Capabilities:
+    def _capabilities(self, files: Files) -> Capabilities:
         can = files.capabilities()
         hidden = can.execute and exposed_rule(files.backend, self._guard.rules)
         return replace(can, execute=False) if hidden else can
 
-    async def _links(self, files: Files, request: Request, response: Response) -> dict[str, Any] | None:
-        """Note where the paths of new calls lead, so that a person is asked about the same place twice."""
+    def _is_offered(self, tool: Any, can: Capabilities) -> bool:
+        possible = {"run": can.execute, "delete": can.delete}.get(_effect(tool) or "", True)
+        return possible or not any(tool is own for own in self.tools)
+
+    async def _find_links(self, files: Files, request: Request, response: Response) -> dict[str, Any] | None:
+        """Note where the paths of new calls lead, so that a person is asked about that place."""
         if not self._guard.rules.has("interrupt"):
             return None
-        found = await links(files, calls_in(response))
+        answers = [message for message in response.result if isinstance(message, AIMessage)]
+        found = await links(files, [call for message in answers for call in message.tool_calls])
         state = cast("Mapping[str, Any]", request.state)
         noted = {LINKS: found} if found or state.get(LINKS) else {}
         return {**noted, ASKED: None} if state.get(ASKED) is not None else noted or None
 
-    def _moving(self, files: Files) -> Moving:
-        results, messages = self.tool_token_limit_before_evict, self.human_message_token_limit_before_evict
-        return Moving(files, self._may_read, results, messages, self._offloads, self._known)
+    def _preparation(self, files: Files) -> RequestPreparation:
+        limit = self.human_message_token_limit_before_evict
+        root = files.capabilities().artifacts_root.rstrip("/")
+        readable = self._may_read(f"{root}/conversation_history/any.md")
+        threshold = limit * CHARACTERS_PER_TOKEN if limit and readable else None
+        return RequestPreparation(files, threshold, self._keeps_blobs(files), self._candidates)
 
-    def _offered(self, tool: Any, can: Capabilities) -> bool:
-        name = tool_name(tool)
-        hidden = (name == "execute" and not can.execute) or (name == "delete" and not can.delete)
-        return not (hidden and any(tool is own for own in self.tools))
+    def _keeps_blobs(self, files: Files) -> bool:
+        return self._offloads and not lands_in_state(files)
 
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
         call = request.tool_call
-        if repeats_a_mutation(request):
-            text = (
-                "parallel file mutations to the same path are not allowed; only the first one in this turn "
-                "was tried. Look at the file, then call again."
-            )
-            return failure_message(call["name"], call["id"] or "", "parallel_mutation", text)
+        if self._repeats_a_change(call, request.state):
+            return failure_message(call["name"], call["id"] or "", "parallel_mutation", _PARALLEL)
         result = await inner(handler, request)
-        files = self._files(cast(Any, request).runtime)
-        return await self._moving(files).out_of_result(call["name"], result)
+        return await self._offload(call["name"], result, self._files(cast(Any, request).runtime))
+
+    async def _offload(self, name: str, result: ToolResult, files: Files) -> ToolResult:
+        spec = self._specs.get(name)
+        if spec and spec.effect == "read" and self._keeps_blobs(files):
+            result = await map_messages(result, Blobs(files).moved_out)
+        limit = self.tool_token_limit_before_evict
+        # A tool that bounds its results does not bound what is said of wrong arguments, which repeats them.
+        if not limit or (spec and not spec.offload_result and not _has_failed(result)):
+            return result
+        return await ResultOffload(files, limit * CHARACTERS_PER_TOKEN, self._may_read).apply(result)
+
+    def _repeats_a_change(self, call: Mapping[str, Any], state: Any) -> bool:
+        """Return whether an unfinished call before this one, in the same turn, changes the same path."""
+        path = self._changed_path(call)
+        if path is None or not isinstance(state, Mapping):
+            return False
+        messages: Sequence[Any] = cast("Mapping[str, Any]", state).get("messages") or ()
+        answered: set[str] = set()
+        for message in reversed(messages):
+            if isinstance(message, ToolMessage):
+                answered.add(message.tool_call_id)
+            if isinstance(message, AIMessage):
+                ids = [each["id"] for each in message.tool_calls]
+                before = message.tool_calls[: ids.index(call["id"])] if call["id"] in ids else []
+                running = [each for each in before if each["id"] not in answered]
+                return any((other := self._changed_path(each)) and overlap(path, other) for each in running)
+        return False
+
+    def _changed_path(self, call: Mapping[str, Any]) -> str | None:
+        spec = self._specs.get(call["name"])
+        return spec.path_in(call["args"]) if spec and spec.changes_files else None
 
 
 def file_tools_on(
@@ -260,8 +311,15 @@ def file_tools_on(
     )
 
 
-def _chosen(tools: Sequence[FsToolName] | Literal["all"] | None) -> frozenset[str]:
-    known = [spec.name for spec in FILE_TOOLS]
+def _effect(tool: Any) -> str | None:
+    return tool.spec.effect if isinstance(tool, SpecTool) else None
+
+
+def _has_failed(result: ToolResult) -> bool:
+    return isinstance(result, ToolMessage) and result.status == "error"
+
+
+def _choose_tools(known: Sequence[str], tools: Sequence[str] | None) -> frozenset[str]:
     if tools is None or tools == "all":
         return frozenset(known)
     unknown = sorted(set(tools) - set(known))
@@ -272,9 +330,25 @@ def _chosen(tools: Sequence[FsToolName] | Literal["all"] | None) -> frozenset[st
     return frozenset(tools)
 
 
-def _listed(places: Sequence[str]) -> str:
-    more = len(places) - _MOST_PLACES
-    return ", ".join(places[:_MOST_PLACES]) + (f" and {more} more places" if more > 0 else "")
+def _permissions_of(
+    permissions: Sequence[FilesystemPermission] | None, older: Sequence[FilesystemPermission] | None
+) -> Sequence[FilesystemPermission]:
+    """Return the rules, which earlier versions took under another name.
+
+    Raises:
+        ConfigError: when both are given.
+    """
+    if older is None:
+        return permissions or ()
+    if permissions is not None:
+        raise ConfigError("FilesystemMiddleware got permissions and _permissions; give permissions alone")
+    warn_legacy("FilesystemMiddleware(_permissions=...) is deprecated: write permissions=...")
+    return older
+
+
+def _join_routes(routes: Sequence[str]) -> str:
+    more = len(routes) - _MOST_ROUTES
+    return ", ".join(routes[:_MOST_ROUTES]) + (f" and {more} more places" if more > 0 else "")
 
 
 def _require_positive(name: str, value: float | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from deepagents.errors import ConfigError
-from deepagents.middleware._offload import moved_notice, parts, with_text
+from deepagents.middleware._offload import join_content, offload_notice, split_content
 from deepagents.middleware.summarization.caches import IdentityCache
 from deepagents.middleware.summarization.policy import (
     LEAST_GAIN,
@@ -205,12 +205,12 @@ class Clipping:
 
 def _pointing(message: ToolMessage, path: str) -> ToolMessage:
     """Return a result that shows a part of its text, and says where all of it is."""
-    text, others = parts(message.content)
+    text, others = split_content(message.content)
     if message.name == "read_file":
         notice = _READ_FILE_NOTICE.format(head=text[:_READ_FILE_HEAD], path=path)
     else:
-        notice = moved_notice(path, text)
-    return message.model_copy(update={"content": with_text(notice, others)})
+        notice = offload_notice(path, text)
+    return message.model_copy(update={"content": join_content(notice, others)})
 
 
 def _with_answers(

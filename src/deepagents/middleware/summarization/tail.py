@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
-from deepagents.middleware._offload import large_result_path, moved_notice, parts, saved
+from deepagents.middleware._offload import large_result_path, offload_notice, save_text, split_content
 
 _LARGE: Final = 4_500
 """In characters; what stands in the place of a result of `read_file` has about 4,200."""
@@ -29,7 +29,7 @@ def large_results(
         whole = own.get(message.id, message)
         if message.id is None or message.id in already or not isinstance(whole, ToolMessage):
             continue
-        if len(parts(whole.content)[0]) > _LARGE:
+        if len(split_content(whole.content)[0]) > _LARGE:
             found.append((whole, _read_from(whole, asked)))
     return found
 
@@ -38,13 +38,13 @@ async def moved(files: Files, results: Sequence[LargeResult]) -> dict[str, str |
     """Save results that lie in no file yet; return by message where each can be read."""
     places: dict[str, str | None] = {}
     for message, source in results:
-        text, _ = parts(message.content)
+        text, _ = split_content(message.content)
         path = source or large_result_path(files, message.tool_call_id, text)
         if source is None:
-            if len(moved_notice(path, text)) >= len(text):
+            if len(offload_notice(path, text)) >= len(text):
                 continue
             try:
-                await saved(files, path, text)
+                await save_text(files, path, text)
             except ToolFailure:
                 continue
         places[message.id or ""] = path

@@ -1,0 +1,45 @@
+"""Lists of files as a model reads them: one whole line an entry, and no more than a result may have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from deepagents.tools._context import ToolContext
+
+NOTHING_FOUND: Final = "No files found"
+_MOST_OF_A_LINE: Final = 5_000
+# Everything that ends a line somewhere, steers a terminal, turns the direction of text or cannot be encoded.
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escape_name(path: str) -> str:
+    """Return a path in which nothing can pass for a further entry: control characters as `\\n`, `\\x1b`."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), path)
+
+
+def render_listing(
+    context: ToolContext, lines: Sequence[str], more: str, notes: Iterable[str | None] = ()
+) -> str:
+    """Return the lines that fit into a result, how many did not, and the notes.
+
+    `more` says of what there is more, and how to get at it.
+    """
+    most = context.limits.listing_characters
+    room = most
+    shown: list[str] = []
+    for line in lines:
+        line = _cut(line, min(_MOST_OF_A_LINE, most))
+        room -= len(line) + 1
+        if room < 0 and shown:
+            break
+        shown.append(line)
+    left = len(lines) - len(shown)
+    said = [f"{left:,} more {more}" if left else None, *notes, context.files.left_out()]
+    return "\n".join([*shown, *(f"\n{note}" for note in said if note)])
+
+
+def _cut(line: str, most: int) -> str:
+    left = len(line) - most
+    return f"{line[:most]} ... [{left} characters cut]" if left > 0 else line
