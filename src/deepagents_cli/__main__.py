@@ -9,12 +9,11 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from deepagents_cli.args import parse
-from deepagents_cli.exits import CommandError
-from deepagents_cli.rim import Rim
+from deepagents_cli.errors import CommandError, ErrorBoundary
 
 
 class Command(Protocol):
-    """What a module of a command offers as `run`."""
+    """The `run` function of a command's module."""
 
     def __call__(self, arguments: Namespace, /, *, model: Any) -> int: ...
 
@@ -22,12 +21,12 @@ class Command(Protocol):
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
     """Run the command line; `model`, a chat model, takes the place of whatever `--model` would name."""
     arguments = parse(argv)
-    with Rim(debug=arguments.debug) as rim:
-        rim.code = _command(arguments.command)(arguments, model=model)
-    return rim.code
+    with ErrorBoundary(debug=arguments.debug) as boundary:
+        boundary.code = _load_command(arguments.command)(arguments, model=model)
+    return boundary.code
 
 
-def _command(name: str) -> Command:
+def _load_command(name: str) -> Command:
     try:
         return import_module(f"deepagents_cli.commands.{name.replace('-', '_')}").run
     except ModuleNotFoundError as error:

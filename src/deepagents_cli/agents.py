@@ -17,7 +17,7 @@ from deepagents.models import default_model, resolve_model
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents_cli.approval import GATED
 from deepagents_cli.diffs import Read
-from deepagents_cli.exits import CommandError, Exit
+from deepagents_cli.errors import CommandError, Exit
 
 LOCAL: Final = "local"
 """The provider of models in this process."""

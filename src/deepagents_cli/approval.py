@@ -1,4 +1,4 @@
-"""Asks a person about calls that change something."""
+"""Ask a person about calls that change something."""
 
 from __future__ import annotations
 
@@ -7,34 +7,33 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
 from rich.console import Console
-from rich.text import Text
 
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest
 from deepagents_cli.diffs import Read, proposed_diff
 from deepagents_cli.session import Decision, Decisions
-from deepagents_cli.terminal import clean, forget_typed, one_line
+from deepagents_cli.terminal import clean, drop_typed_ahead, one_line, styled
 
 GATED: Final = ("execute", "write_file", "edit_file", "delete")
 """The tools that wait for a person."""
 
-NOBODY: Final = (
+REFUSED_UNASKED: Final = (
     "Refused: this call needs a person's approval and nobody can be asked. Do not try again; say in your "
     "answer what you would have done."
 )
 
 _SHOWN_LINES: Final = 500
 DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
-_LETTERS: Final = {"y": "approve", "n": "reject", "e": "edit", "r": "respond", "a": "approve"}
+_DECISIONS: Final = {"y": "approve", "n": "reject", "e": "edit", "r": "respond", "a": "approve"}
 _CHOICES: Final = {"y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways"}
-_WORDS: Final = frozenset({"yes", "no", "edit", "reply", "always"})
+_WORDS: Final = frozenset({"yes", "no", "edit", "reply", "always", "view"})
 _EDITED_AS_TEXT: Final = {"write_file": "content", "execute": "command"}
 
-Told = Callable[[ApprovalGiven], None]
+Report = Callable[[ApprovalGiven], None]
 
 
 class ApproveAll:
@@ -42,9 +41,9 @@ class ApproveAll:
 
     refused = 0
 
-    def __call__(self, needed: ApprovalNeeded, told: Told) -> Decisions:
+    def __call__(self, needed: ApprovalNeeded, report: Report) -> Decisions:
         """Approve."""
-        return _gathered(needed, told, lambda request: {"type": "approve"})
+        return _decide_each(needed, report, lambda request: {"type": "approve"})
 
 
 class RefuseAll:
@@ -53,10 +52,10 @@ class RefuseAll:
     def __init__(self) -> None:
         self.refused = 0
 
-    def __call__(self, needed: ApprovalNeeded, told: Told) -> Decisions:
-        """Reject, and tell the model why."""
+    def __call__(self, needed: ApprovalNeeded, report: Report) -> Decisions:
+        """Reject, with a reason for the model."""
         self.refused += len(needed.requests)
-        return _gathered(needed, told, lambda request: {"type": "reject", "message": NOBODY})
+        return _decide_each(needed, report, lambda request: {"type": "reject", "message": REFUSED_UNASKED})
 
 
 class AskPerson:
@@ -80,32 +79,47 @@ class AskPerson:
         self._always: set[str] = set()
         self._choices = {key: text for key, text in _CHOICES.items() if key != "a" or not one_by_one}
 
-    def __call__(self, needed: ApprovalNeeded, told: Told) -> Decisions:
+    def __call__(self, needed: ApprovalNeeded, report: Report) -> Decisions:
         """Ask about each call in turn; the end of input is Ctrl-C."""
-        return _gathered(needed, told, lambda request: self._decide(request, needed.agent))
+        return _decide_each(needed, report, lambda request: self._decide(request, needed.agent))
 
     def _decide(self, request: ApprovalRequest, agent: str | None) -> Decision:
         if request.name in self._always and "approve" in request.allowed:
             return {"type": "approve"}
-        self._show(request, agent)
-        forget_typed()
+        unseen = self._show(request, agent)
+        drop_typed_ahead()
         while True:
-            decision = self._decision(self._choice(request), request)
+            choice = self._choose(request, len(unseen))
+            if choice == "v":
+                self._print_lines(unseen)
+                unseen = []
+                continue
+            decision = self._decision(choice, request)
             if decision is not None:
                 return decision
 
-    def _show(self, request: ApprovalRequest, agent: str | None) -> None:
+    def _show(self, request: ApprovalRequest, agent: str | None) -> Sequence[str]:
+        """Show a call, and return the lines of it that are left to view."""
         who = f"{one_line(agent)} wants" if agent else "The agent wants"
         self._pause()
-        self._console.print(Text(f"{who} to {_deed(request)}", style="bold yellow"), soft_wrap=True)
-        for line in _details(request, self._read):
-            self._console.print(Text(clean(line), style=DIFF_COLOURS.get(line[:1], "")), soft_wrap=True)
+        self._console.print(styled(f"{who} to {_describe(request)}", "bold yellow"), soft_wrap=True)
+        lines = _details(request, self._read)
+        self._print_lines(lines[:_SHOWN_LINES])
+        return lines[_SHOWN_LINES:]
 
-    def _choice(self, request: ApprovalRequest) -> str:
-        offered = {key: text for key, text in self._choices.items() if _LETTERS[key] in request.allowed}
-        question = Text(f"{' '.join(offered.values())} ? ", style="bold")
+    def _print_lines(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._console.print(styled(line, DIFF_COLOURS.get(line[:1], "")), soft_wrap=True)
+
+    def _choose(self, request: ApprovalRequest, unseen: int) -> str:
+        offered = {key: text for key, text in self._choices.items() if _DECISIONS[key] in request.allowed}
+        if unseen:
+            # What was not shown cannot be approved: a payload could stand behind any number of dull lines.
+            self._console.print(styled(f"... {unseen:,} more lines; view them to approve"))
+            offered = {"v": "[v]iew", **{key: text for key, text in offered.items() if key in "nr"}}
+        question = styled(f"{' '.join(offered.values())} ? ", "bold")
         while True:
-            answer = self._line(question).lower()
+            answer = self._read_line(question).lower()
             if answer in _WORDS:
                 answer = answer[0]
             if answer in offered:
@@ -114,59 +128,61 @@ class AskPerson:
     def _decision(self, choice: str, request: ApprovalRequest) -> Decision | None:
         match choice:
             case "n":
-                reason = self._line(Text("Why (may be empty)? "))
+                reason = self._read_line(styled("Why (may be empty)? "))
                 return {"type": "reject", "message": reason} if reason else {"type": "reject"}
             case "r":
-                return {"type": "respond", "message": self._line(Text("Reply in the tool's place: "))}
+                return {"type": "respond", "message": self._read_line(styled("Reply in the tool's place: "))}
             case "e":
-                return self._edited(request)
+                return self._edit(request)
             case "a":
                 self._always.add(request.name)
             case _:
                 pass
         return {"type": "approve"}
 
-    def _edited(self, request: ApprovalRequest) -> Decision | None:
+    def _edit(self, request: ApprovalRequest) -> Decision | None:
         try:
-            args = self._in_editor(request) if self._editor else self._as_json(request)
+            args = self._edit_in_editor(request) if self._editor else self._edit_as_json(request)
         except (ValueError, OSError, subprocess.CalledProcessError) as error:
-            self._console.print(Text(f"Not taken: {clean(str(error))}", style="red"), soft_wrap=True)
+            self._console.print(styled(f"Not taken: {error}", "red"), soft_wrap=True)
             return None
         return {"type": "edit", "edited_action": {"name": request.name, "args": args}}
 
-    def _in_editor(self, request: ApprovalRequest) -> dict[str, Any]:
+    def _edit_in_editor(self, request: ApprovalRequest) -> dict[str, Any]:
         field = _EDITED_AS_TEXT.get(request.name)
         if field is None:
-            return _arguments(
+            return _parse_arguments(
                 self._edit_text(json.dumps(request.args, indent=2, ensure_ascii=False), ".json")
             )
         suffix = Path(str(request.args.get("file_path", ""))).suffix or ".txt"
         return {**request.args, field: self._edit_text(str(request.args.get(field, "")), suffix)}
 
-    def _as_json(self, request: ApprovalRequest) -> dict[str, Any]:
-        self._console.print(Text(clean(json.dumps(request.args, ensure_ascii=False))), soft_wrap=True)
-        return _arguments(self._line(Text("New arguments as JSON: ")))
+    def _edit_as_json(self, request: ApprovalRequest) -> dict[str, Any]:
+        self._console.print(styled(json.dumps(request.args, ensure_ascii=False)), soft_wrap=True)
+        return _parse_arguments(self._read_line(styled("New arguments as JSON: ")))
 
     def _edit_text(self, text: str, suffix: str) -> str:
-        with tempfile.TemporaryDirectory(prefix="deepagents-") as place:
-            path = Path(place, f"proposed{suffix}")
+        with tempfile.TemporaryDirectory(prefix="deepagents-") as directory:
+            path = Path(directory, f"proposed{suffix}")
             path.write_text(text, "utf-8")
             subprocess.run([*shlex.split(self._editor or ""), str(path)], check=True)
             return path.read_text("utf-8")
 
-    def _line(self, prompt: Text) -> str:
+    def _read_line(self, prompt: Any) -> str:
         try:
             return self._console.input(prompt).strip()
         except EOFError as error:
             raise KeyboardInterrupt from error
 
 
-def _gathered(needed: ApprovalNeeded, told: Told, decide: Callable[[ApprovalRequest], Decision]) -> Decisions:
+def _decide_each(
+    needed: ApprovalNeeded, report: Report, decide: Callable[[ApprovalRequest], Decision]
+) -> Decisions:
     decisions: dict[str, list[Decision]] = {}
     for request in needed.requests:
         decision = decide(request)
         decisions.setdefault(request.interrupt_id, []).append(decision)
-        told(
+        report(
             ApprovalGiven(
                 request.interrupt_id,
                 request.name,
@@ -178,27 +194,32 @@ def _gathered(needed: ApprovalNeeded, told: Told, decide: Callable[[ApprovalRequ
     return decisions
 
 
-def _deed(request: ApprovalRequest) -> str:
+def _describe(request: ApprovalRequest) -> str:
     path = one_line(str(request.args.get("file_path", "")))
-    deeds = {"write_file": f"write {path}", "edit_file": f"edit {path}", "delete": f"delete {path}"}
-    return deeds.get(
-        request.name, "run a command" if request.name == "execute" else f"call {one_line(request.name)}"
-    )
+    actions = {
+        "write_file": f"write {path}",
+        "edit_file": f"edit {path}",
+        "delete": f"delete {path}",
+        "execute": "run a command",
+    }
+    return actions.get(request.name) or f"call {one_line(request.name)}"
 
 
 def _details(request: ApprovalRequest, read: Read) -> list[str]:
     if request.name == "execute":
-        return [f"  $ {line}" for line in str(request.args.get("command", "")).splitlines()]
+        return [f"  $ {line}" for line in _lines(request.args.get("command", ""))]
     if request.name not in GATED:
-        return json.dumps(request.args, indent=2, ensure_ascii=False).splitlines()
+        return json.dumps(request.args, indent=2, ensure_ascii=False).split("\n")
     if request.name == "delete":
         return []
-    lines = proposed_diff(request.name, request.args, read) or ["(no line changes, at most how lines end)"]
-    left = len(lines) - _SHOWN_LINES
-    return lines if left <= 0 else [*lines[:_SHOWN_LINES], f"... {left} more lines"]
+    return proposed_diff(request.name, request.args, read) or ["(no line changes, at most how lines end)"]
 
 
-def _arguments(text: str) -> dict[str, Any]:
+def _lines(command: object) -> list[str]:
+    return clean(str(command)).removesuffix("\n").split("\n")
+
+
+def _parse_arguments(text: str) -> dict[str, Any]:
     value: Any = json.loads(text)
     if not isinstance(value, dict):
         raise ValueError("arguments are a JSON object")

@@ -10,7 +10,7 @@ from socket import socketpair
 from typing import Protocol, TypeAlias
 
 from deepagents.events import ApprovalGiven, ApprovalNeeded, Event, RunFailed, RunStarted, RunStopped
-from deepagents_cli.exits import CommandError
+from deepagents_cli.errors import CommandError
 from deepagents_cli.session import Decisions, Session
 
 Show: TypeAlias = Callable[[Event], None]

@@ -1,13 +1,15 @@
-"""What a call would change, as a unified diff; pure."""
+"""Show what a call would change as a unified diff; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Read: TypeAlias = Callable[[str], str | None]
-"""Returns the text of a file, or `None` where there is none."""
+"""Return the text of a file, or `None` where there is none."""
+
+_NO_NEWLINE: Final = "\\ No newline at end of file"
 
 
 def proposed_diff(name: str, args: Mapping[str, Any], read: Read) -> list[str]:
@@ -22,19 +24,35 @@ def proposed_diff(name: str, args: Mapping[str, Any], read: Read) -> list[str]:
 
 
 def text_diff(before: str | None, after: str | None, path: str) -> list[str]:
-    """Compare two texts of one file; `None` is a file that is not there."""
+    """Compare two texts of one file; `None` is a file that is not there.
+
+    Only a newline ends a line, as for programs that read the file; `\\r\\n` counts as one.
+    """
     shown = path.lstrip("/").replace("\n", "\\n")
     lines = unified_diff(
-        (before or "").splitlines(),
-        (after or "").splitlines(),
+        _lines(before or ""),
+        _lines(after or ""),
         "/dev/null" if before is None else f"a/{shown}",
         "/dev/null" if after is None else f"b/{shown}",
         lineterm="",
     )
-    return list(lines)
+    return [each for at, line in enumerate(lines) for each in _marked(line, in_header=at < 2)]
+
+
+def _lines(text: str) -> list[str]:
+    # Not `splitlines`: it also splits at form feeds and the like, and the diff would show a comment as code
+    # or hide the change altogether.
+    *whole, rest = text.replace("\r\n", "\n").split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def _marked(line: str, *, in_header: bool) -> Iterator[str]:
+    yield line.removesuffix("\n")
+    if not in_header and line[0] in " +-" and not line.endswith("\n"):
+        yield _NO_NEWLINE
 
 
 def _edit_diff(before: str | None, path: str, old: str, new: str, *, everywhere: bool) -> list[str]:
     if before is None or old not in before:
-        return text_diff(old, new, path)
+        return text_diff(f"{old}\n", f"{new}\n", path)
     return text_diff(before, before.replace(old, new, -1 if everywhere else 1), path)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from deepagents_cli.diffs import text_diff
-from deepagents_cli.exits import CommandError
+from deepagents_cli.errors import CommandError
 
 _INSTALLED: Final = Path(__file__).with_name("first-run")
 _IN_A_CHECKOUT: Final = Path(__file__).parents[2] / "examples" / "first-run"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepagents.limits import Limits
-from deepagents_cli.exits import CommandError
+from deepagents_cli.errors import CommandError
 from deepagents_cli.limits import limits_of
 
 

@@ -1,22 +1,24 @@
-"""Text for a terminal: cleaned of what could steer it, cut to its width, in colour where it has any."""
+"""Prepare text for a terminal: clean it, cut it to the width, colour it where there are colours."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Final
+from unicodedata import category
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 WIDTH_IN_A_PIPE: Final = 120
 
-_UNSAFE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
-)
+_STEERING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories that can move, hide or reorder what is shown: control, format, surrogates, lines."""
+_HARMLESS: Final = frozenset("\n\t\u200c\u200d")
+"""Newline and tab, and the joiners that scripts and emoji are written with."""
 
 
 def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> Console:
@@ -26,7 +28,7 @@ def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> 
     """
     from rich.console import Console
 
-    _escape_the_unknown(file)
+    _escape_unknown(file)
     plain = bool(environment.get("NO_COLOR"))
     return Console(
         file=file,
@@ -38,12 +40,12 @@ def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> 
     )
 
 
-def _escape_the_unknown(file: IO[str]) -> None:
+def _escape_unknown(file: IO[str]) -> None:
     if isinstance(file, TextIOWrapper):
         file.reconfigure(errors="backslashreplace")
 
 
-def forget_typed() -> None:
+def drop_typed_ahead() -> None:
     """Drop what was typed before a question could be read, so that it does not answer it."""
     if sys.platform != "win32" and sys.stdin.isatty():
         import termios
@@ -52,10 +54,32 @@ def forget_typed() -> None:
 
 
 def clean(text: str) -> str:
-    """Make control, direction and half characters visible, so that no text steers the terminal."""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
+    """Make visible whatever in a text could steer the terminal, hide text or change its order.
+
+    All that a model, a tool or a file gives passes here before it is shown; other modules make no `Text` of
+    their own.
+    """
+    text = text.replace("\r\n", "\n")
+    # Most text is ASCII lines, and asking for the category of each of its characters would take seconds for
+    # a large file.
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(
+        each if each in _HARMLESS or category(each) not in _STEERING else _escape(each) for each in text
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def one_line(text: str) -> str:
-    """Join a text's lines."""
+    """Clean a text and join its lines."""
     return " ".join(clean(text).split())
+
+
+def styled(text: str, style: str = "") -> Text:
+    """Return cleaned text for a console."""
+    from rich.text import Text
+
+    return Text(clean(text), style=style)

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-from deepagents_cli.exits import CommandError
+from deepagents_cli.errors import CommandError
 
 if sys.platform == "win32":
     import msvcrt

@@ -122,3 +122,9 @@ def writes_other_line_ends() -> ScriptedModel:
     return ScriptedModel(
         call("write_file", file_path="/notes.md", content="first line\r\nsecond line\r\n"), "Done."
     )
+
+
+def writes_a_long_file() -> ScriptedModel:
+    """Write a file with its point behind a thousand other lines."""
+    lines = [*(f"line {at}" for at in range(1_000)), "payload", ""]
+    return ScriptedModel(call("write_file", file_path="/new.md", content="\n".join(lines)), "Done.")

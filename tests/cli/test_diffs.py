@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from deepagents_cli.diffs import proposed_diff, text_diff
 
 FILES = {"/a.txt": "one\ntwo\ntwo\n"}
@@ -51,3 +53,23 @@ def test_a_deleted_file_is_all_gone() -> None:
 
 def test_a_name_cannot_look_like_changes() -> None:
     assert text_diff(None, "x\n", "/a\n+y")[1] == "+++ b/a\\n+y"
+
+
+@pytest.mark.parametrize(
+    "mark", ["\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029", "\r"], ids=ascii
+)
+def test_only_a_newline_ends_a_line(mark: str) -> None:
+    assert text_diff(f"# a{mark}boom()\n", "# a\nboom()\n", "/x")[3:] == [
+        f"-# a{mark}boom()",
+        "+# a",
+        "+boom()",
+    ]
+
+
+def test_a_final_newline_is_a_change() -> None:
+    assert text_diff("a\nb\n", "a\nb", "/x")[3:] == [" a", "-b", "+b", "\\ No newline at end of file"]
+    assert text_diff("a", "a\n", "/x")[3:] == ["-a", "\\ No newline at end of file", "+a"]
+
+
+def test_ends_of_lines_as_another_system_has_them_are_no_change() -> None:
+    assert text_diff("a\r\nb\r\n", "a\nb\n", "/x") == []

@@ -30,9 +30,9 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
+from deepagents_cli.modes.format import call_line, result_line
 from deepagents_cli.modes.jsonl import JsonLines
 from deepagents_cli.modes.print import Printer
-from deepagents_cli.modes.words import call_line, result_line
 from tests.cli.conftest import Command
 from tests.cli.scenarios import greets, writes_a_file
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepagents_cli.args import parse
-from deepagents_cli.exits import CommandError
+from deepagents_cli.errors import CommandError
 from deepagents_cli.settings import run_settings, state_dir
 
 

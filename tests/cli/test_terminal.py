@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import pty
+from pathlib import Path
 
 import pytest
 
+import deepagents_cli
 from deepagents_cli.terminal import WIDTH_IN_A_PIPE, clean, make_console, one_line
 
 
@@ -23,12 +25,18 @@ from deepagents_cli.terminal import WIDTH_IN_A_PIPE, clean, make_console, one_li
         ("abc\u200fdef\u2028", "abc\\u200fdef\\u2028"),
         ("half \ud83d", "half \\ud83d"),
         ("tag \U000e0041", "tag \\U000e0041"),
-        ("ümläut 漢字", "ümläut 漢字"),
+        ("zero\u200bwidth \ufeff", "zero\\u200bwidth \\ufeff"),
+        ("ümläut 漢字 👩\u200d🚀 \u3000", "ümläut 漢字 👩\u200d🚀 \u3000"),
     ],
     ids=ascii,
 )
 def test_what_steers_a_terminal_becomes_visible(text: str, shown: str) -> None:
     assert clean(text) == shown
+
+
+def test_text_is_made_for_the_console_in_one_module() -> None:
+    modules = Path(deepagents_cli.__file__).parent.rglob("*.py")
+    assert [each.name for each in modules if "rich.text" in each.read_text()] == ["terminal.py"]
 
 
 def test_lines_are_joined() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepagents_cli.exits import CommandError
+from deepagents_cli.errors import CommandError
 from deepagents_cli.threads import Threads
 
 HERE, THERE = Path("/here"), Path("/there")

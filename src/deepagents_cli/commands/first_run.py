@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from rich.console import Console
-from rich.text import Text
 
 from deepagents.errors import UnknownModel
 from deepagents.events import RunStarted
@@ -22,11 +21,11 @@ from deepagents_cli.agents import LOCAL, choose_model, make_agent, make_backend,
 from deepagents_cli.approval import DIFF_COLOURS, ApproveAll
 from deepagents_cli.commands.models import pull
 from deepagents_cli.conversation import converse
+from deepagents_cli.errors import Exit
 from deepagents_cli.example import Example, find_example
-from deepagents_cli.exits import Exit
 from deepagents_cli.modes.print import Printer
 from deepagents_cli.session import Session
-from deepagents_cli.terminal import clean, make_console
+from deepagents_cli.terminal import make_console, styled
 from deepagents_local import DEFAULT_MODEL
 
 _TRIES = 2
@@ -87,4 +86,4 @@ def _show_diff(console: Console, lines: Sequence[str]) -> None:
 
 
 def _say(console: Console, text: str, style: str) -> None:
-    console.print(Text(clean(text), style=style), soft_wrap=True)
+    console.print(styled(text, style), soft_wrap=True)

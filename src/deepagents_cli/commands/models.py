@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from deepagents_cli.exits import Exit
+from deepagents_cli.errors import Exit
 from deepagents_cli.progress import download
 from deepagents_local import (
     DEFAULT_MODEL,

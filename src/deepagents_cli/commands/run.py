@@ -28,11 +28,10 @@ from deepagents_cli.agents import (
 from deepagents_cli.approval import ApproveAll, AskPerson, RefuseAll
 from deepagents_cli.conversation import Show, converse
 from deepagents_cli.diffs import Read
-from deepagents_cli.exits import Exit
+from deepagents_cli.errors import Exit, complain, exit_at_next_interrupt
 from deepagents_cli.limits import FLAGS
 from deepagents_cli.modes.jsonl import JsonLines
 from deepagents_cli.modes.print import Printer
-from deepagents_cli.rim import leave_at_the_next_interrupt
 from deepagents_cli.session import Session
 from deepagents_cli.settings import Settings, run_settings
 from deepagents_cli.terminal import make_console
@@ -83,8 +82,8 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         try:
             converse(runner, session, started, ask=ask, show=watch)
         except KeyboardInterrupt:
-            leave_at_the_next_interrupt()
-            _say_how_to_go_on(settings, thread)
+            exit_at_next_interrupt()
+            _explain_how_to_go_on(settings, thread)
             raise
     if watch.reached:
         return _stopped(settings, watch.reached)
@@ -129,23 +128,22 @@ def _verdict(refused: int) -> int:
     if not refused:
         return Exit.DONE
     calls = "1 call was" if refused == 1 else f"{refused} calls were"
-    sys.stderr.write(
-        f"deepagents: {calls} refused: there is no terminal to ask for approval; allow changes with --yes\n"
-    )
+    complain(f"{calls} refused: there is no terminal to ask for approval; allow changes with --yes")
     return Exit.REFUSED
 
 
 def _stopped(settings: Settings, reached: LimitReached) -> int:
-    sys.stderr.write(
-        f"deepagents: stopped at {FLAGS[reached.kind]} {reached.limit:g}, with the work not finished. Go on "
-        f'with: deepagents run --continue{_place(settings)} "Go on."\n'
+    complain(
+        f"stopped at {FLAGS[reached.kind]} {reached.limit:g}, with the work not finished. Go on with: "
+        f'deepagents run --continue{_dir_option(settings)} "Go on."'
     )
     return Exit.LIMITED
 
 
-def _say_how_to_go_on(settings: Settings, thread: str) -> None:
-    sys.stderr.write(f"\ndeepagents: stopped. Go on with: deepagents run --continue{_place(settings)}\n")
+def _explain_how_to_go_on(settings: Settings, thread: str) -> None:
+    sys.stderr.write("\n")
+    complain(f"stopped. Go on with: deepagents run --continue{_dir_option(settings)}")
 
 
-def _place(settings: Settings) -> str:
+def _dir_option(settings: Settings) -> str:
     return "" if settings.directory == Path.cwd() else f" --dir {shlex.quote(str(settings.directory))}"

@@ -16,11 +16,13 @@ class JsonLines:
 
     def __call__(self, event: Event) -> None:
         """Write one event."""
-        self._out.write(json.dumps(event.as_dict(), default=str) + "\n")
+        # `json` escapes all control characters but this one, and a terminal may show the output too.
+        line = json.dumps(event.as_dict(), default=str).replace("\x7f", "\\u007f")
+        self._out.write(f"{line}\n")
         self._out.flush()
 
     def pause(self) -> None:
-        """Each line is whole already."""
+        """Do nothing: each line is whole already."""
 
     def close(self) -> None:
-        """There is nothing to add at the end."""
+        """Do nothing: there is nothing to add at the end."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args
 
 from rich.console import Console
-from rich.text import Text
 
 from deepagents.events import (
     Custom,
@@ -24,8 +23,8 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
-from deepagents_cli.modes.words import Notice, call_line, graded_line, notice_line, result_line, todo_line
-from deepagents_cli.terminal import clean, one_line
+from deepagents_cli.modes.format import Notice, call_line, graded_line, notice_line, result_line, todo_line
+from deepagents_cli.terminal import clean, one_line, styled
 
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
 _MIN_RESULT: Final = 24
@@ -44,18 +43,18 @@ class Printer:
         self._clock = clock
         self._started_at = clock()
         self._begun = False
-        self._said = ""
+        self._written = ""
         self._open: ToolCalled | None = None
         self._column = 0
         self._after_line = True
-        self._spoken: dict[str, str] = {}
+        self._subagent_text: dict[str, str] = {}
         self._calls: dict[str, ToolCalled] = {}
         self._plans: dict[str | None, tuple[Todo, ...]] = {}
         self._used = [0, 0]
         self._marks = (
-            {"success": "✓", "error": "✗"} if _speaks_unicode(console) else {"success": "ok", "error": "!!"}
+            {"success": "✓", "error": "✗"} if _has_unicode(console) else {"success": "ok", "error": "!!"}
         )
-        self._arrow = "→" if _speaks_unicode(console) else ">"
+        self._arrow = "→" if _has_unicode(console) else ">"
         self._shows: Mapping[type[Any], Callable[[Any], None]] = {
             RunStarted: self._run_started,
             Token: self._token,
@@ -78,11 +77,11 @@ class Printer:
             show(event)
 
     def pause(self) -> None:
-        """End the line that is being written, because somebody else writes next."""
+        """End the line that is being written, because a question follows."""
         self._break()
 
     def close(self) -> None:
-        """End the last line and tell what the run took."""
+        """End the last line and show what the run took."""
         if not self._begun:
             return
         self._break()
@@ -98,23 +97,23 @@ class Printer:
 
     def _token(self, event: Token) -> None:
         if event.agent is not None:
-            self._spoken[event.agent] = self._spoken.get(event.agent, "") + event.text
+            self._subagent_text[event.agent] = self._subagent_text.get(event.agent, "") + event.text
             return
         if self._open is not None:
             self._break()
-        self._said += event.text
-        self._say(event.text)
+        self._written += event.text
+        self._write(event.text)
 
-    def _say(self, said: str) -> None:
-        text = clean(said)
+    def _write(self, text: str) -> None:
+        text = clean(text)
         if not self._column:
-            text = self._opening(text)
+            text = self._open_paragraph(text)
         if text:
             self._console.out(text, end="", highlight=False)
             self._console.file.flush()
             self._column = 0 if text.endswith("\n") else 1
 
-    def _opening(self, text: str) -> str:
+    def _open_paragraph(self, text: str) -> str:
         text = text.lstrip("\n") if self._after_line else text
         if text and self._after_line:
             self._console.out("", highlight=False)
@@ -122,44 +121,40 @@ class Printer:
         return text
 
     def _tool_called(self, event: ToolCalled) -> None:
-        self._say_spoken(event.agent)
+        self._flush_subagent_text(event.agent)
         self._calls[event.call_id] = event
         if event.name in _PLANNING:
             return
         self._break()
-        head = self._head(event)
-        self._console.print(head, end="", no_wrap=True, overflow="ellipsis", crop=True)
-        self._console.file.flush()
-        self._open, self._column = event, min(head.cell_len, self._console.width)
+        self._open, self._column = event, self._start_line(event)
 
     def _tool_finished(self, event: ToolFinished) -> None:
         call = self._calls.pop(event.call_id, None)
         if event.name in _PLANNING and event.status == "success":
             return
-        told = result_line(event.name, event.status, event.text)
+        result = result_line(event.name, event.status, event.text)
         style = "red" if event.status == "error" else "dim"
         mark = self._marks[event.status]
         if call is not None and call is self._open:
-            self._behind_call(mark, told, style)
+            self._finish_call(call, mark, result, style)
             return
-        named = call_line(call.name, call.args) if call is not None else event.name
+        name = call_line(call.name, call.args) if call is not None else event.name
         self._break()
-        self._line(f"{_indent(event.agent)}{mark} ", f"{named}  {told}".rstrip(), style)
+        self._line(f"{_indent(event.agent)}{mark} ", f"{name}  {result}".rstrip(), style)
 
-    def _behind_call(self, mark: str, told: str, style: str) -> None:
+    def _finish_call(self, call: ToolCalled, mark: str, result: str, style: str) -> None:
+        """Show a result behind its call, or below it where the line has no room left."""
         room = self._console.width - self._column - len(mark) - 3
-        tail = Text(f"  {mark}", style="green" if style == "dim" else style)
-        if told and room >= min(_MIN_RESULT, len(told)):
-            cut = Text(f" {told}", style=style)
+        fits = room >= min(_MIN_RESULT, len(result))
+        tail = styled(f"  {mark}", "green" if style == "dim" else style)
+        if result and fits:
+            cut = styled(f" {result}", style)
             cut.truncate(room, overflow="ellipsis")
-            self._console.print(tail + cut, soft_wrap=True)
-            self._open, self._column = None, 0
-            return
+            tail += cut
         self._console.print(tail, soft_wrap=True)
-        agent = self._open.agent if self._open else None
         self._open, self._column = None, 0
-        if told:
-            self._line(f"{_indent(agent)}    ", told, style)
+        if result and not fits:
+            self._line(f"{_indent(call.agent)}    ", result, style)
 
     def _plan_changed(self, event: PlanChanged) -> None:
         if self._plans.get(event.agent) == event.todos:
@@ -172,7 +167,7 @@ class Printer:
             self._line(f"{indent}  ", todo_line(todo), _TODO_STYLES.get(todo.status, ""))
 
     def _subagent_started(self, event: SubagentStarted) -> None:
-        self._say_spoken(event.agent)
+        self._flush_subagent_text(event.agent)
         self._break()
         self._line(
             f"{_indent(event.agent)}{self._arrow} ", f"{event.name}: {one_line(event.task)}", "magenta"
@@ -180,27 +175,27 @@ class Printer:
 
     def _subagent_finished(self, event: SubagentFinished) -> None:
         self._break()
-        self._spoken.pop(event.label, None)
-        told = one_line(event.text)
+        self._subagent_text.pop(event.label, None)
         style = "red" if event.status == "error" else "magenta"
-        self._line(f"{_indent(event.agent)}{self._marks[event.status]} ", f"{event.name}: {told}", style)
+        text = f"{event.name}: {one_line(event.text)}"
+        self._line(f"{_indent(event.agent)}{self._marks[event.status]} ", text, style)
 
     def _usage(self, event: Usage) -> None:
         self._used[0] += event.input_tokens
         self._used[1] += event.output_tokens
 
     def _final_answer(self, event: FinalAnswer) -> None:
-        if not self._said.endswith(event.text):
+        if not self._written.endswith(event.text):
             self._break()
-            self._say(event.text)
+            self._write(event.text)
         self._break()
-        self._said = ""
+        self._written = ""
 
     def _custom(self, event: Custom) -> None:
-        told = graded_line(event.data)
-        if told is not None:
+        verdict = graded_line(event.data)
+        if verdict is not None:
             self._break()
-            self._line(_indent(event.agent), told, "yellow")
+            self._line(_indent(event.agent), verdict, "yellow")
 
     def _notice(self, event: Notice) -> None:
         self._break()
@@ -209,23 +204,26 @@ class Printer:
     def _run_failed(self, event: RunFailed) -> None:
         self._break()
 
-    def _say_spoken(self, agent: str | None) -> None:
-        text = self._spoken.pop(agent, "").strip() if agent is not None else ""
+    def _flush_subagent_text(self, agent: str | None) -> None:
+        text = self._subagent_text.pop(agent, "").strip() if agent is not None else ""
         if text:
             self._break()
             self._line(_indent(agent), one_line(text), "italic")
 
-    def _head(self, event: ToolCalled) -> Text:
+    def _start_line(self, event: ToolCalled) -> int:
+        """Show a call, and return how much of the line it takes."""
         name, _, rest = call_line(event.name, event.args).partition(" ")
-        text = Text(f"{_indent(event.agent)}{self._arrow} ", style="dim")
-        text.append(name, style="cyan not dim")
-        text.append(f" {rest}" if rest else "", style="not dim")
+        text = styled(f"{_indent(event.agent)}{self._arrow} ", "dim")
+        text += styled(name, "cyan not dim")
+        text += styled(f" {rest}" if rest else "", "not dim")
         text.truncate(max(self._console.width - 4, 20), overflow="ellipsis")
-        return text
+        self._console.print(text, end="", no_wrap=True, overflow="ellipsis", crop=True)
+        self._console.file.flush()
+        return min(text.cell_len, self._console.width)
 
     def _line(self, indent: str, text: str, style: str) -> None:
         self._console.print(
-            Text(indent, style="dim") + Text(clean(text), style=style),
+            styled(indent, "dim") + styled(text, style),
             no_wrap=True,
             overflow="ellipsis",
             crop=True,
@@ -241,5 +239,5 @@ def _indent(agent: str | None) -> str:
     return f"  {one_line(agent)} | " if agent is not None else ""
 
 
-def _speaks_unicode(console: Console) -> bool:
+def _has_unicode(console: Console) -> bool:
     return (console.encoding or "").lower().replace("-", "").startswith("utf")

@@ -1,4 +1,4 @@
-"""What to say of a tool call and of its result in one line; pure."""
+"""Format tool calls, their results and notices as one line each; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deepagents_cli.terminal import clean, one_line
 
 Notice: TypeAlias = ContextCompacted | ModelFailed | LimitNear | LimitReached | TaskChanged
 
-_TELLING: Final = {
+_MAIN_ARGUMENTS: Final = {
     "ls": ("path",),
     "read_file": ("file_path",),
     "write_file": ("file_path",),
@@ -26,16 +26,16 @@ _MARKS: Final = {"completed": "[x]", "in_progress": "[>]"}
 
 
 def call_line(name: str, args: Mapping[str, Any]) -> str:
-    """Name a tool and the argument that tells most."""
-    told = [one_line(str(args[key])) for key in _TELLING.get(name, tuple(args)[:1]) if args.get(key)]
-    return " ".join([name, *told])
+    """Format a call: the tool's name and its most telling arguments."""
+    shown = [str(args[key]) for key in _MAIN_ARGUMENTS.get(name, tuple(args)[:1]) if args.get(key)]
+    return " ".join(map(one_line, [name, *shown]))
 
 
 def result_line(name: str, status: str, text: str) -> str:
     """Shorten a result to what fits behind its call; an empty string where the mark says it all."""
     if status == "error":
         return one_line(text)
-    lines = [line for line in clean(text).splitlines() if line.strip()]
+    lines = [line for line in clean(text).split("\n") if line.strip()]
     if name in _QUIET and len(lines) == 1:
         return ""
     if name in _COUNTED and len(lines) != 1:
@@ -47,32 +47,36 @@ def result_line(name: str, status: str, text: str) -> str:
 
 
 def todo_line(todo: Todo) -> str:
-    """One step of a plan as an entry of a checklist."""
+    """Format one step of a plan as an entry of a checklist."""
     return f"{_MARKS.get(todo.status, '[ ]')} {one_line(todo.content)}"
 
 
 def notice_line(event: Notice) -> str:
-    """Say what happened to a run beside its own steps."""
+    """Describe what happened to a run apart from its steps."""
     match event:
         case ContextCompacted():
             return "older messages were summed up"
         case ModelFailed(error=error):
             return f"the model failed: {one_line(error)}"
         case LimitNear(kind=kind, limit=limit, spent=spent):
-            return f"limit of {kind.replace('_', ' ')} is near: {spent:,g} of {limit:,g}"
+            return f"limit of {_words(kind)} is near: {spent:,g} of {limit:,g}"
         case LimitReached(kind=kind, limit=limit, spent=spent):
-            return f"limit of {kind.replace('_', ' ')} is reached: {spent:,g} of {limit:,g}"
+            return f"limit of {_words(kind)} is reached: {spent:,g} of {limit:,g}"
         case TaskChanged(name=name, status=status):
             return f"{one_line(name)}, elsewhere: {one_line(status)}"
 
 
 def graded_line(data: object) -> str | None:
-    """Say what a grader found, where that is what was written to the stream."""
+    """Describe the verdict of a grader; `None` for other data of the custom stream."""
     match data:
         case {"type": "rubric_evaluation_end", "result": str(result)}:
-            return f"graded: {one_line(result.replace('_', ' '))}"
+            return f"graded: {_words(result)}"
         case _:
             return None
+
+
+def _words(name: str) -> str:
+    return one_line(name.replace("_", " "))
 
 
 def _count(number: int, noun: str) -> str:

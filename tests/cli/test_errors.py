@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from deepagents.errors import ToolFailure, UnknownModel
-from deepagents_cli.exits import CommandError, Exit
-from deepagents_cli.rim import Rim, code_of, sentence
+from deepagents_cli.errors import CommandError, ErrorBoundary, Exit, choose_exit_code, describe_error
 
 
 @pytest.mark.parametrize(
@@ -27,15 +26,15 @@ from deepagents_cli.rim import Rim, code_of, sentence
     ],
 )
 def test_an_error_is_one_sentence_and_a_code(error: Exception, said: str, code: int) -> None:
-    assert sentence(error) == said
-    assert code_of(error) == code
+    assert describe_error(error) == said
+    assert choose_exit_code(error) == code
 
 
 def test_an_interrupt_ends_with_130_and_no_words_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    with Rim(debug=False) as rim:
+    with ErrorBoundary(debug=False) as boundary:
         raise KeyboardInterrupt
 
-    assert rim.code == 130
+    assert boundary.code == 130
     assert capsys.readouterr().err == ""
 
 
@@ -44,17 +43,17 @@ def test_a_request_to_terminate_counts_as_an_interrupt(interrupts: Any) -> None:
     before, standing = signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGINT, interrupts)
 
     try:
-        with Rim(debug=False) as rim:
+        with ErrorBoundary(debug=False) as boundary:
             signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGINT, standing)
 
-    assert rim.code == 130
+    assert boundary.code == 130
     assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_an_exit_passes_through() -> None:
-    with pytest.raises(SystemExit), Rim(debug=False):
+    with pytest.raises(SystemExit), ErrorBoundary(debug=False):
         sys.exit(7)
 
 

@@ -1,0 +1,131 @@
+"""Turn whatever ends a command into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import traceback
+import warnings
+from enum import IntEnum
+from types import FrameType, TracebackType
+from typing import Any
+
+from deepagents_cli.terminal import clean, one_line
+
+
+class Exit(IntEnum):
+    """Exit codes."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    REFUSED = 3
+    LIMITED = 4
+    STOPPED = 130
+    PIPE = 141
+
+
+class CommandError(Exception):
+    """A command cannot go on; the message is one sentence for the person who typed it."""
+
+    def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ErrorBoundary:
+    """End a block as a sentence and a code, with a traceback only if asked; SIGTERM counts as Ctrl-C.
+
+    Warnings and log lines that reach the terminal meanwhile are cleaned like all other text.
+    """
+
+    def __init__(self, *, debug: bool) -> None:
+        self.code: int = Exit.DONE
+        self._debug = debug
+
+    def __enter__(self) -> ErrorBoundary:
+        self._sigterm = signal.signal(signal.SIGTERM, _raise_interrupt)
+        self._format_warning = warnings.formatwarning
+        warnings.formatwarning = self._format_clean_warning
+        if logging.lastResort:
+            logging.lastResort.setFormatter(_CleanFormatter())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        signal.signal(signal.SIGTERM, self._sigterm)
+        warnings.formatwarning = self._format_warning
+        if logging.lastResort:
+            logging.lastResort.setFormatter(None)
+        if error is not None and not isinstance(error, KeyboardInterrupt | Exception):
+            return False
+        try:
+            if error is not None:
+                self.code = self._report(error)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.code = _drop_output()
+        return True
+
+    def _format_clean_warning(self, *args: Any, **options: Any) -> str:
+        return clean(self._format_warning(*args, **options))
+
+    def _report(self, error: BaseException) -> int:
+        if isinstance(error, BrokenPipeError):
+            return _drop_output()
+        if self._debug:
+            sys.stderr.write(clean("".join(traceback.format_exception(error))))
+        if isinstance(error, KeyboardInterrupt):
+            return Exit.STOPPED
+        complain(describe_error(error))
+        return choose_exit_code(error)
+
+
+class _CleanFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return clean(super().format(record))
+
+
+def complain(sentence: str) -> None:
+    """Write one sentence to standard error, under the name of the program."""
+    sys.stderr.write(f"deepagents: {one_line(sentence)}\n")
+
+
+def describe_error(error: BaseException) -> str:
+    """Describe in one line what went wrong."""
+    from deepagents.errors import HarnessError
+
+    text = one_line(str(error))
+    if text and isinstance(error, CommandError | HarnessError):
+        return text
+    return f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def choose_exit_code(error: BaseException) -> int:
+    """Choose the exit code: the error's own, 2 when there is no model to use, else 1."""
+    from deepagents.errors import UnknownModel
+
+    if isinstance(error, CommandError):
+        return error.code
+    return Exit.USAGE if isinstance(error, UnknownModel) else Exit.FAILED
+
+
+def exit_at_next_interrupt() -> None:
+    """Let a second Ctrl-C end the process without waiting for work that does not heed the first."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _raise_interrupt(number: int, frame: FrameType | None) -> None:
+    # A shell starts background jobs with SIGINT ignored; raising the signal would then do nothing.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
+
+
+def _drop_output() -> int:
+    """Keep the interpreter from complaining about a closed pipe when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.PIPE

@@ -1,0 +1,141 @@
+"""Text from a model, a tool or a file steers no terminal, in any mode."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from rich.console import Console
+
+from deepagents.events import ApprovalNeeded, ApprovalRequest, Custom, Event, RunStarted, Todo, Token
+from deepagents.testing import ScriptedModel, call
+from deepagents_cli.approval import AskPerson
+from deepagents_cli.modes.jsonl import JsonLines
+from deepagents_cli.modes.print import Printer
+from tests.cli.conftest import Command, Nursery
+from tests.cli.scenarios import writes_a_long_file
+
+HOSTILE = "ls\x1b]0;PWN\x07\x1b[2J\x9b2J\r\x08\x7f\u202e\u2066\U0001d173"
+STEERS = [*"\x1b\x07\x9b\r\x08\x7f\u202e\u2066", "\U0001d173"]
+TEXTS: dict[str, Any] = {
+    "args": {"file_path": HOSTILE, HOSTILE: HOSTILE},
+    "todos": (Todo(HOSTILE, HOSTILE),),
+    "requests": (ApprovalRequest(HOSTILE, HOSTILE, {"file_path": HOSTILE, "content": HOSTILE}),),
+    "data": {"type": "rubric_evaluation_end", "result": HOSTILE},
+    "question": HOSTILE,
+    "structured": HOSTILE,
+    "kind": HOSTILE,
+    "limit": 1,
+    "spent": 1,
+}
+
+
+def hostile(kind: type[Any], status: str) -> Any:
+    """Make an event of this kind with hostile text wherever it has text."""
+    given = {
+        each.name: TEXTS.get(each.name, status if each.name == "status" else HOSTILE)
+        for each in fields(kind)
+        if not each.name.endswith("tokens") and each.name != "resumed"
+    }
+    return kind(**given, **({"input_tokens": 1, "output_tokens": 1} if kind.type == "usage" else {}))
+
+
+def events(status: str) -> Iterator[Event]:
+    yield RunStarted("t", "go")
+    for kind in get_args(Event):
+        yield hostile(kind, status)
+
+
+@pytest.mark.parametrize("status", ["success", "error"])
+@pytest.mark.parametrize("mode", [JsonLines, lambda out: Printer(Console(file=out, width=400))])
+def test_no_event_steers_the_terminal(mode: Callable[[Any], Any], status: str) -> None:
+    out = io.StringIO()
+    show = mode(out)
+    for event in events(status):
+        show(event)
+    show.close()
+
+    shown = out.getvalue()
+    assert [each for each in STEERS if each in shown] == []
+    assert len(shown) > 1000
+
+
+def test_json_still_says_what_was_there() -> None:
+    out = io.StringIO()
+    JsonLines(out)(Token(HOSTILE))
+
+    assert json.loads(out.getvalue())["text"] == HOSTILE
+
+
+def test_a_custom_event_of_another_form_is_not_shown() -> None:
+    out = io.StringIO()
+    Printer(Console(file=out))(Custom(HOSTILE))
+
+    assert out.getvalue() == ""
+
+
+def asked(request: ApprovalRequest, monkeypatch: pytest.MonkeyPatch, *answers: str) -> str:
+    """What a person sees of a request until these answers are typed."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{each}\n" for each in answers)))
+    out = io.StringIO()
+    ask = AskPerson(Console(file=out, width=400), lambda path: None, lambda: None, {})
+    ask(ApprovalNeeded((request,), agent=HOSTILE), lambda given: None)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", ["write_file", "edit_file", "delete", "execute", HOSTILE])
+def test_no_question_steers_the_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    args: dict[str, str] = dict.fromkeys(
+        ("file_path", "content", "old_string", "new_string", "command", HOSTILE), f"{HOSTILE}\n{HOSTILE}"
+    )
+    shown = asked(ApprovalRequest("1", name, args), monkeypatch, "e", "[]", "y")
+
+    assert [each for each in STEERS if each in shown] == []
+    assert "PWN" in shown
+
+
+def test_a_command_is_shown_on_the_lines_that_a_shell_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = ApprovalRequest("1", "execute", {"command": "true #\x0brm -rf /\x85x\nls\u2028y"})
+
+    assert "  $ true #\\x0brm -rf /\\x85x\n  $ ls\\u2028y\n" in asked(request, monkeypatch, "y")
+
+
+def test_what_is_long_is_approved_only_when_all_of_it_was_shown(nursery: Nursery, directory: Path) -> None:
+    child = nursery.at_terminal(writes_a_long_file, "write it")
+
+    first = child.wait_for(r"\? $")
+    assert "+line 490\n" in first
+    assert "payload" not in first
+    assert "[y]es" not in first
+    assert "[a]lways" not in first
+    assert "more lines" in first
+    child.type("y")
+    child.wait_for(r"\? $")
+    child.type("v")
+    rest = child.wait_for(r"\[y\]es.*\? $")
+    assert "+payload\n" in rest
+    child.type("y")
+
+    assert child.end() == 0
+    assert (directory / "new.md").read_text().endswith("payload\n")
+
+
+def test_errors_and_tracebacks_steer_no_terminal(cli: Command) -> None:
+    def fails(asked: Any) -> Any:
+        raise ValueError(HOSTILE)
+
+    for flags in ([], ["--debug"]):
+        ended = cli.run("go", *flags, model=ScriptedModel(fails))
+        assert [each for each in STEERS if each in ended.err + ended.out] == []
+        assert ended.code == 1
+
+
+def test_a_tool_that_was_named_to_steer_is_only_shown(cli: Command) -> None:
+    ended = cli.run("go", model=ScriptedModel(call(HOSTILE), "Done."))
+
+    assert [each for each in STEERS if each in ended.out + ended.err] == []
