@@ -19,7 +19,7 @@ Show: TypeAlias = Callable[[Event], None]
 class Ask(Protocol):
     """Decides about calls that wait."""
 
-    def __call__(self, needed: ApprovalNeeded, told: Callable[[ApprovalGiven], None]) -> Decisions: ...
+    def __call__(self, needed: ApprovalNeeded, report: Callable[[ApprovalGiven], None]) -> Decisions: ...
 
 
 def converse(runner: asyncio.Runner, session: Session, started: RunStarted, *, ask: Ask, show: Show) -> None:

@@ -166,3 +166,20 @@ def test_a_number_beyond_all_numbers_is_no_limit(kind: str) -> None:
     given: Any = {"tokens": 1, kind: 10**400}
     with pytest.raises(ConfigError, match=rf"Limits\({kind}=1000"):
         Limits(**given)
+
+
+@pytest.mark.parametrize("told", [(0, 0), (-5_000, -1), (0, 7), (-9, 3)])
+def test_usage_of_zero_or_less_is_not_believed(call_mode: CallMode, told: tuple[int, int]) -> None:
+    usage: Any = {"input_tokens": told[0], "output_tokens": told[1], "total_tokens": sum(told)}
+    model = ScriptedModel(
+        always=lambda asked: call("look", at=str(len(asked.messages))).model_copy(
+            update={"usage_metadata": usage}
+        )
+    )
+    agent = create_deep_agent(
+        model, [look], limits=Limits(tokens=3_000, money=1, model_calls=50, prices={"*": Price(1, 1)})
+    )
+    result = call_mode.invoke(agent, {"messages": "Go"})
+
+    assert mark(result)["kind"] == "tokens"
+    assert mark(result)["all_spent"]["money"] > 0

@@ -47,10 +47,13 @@ def said(*blocks: tuple[str, dict[str, str] | None]) -> SystemMessage:
     )
 
 
-def sent(claude: Claude, call_mode: CallMode, question: Any = "Hi", **options: Any) -> dict[str, Any]:
+def sent(
+    claude: Claude, call_mode: CallMode, question: Any = "Hi", notes: str = "Use tabs.", **options: Any
+) -> dict[str, Any]:
     """Ask an agent once, and return what went over the wire."""
     agent = create_deep_agent(claude.model(), **options)
-    call_mode.invoke(agent, {"messages": [HumanMessage(question)], "files": NOTES})
+    files = {"/AGENTS.md": {"content": notes, "encoding": "utf-8"}}
+    call_mode.invoke(agent, {"messages": [HumanMessage(question)], "files": files})
     return claude.asked[-1]
 
 
@@ -62,11 +65,25 @@ def test_tools_system_and_tail_are_marked(claude: Claude, call_mode: CallMode) -
     assert "cache_control" in body["system"][-1]
 
 
-def test_memory_has_the_fourth_mark(claude: Claude, call_mode: CallMode) -> None:
-    body = sent(claude, call_mode, memory=["/AGENTS.md"])
+def test_the_fourth_mark_keeps_what_stands_before_memory(claude: Claude, call_mode: CallMode) -> None:
+    body = sent(claude, call_mode, memory=["/AGENTS.md"], system_prompt="Mine.")
 
     assert [part for part, _ in marks(body)] == ["tools", "system", "system", "end"]
-    assert "Use tabs." in marked_texts(body)[0]
+    texts = [each["text"] for each in body["system"]]
+    at = next(at for at, text in enumerate(texts) if "Use tabs." in text)
+    assert texts.index(marked_texts(body)[0]) == at - 1
+
+
+def test_another_memory_pays_for_nothing_before_it(claude: Claude, call_mode: CallMode) -> None:
+    first, second = (
+        sent(claude, call_mode, memory=["/AGENTS.md"], system_prompt="Mine.", notes=notes)
+        for notes in ("Use tabs.", "Use spaces.")
+    )
+
+    kept = [each["text"] for each in first["system"]].index(marked_texts(first)[0])
+    assert first["tools"] == second["tools"]
+    assert first["system"][: kept + 1] == second["system"][: kept + 1]
+    assert "Mine." in str(first["system"][: kept + 1])
 
 
 def test_a_mark_of_the_caller_takes_the_place_of_the_least_useful_of_ours(
