@@ -1,4 +1,4 @@
-"""Calls that a model gives one id are told apart, so that each has one result and a strict provider takes them."""
+"""Calls that share an id get ids of their own, so that each has one result, as strict providers demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def send(to: str) -> str:
 
 
 def two(content: Any = "", ids: tuple[str | None, ...] = ("1", "1")) -> AIMessage:
-    made = [ToolCall(name="send", args={"to": to}, id=each) for to, each in zip(("Ada", "Bob"), ids, strict=True)]
+    made = [
+        ToolCall(name="send", args={"to": to}, id=each) for to, each in zip(("Ada", "Bob"), ids, strict=True)
+    ]
     return AIMessage(content, tool_calls=made)
 
 
@@ -53,7 +55,8 @@ def test_each_call_has_an_id_and_a_result_of_its_own(call_mode: CallMode, given:
     messages, model = ran(call_mode, two(ids=given))
 
     first, second = ids(messages)
-    assert first and second and first != second
+    assert first
+    assert second not in ("", None, first)
     assert answers(messages) == {first: "sent to Ada", second: "sent to Bob"}
     assert history_faults(model.asked[1].messages[1:]) == []
 

@@ -83,13 +83,13 @@ def test_money_is_what_they_cost_with_cached_input_at_its_own_price(call_mode: C
 @pytest.mark.filterwarnings("ignore:Unrecognized keys in model profile:UserWarning")
 def test_a_price_may_stand_in_the_profile_of_a_model(call_mode: CallMode) -> None:
     cost: Any = {"cost": {"input": 1, "output": 2, "cache_read": 0.1}}
-    model = ScriptedModel(using(1_000_000, 0), profile=cost)
+    model = ScriptedModel(using(1_000_000, 1), profile=cost)
     for agent in (
         create_deep_agent(model, [look], limits=Limits(money=1)),
-        create_agent(model.then(using(1_000_000, 0)), [look], middleware=[LimitsMiddleware(Limits(money=1))]),
+        create_agent(model.then(using(1_000_000, 1)), [look], middleware=[LimitsMiddleware(Limits(money=1))]),
     ):
         result = call_mode.invoke(agent, {"messages": "Go"})
-        assert mark(result)["all_spent"]["money"] == 1
+        assert mark(result)["all_spent"]["money"] == pytest.approx(1.000002)
 
 
 def test_a_model_without_a_price_is_refused_where_money_is_limited(call_mode: CallMode) -> None:

@@ -45,7 +45,7 @@ def mark(result: Any) -> Any:
 def test_what_is_written_to_a_cache_has_its_own_price_however_it_is_told(
     call_mode: CallMode, details: Any
 ) -> None:
-    usage: Any = {"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000}
+    usage: Any = {"input_tokens": 1_000_000, "output_tokens": 1, "total_tokens": 1_000_001}
     answer = call("look", at="1").model_copy(
         update={"usage_metadata": {**usage, "input_token_details": details}}
     )
@@ -54,7 +54,7 @@ def test_what_is_written_to_a_cache_has_its_own_price_however_it_is_told(
         create_deep_agent(ScriptedModel(answer), [look], limits=limits), {"messages": "Go"}
     )
 
-    assert mark(result)["spent"] == pytest.approx(3.75)
+    assert mark(result)["spent"] == pytest.approx(3.750015)
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4])

@@ -21,7 +21,7 @@ from langgraph.types import Command
 from deepagents import create_deep_agent
 from deepagents.middleware._history import media_behind_results
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
-from deepagents.middleware.patch_tool_calls.unanswered import first_wrong, repaired_turns
+from deepagents.middleware.patch_tool_calls.repair import find_fault, repair_turns
 from deepagents.testing import ScriptedModel, call, calls, history_faults
 from tests.conftest import CallMode
 
@@ -435,12 +435,12 @@ def histories() -> st.SearchStrategy[list[Any]]:
 @given(histories())
 def test_any_history_becomes_one_that_providers_take(given_messages: list[Any]) -> None:
     messages = [message.model_copy(update={"id": str(at)}) for at, message in enumerate(given_messages)]
-    first = first_wrong(messages)
-    repaired = messages if first is None else [*messages[:first], *repaired_turns(messages[first:])]
+    first = find_fault(messages)
+    repaired = messages if first is None else [*messages[:first], *repair_turns(messages[first:])]
     asked = [each for each in media_behind_results(repaired) if each.type != "system"]
 
     assert history_faults([HumanMessage("Go"), *asked]) == []
-    assert first_wrong(repaired) is None
+    assert find_fault(repaired) is None
     assert [each.id for each in repaired if each.type != "tool"] == [
         each.id for each in messages if each.type != "tool"
     ]

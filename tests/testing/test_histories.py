@@ -37,7 +37,10 @@ def test_a_valid_history_has_no_faults() -> None:
     [
         ([ASKED, wants("1")], "message 1: no result for call '1'"),
         ([ASKED, wants("1", "2"), result("1"), ASKED], "message 1: no result for call '2'"),
-        ([ASKED, wants("1", "1"), result("1")], "message 1: no result for call '1'"),
+        (
+            [ASKED, wants("1", "1"), result("1"), result("1")],
+            "message 1: several calls have the id '1'",
+        ),
         ([ASKED, result("1")], "message 1: a result that does not follow its call '1'"),
         (
             [ASKED, wants("1"), result("1"), ASKED, result("1")],

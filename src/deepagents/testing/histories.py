@@ -11,8 +11,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 def history_faults(messages: Sequence[BaseMessage]) -> list[str]:
     """Say what the strictest of the providers would refuse; an empty list for a valid history.
 
-    System messages stand first. Each call, malformed or not, is answered exactly once, right behind the
-    message that made it, and no result stands anywhere else. Something is there to answer.
+    System messages stand first. Each call, malformed or not, has an id of its own and is answered exactly
+    once, right behind the message that made it, and no result stands anywhere else. Something is there to
+    answer.
     """
     faults: list[str] = []
     turn = _Turn()
@@ -23,6 +24,7 @@ def history_faults(messages: Sequence[BaseMessage]) -> list[str]:
             continue
         faults += turn.ended()
         turn = _Turn(at, message)
+        faults += turn.shared_ids()
         if message.type != "system":
             body += 1
         elif body:
@@ -46,6 +48,14 @@ class _Turn:
             return []
         wrong = "a second result for" if call_id in self._all else "a result that does not follow its"
         return [f"message {at}: {wrong} call {call_id!r}"]
+
+    def shared_ids(self) -> list[str]:
+        """Say which ids several calls have."""
+        return [
+            f"message {self._at}: several calls have the id {each!r}"
+            for each, n in self._all.items()
+            if n > 1
+        ]
 
     def ended(self) -> list[str]:
         """Say which calls were left without a result."""

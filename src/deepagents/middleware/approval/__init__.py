@@ -5,5 +5,6 @@ from deepagents.middleware.approval.remembered import (
     RememberedDecision,
     RememberedDecisions,
 )
+from deepagents.middleware.approval.state import HELD
 
-__all__ = ["ApprovalConfig", "RememberedDecision", "RememberedDecisions"]
+__all__ = ["HELD", "ApprovalConfig", "RememberedDecision", "RememberedDecisions"]

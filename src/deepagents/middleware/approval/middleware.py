@@ -45,14 +45,12 @@ from deepagents.middleware.approval.requests import (
     wrong_edit,
     wrong_words,
 )
-from deepagents.middleware.approval.state import EDITED, ApprovalState
+from deepagents.middleware.approval.state import EDITED, HELD, ApprovalState
 from deepagents.middleware.approval.tool_identity import Tools
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
 
 LangChains: TypeAlias = HumanInTheLoopMiddleware[Any, Any, Any]
-HELD: Final = "held_calls"
-"""State key: the ids of the calls of the last turn while a person is to decide about one before any runs."""
 
 _NO_TOOLS: Final[Tools] = MappingProxyType({})
 _OF_NO_USE: Final = (ValueError, KeyError, TypeError, AttributeError, IndexError)

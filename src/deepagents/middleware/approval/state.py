@@ -14,12 +14,15 @@ EDITED: Final = "hitl_edited_tool_calls"
 """State key of LangChain's approval: what a person put in the place of a call, by the call's id."""
 REMEMBERED: Final = "remembered_decisions"
 """State key: by its key, each decision that a person had remembered in the thread."""
+HELD: Final = "held_calls"
+"""State key: the ids of the calls of the last turn while a person is to decide about one before any runs."""
 
 
 class ApprovalState(AgentState[Any]):
     """What approval keeps: what a person put in the place of calls, and decisions to remember."""
 
     hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    held_calls: NotRequired[Annotated[list[str] | None, PrivateStateAttr, NOT_SHARED]]
     remembered_decisions: NotRequired[
         Annotated[
             dict[str, Any],

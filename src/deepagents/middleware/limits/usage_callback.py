@@ -81,9 +81,10 @@ class Meter(BaseCallbackHandler):
             asked = self._asked.pop(run_id, None)
         if asked is None:
             return
-        usage = _usage(response)
-        if usage is None and asked.account.limited("tokens", "money"):
-            usage = _estimated(response, asked.measured())
+        if not asked.account.limited("tokens", "money"):
+            usage = _reported(response)
+        else:
+            usage = _credible_usage(response, asked.measured)
         if usage is None:
             return
         asked.account.add("tokens", usage["input_tokens"] + usage["output_tokens"])
@@ -186,9 +187,28 @@ def _begin_call(account: Account, call: Call) -> None:
     account.redeem(call)
 
 
-def _usage(response: LLMResult) -> UsageMetadata | None:
+def _reported(response: LLMResult) -> UsageMetadata | None:
     message = _message(response)
     return message.usage_metadata if isinstance(message, AIMessage) else None
+
+
+def _credible_usage(response: LLMResult, estimate_input: Callable[[], int]) -> UsageMetadata:
+    """Return the reported usage, with an estimate in the place of each count that is zero or less.
+
+    A server that reports nothing real must not keep a limit from being reached.
+    """
+    reported = _reported(response)
+    read = reported["input_tokens"] if reported else 0
+    written = reported["output_tokens"] if reported else 0
+    if reported and read > 0 and written > 0:
+        return reported
+    if written <= 0 and (message := _message(response)):
+        written = count_tokens_approximately([message])
+    read = read if read > 0 else estimate_input()
+    usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+    if reported and (details := reported.get("input_token_details")):
+        usage["input_token_details"] = details
+    return usage
 
 
 def _message(response: LLMResult) -> BaseMessage | None:
@@ -198,17 +218,8 @@ def _message(response: LLMResult) -> BaseMessage | None:
     return message if isinstance(message, BaseMessage) else None
 
 
-def _estimated(response: LLMResult, asked: int) -> UsageMetadata:
-    message = _message(response)
-    said = count_tokens_approximately([message]) if message else 0
-    return UsageMetadata(input_tokens=asked, output_tokens=said, total_tokens=asked + said)
-
-
 def _cost(usage: UsageMetadata, price: Price) -> float:
     details: Mapping[str, Any] = usage.get("input_token_details") or {}
-    return price.of(
-        usage["input_tokens"],
-        usage["output_tokens"],
-        details.get("cache_read") or 0,
-        details.get("cache_creation") or sum(details.get(key) or 0 for key in _LASTING),
-    )
+    written = details.get("cache_creation") or sum(details.get(key) or 0 for key in _LASTING)
+    cached = max(details.get("cache_read") or 0, 0)
+    return price.of(usage["input_tokens"], usage["output_tokens"], cached, max(written, 0))

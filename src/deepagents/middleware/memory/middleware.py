@@ -46,7 +46,7 @@ class MemoryMiddleware(BaseMiddleware):
     Args:
         backend: where the files live.
         sources: their paths, as the backend knows them, in the order in which they are shown.
-        add_cache_control: mark the end of this part for Anthropic's prompt cache.
+        add_cache_control: mark what stands before this part for Anthropic's prompt cache.
         system_prompt: replaces our words; `{agent_memory}` in it becomes the contents. `None` shows nothing:
             the contents are kept in state alone.
 
@@ -96,10 +96,11 @@ class MemoryMiddleware(BaseMiddleware):
             state = cast("Mapping[str, Any]", request.state)
             if state.get(CHANGED) and self.sources and in_graph():
                 state = await self._refreshed(state, request.runtime)
+            if self._add_cache_control and is_chat_anthropic(request.model):
+                # Before memory, not behind it: another memory then leaves what stands before it in the cache.
+                request = with_own_mark(request)
             if self.sources and self._fences is not None:
                 request = add_section(request, self._section(self._fences, state))
-            if self._add_cache_control and is_chat_anthropic(request.model):
-                request = with_own_mark(request)
             return await inner(handler, request)
 
     async def _around_tool(

@@ -1,4 +1,4 @@
-"""Calls without results: where a history is first wrong, and what is known about each call."""
+"""Repair a history: give each call one result, made from what is known about the call where it has none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, Tool
 
 from deepagents.errors import ErrorCode
 from deepagents.middleware._history import shows_media
-from deepagents.middleware.patch_tool_calls.outcomes import Fate
+from deepagents.middleware.patch_tool_calls.outcomes import Outcome
+from deepagents.middleware.patch_tool_calls.sanitize import NewIds, separate_ids, shares_ids
 from deepagents.tools._tool import failure_message
 
 CallLike = TypeVar("CallLike", ToolCall, InvalidToolCall)
@@ -24,14 +25,14 @@ _LOST: Final = (
     "no result of this call was recorded: its process ended, or the run was cut off; it may or may not have "
     "taken effect. Check before you repeat it."
 )
-_LOST_BESIDE_OTHERS: Final = (
+_LOST_AMONG_OTHERS: Final = (
     "no result of this call was recorded, though other calls of the same turn have theirs; it was cut off, "
     "and may or may not have taken effect. Check before you repeat it."
 )
 
 
-def first_wrong(messages: Sequence[AnyMessage]) -> int | None:
-    """Find the first message whose calls lack results, or the first result that stands where none belongs."""
+def find_fault(messages: Sequence[AnyMessage]) -> int | None:
+    """Find the first message whose calls lack results or share an id, or the first result out of order."""
     waiting: list[str] = []
     turn = 0
     for at, message in enumerate(messages):
@@ -42,29 +43,39 @@ def first_wrong(messages: Sequence[AnyMessage]) -> int | None:
         elif waiting and not shows_media(message):
             return turn
         elif isinstance(message, AIMessage):
+            if shares_ids(message):
+                return at
             turn, waiting = at, _ids(message)
     return turn if waiting else None
 
 
-def repaired_turns(
-    messages: Sequence[AnyMessage], held: Collection[str] = (), fates: Mapping[str, Fate] | None = None
+def repair_turns(
+    messages: Sequence[AnyMessage],
+    *,
+    held: Collection[str] = (),
+    outcomes: Mapping[str, Outcome] | None = None,
 ) -> list[AnyMessage]:
     """Put one result of each call right behind it, made where there is none, and drop results of no call.
 
-    `held` are the calls of the last turn that a person was to decide about before any of them ran, `fates`
-    what this process saw of calls of that turn.
+    Args:
+        messages: the history from the first fault on.
+        held: the calls of a turn that a person was to decide about before any of them ran.
+        outcomes: what this process saw of calls of the last turn.
     """
-    seen = fates or {}
     answers = _answers(messages)
     last = next((at for at in range(len(messages) - 1, -1, -1) if isinstance(messages[at], AIMessage)), None)
     whole: list[AnyMessage] = []
     for at, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue
-        found = answers.get(at, [])
-        whole += [message, *found]
-        if isinstance(message, AIMessage):
-            whole += _missing(message, found, *((held, seen) if at == last else ((), {})))
+        if not isinstance(message, AIMessage):
+            whole.append(message)
+            continue
+        is_held = at == last and not {*_ids(message)}.isdisjoint(held)
+        message, new_ids = separate_ids(message)
+        found = _with_new_ids(answers.get(at, []), new_ids)
+        known = outcomes or {} if at == last else {}
+        whole += [message, *found, *_missing(message, found, held=is_held, outcomes=known)]
     return whole
 
 
@@ -74,37 +85,31 @@ def malformed_result(call: InvalidToolCall) -> ToolMessage:
 
 
 def _missing(
-    message: AIMessage, found: Sequence[ToolMessage], held: Collection[str], fates: Mapping[str, Fate]
+    message: AIMessage, found: Sequence[ToolMessage], *, held: bool, outcomes: Mapping[str, Outcome]
 ) -> list[ToolMessage]:
-    answered = Counter(answer.tool_call_id for answer in found)
+    answered = {answer.tool_call_id for answer in found}
     made: list[ToolMessage] = []
     for call in _unanswered(message.tool_calls, answered):
         call_id = call["id"] or ""
-        code, text = _known(call_id in held, fates.get(call_id), beside_others=bool(found))
-        made.append(failure_message(call["name"], call["id"] or "", code, text))
+        code, text = _explain(outcomes.get(call_id), held=held, among_others=bool(found))
+        made.append(failure_message(call["name"], call_id, code, text))
     return [*made, *map(malformed_result, _unanswered(message.invalid_tool_calls, answered))]
 
 
-def _unanswered(calls: Sequence[CallLike], answered: Counter[str]) -> Iterator[CallLike]:
-    """Yield the calls that no result is left for, each result being used up by one call."""
-    for call in calls:
-        call_id = call["id"]
-        if call_id is not None and answered[call_id] > 0:
-            answered[call_id] -= 1
-        elif call_id is not None:
-            yield call
+def _unanswered(calls: Sequence[CallLike], answered: set[str]) -> Iterator[CallLike]:
+    return (call for call in calls if call["id"] not in answered)
 
 
-def _known(held: bool, fate: Fate | None, *, beside_others: bool) -> tuple[ErrorCode, str]:
-    if fate == "cancelled":
+def _explain(outcome: Outcome | None, *, held: bool, among_others: bool) -> tuple[ErrorCode, str]:
+    if outcome == "cancelled":
         return "cancelled", _CANCELLED
-    if fate == "waiting" or (held and not beside_others):
+    if outcome == "waiting" or (held and not among_others):
         return "not_run", _NOT_RUN
-    return "result_lost", _LOST_BESIDE_OTHERS if beside_others else _LOST
+    return "result_lost", _LOST_AMONG_OTHERS if among_others else _LOST
 
 
 def _answers(messages: Sequence[AnyMessage]) -> Mapping[int, list[ToolMessage]]:
-    """Find by place of each message the results of its calls, wherever they stand behind it."""
+    """Find by the index of each message the results of its calls, wherever they stand behind it."""
     waiting: dict[str, list[int]] = {}
     found: defaultdict[int, list[ToolMessage]] = defaultdict(list)
     for at, message in enumerate(messages):
@@ -114,6 +119,16 @@ def _answers(messages: Sequence[AnyMessage]) -> Mapping[int, list[ToolMessage]]:
         elif isinstance(message, ToolMessage) and waiting.get(message.tool_call_id):
             found[waiting[message.tool_call_id].pop()].append(message)
     return found
+
+
+def _with_new_ids(answers: Sequence[ToolMessage], new_ids: NewIds) -> list[ToolMessage]:
+    left: dict[str | None, Iterator[str]] = {old: iter(ids) for old, ids in new_ids.items()}
+    made: list[ToolMessage] = []
+    for answer in answers:
+        new_id = next(left.get(answer.tool_call_id, iter(())), answer.tool_call_id)
+        same = new_id == answer.tool_call_id
+        made.append(answer if same else answer.model_copy(update={"tool_call_id": new_id}))
+    return made
 
 
 def _ids(message: AIMessage) -> list[str]:
