@@ -92,7 +92,7 @@ class AskPerson:
             choice = self._choose(request, len(unseen))
             if choice == "v":
                 self._print_lines(unseen)
-                unseen = []
+                unseen = ()
                 continue
             decision = self._decision(choice, request)
             if decision is not None:

@@ -70,9 +70,10 @@ def _with_new_ids(items: Iterable[Any], new: NewIds, keys: Mapping[str, str] | N
     left = {old: iter(ids) for old, ids in new.items()}
     made: list[Any] = []
     for item in items:
-        key = "id" if keys is None else keys.get(item.get("type", "")) if isinstance(item, dict) else None
-        new_id = next(left.get(item.get(key), iter(())), None) if key else None
-        made.append({**item, key: new_id} if new_id else item)
+        fields: dict[str, Any] = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        key = "id" if keys is None else keys.get(fields.get("type", ""))
+        new_id = next(left.get(fields.get(key), iter(())), None) if key else None
+        made.append({**fields, key: new_id} if new_id else item)
     return made
 
 
