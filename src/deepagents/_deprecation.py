@@ -1,4 +1,4 @@
-"""What is said to callers about their own code: once for each use, at their line."""
+"""Warnings about a caller's own code: once for each use, at the caller's line."""
 
 from __future__ import annotations
 
@@ -17,13 +17,25 @@ _silent: ContextVar[bool] = ContextVar("deepagents_silent", default=False)
 
 
 def warn_legacy(message: str, *, removal: str = "1.0") -> None:
-    """Say that an older form was used."""
+    """Warn that an older form was used, in LangChain's category, so that its filters hold here too."""
     if not _silent.get():
-        warn_caller(f"{message} The old form goes away in {removal}.", DeprecationWarning)
+        category = _langchain_category("LangChainDeprecationWarning")
+        warn_caller(f"{message} The old form goes away in {removal}.", category)
+
+
+def warn_beta(feature: str) -> None:
+    """Warn that a feature may still change, in the words that LangChain has for it."""
+    text = f"The feature `{feature}` is in beta. It is actively being worked on, so the API may change."
+    warn_caller(text, _langchain_category("LangChainBetaWarning"))
+
+
+def _langchain_category(name: str) -> type[Warning]:
+    # LangChain has no public path to its categories. Imported late: errors and protocols load without it.
+    return getattr(import_module("langchain_core._api"), name)
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning, *, beyond: tuple[str, ...] = ()) -> None:
-    """Warn at the first line outside this package, and `beyond` these, that led here."""
+    """Warn at the first line outside this package, and outside the modules `beyond`, that led here."""
     depth = 0
     frame: FrameType | None = inspect.currentframe()
     passed = (*_OURS, _IMPORTING, *beyond)
@@ -34,16 +46,9 @@ def warn_caller(message: str, category: type[Warning] = UserWarning, *, beyond: 
     warnings.warn(message, category, stacklevel=depth + 1)
 
 
-def is_import_looking() -> bool:
-    """Tell whether the import system is who asks: it looks whether a package has a name, then takes it."""
-    frame = inspect.currentframe()
-    asker = frame and frame.f_back and frame.f_back.f_back
-    return asker is not None and asker.f_globals.get("__name__") == _IMPORTING
-
-
 @contextmanager
 def already_warned() -> Generator[None]:
-    """Keep silent about older forms that are used again only because of one that was warned about."""
+    """Suppress warnings about older forms that are used again because of one that was warned about."""
     token = _silent.set(True)
     try:
         yield
@@ -52,17 +57,24 @@ def already_warned() -> Generator[None]:
 
 
 def legacy(module: str) -> Callable[[str], Any]:
-    """Make a module's `__getattr__`, which imports on demand and warns at the line that asked."""
+    """Make the `__getattr__` of a module with older names: public ones warn, private ones are silent."""
 
     def load(name: str) -> Any:
-        # The table knows modules of every floor, so it is looked up by name and only when it is needed.
+        # The table names modules of every layer, so it is imported only when an older name is asked for.
         rows = import_module("deepagents._compat").LEGACY_NAMES[module]
         if name not in rows:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, today = rows[name].partition(":")
-        if not is_import_looking():
+        if not name.startswith("_") and not _is_import_system_asking():
             public = "" if "._" in home else f": today it is {today} of {home}"
             warn_legacy(f"{name} is deprecated{public}.")
         return getattr(import_module(home), today)
 
     return load
+
+
+def _is_import_system_asking() -> bool:
+    """Tell whether the import system calls: it looks whether a package has a name before it takes it."""
+    frame = inspect.currentframe()
+    asker = frame and frame.f_back and frame.f_back.f_back
+    return asker is not None and asker.f_globals.get("__name__") == _IMPORTING

@@ -9,16 +9,16 @@ from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
+from langchain_core.tools import BaseTool
 
 from deepagents import _models
 from deepagents._deprecation import warn_caller
 from deepagents._state.schema import DeepAgentState, continuing
-from deepagents._tools import described
 from deepagents.backends._legacy import is_factory
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.limits import Limits
-from deepagents.middleware._base import Middleware
+from deepagents.middleware._base import Middleware, tool_name
 from deepagents.middleware.approval.middleware import InterruptOn
 from deepagents.middleware.async_subagents.spec import is_remote, refuse_shared_names
 from deepagents.middleware.filesystem import FilesystemMiddleware
@@ -241,3 +241,21 @@ def _same_files(one: BACKEND_TYPES, other: BACKEND_TYPES) -> bool:
 def spec_of(model: object) -> str | None:
     """Return the name that a model was asked for by, if it was."""
     return model if isinstance(model, str) else None
+
+
+def described(tools: Sequence[ToolLike], overrides: Mapping[str, str]) -> list[ToolLike]:
+    """Return the tools, copies of those whose description is overridden; plain functions stay as they are."""
+    return [_described(tool, overrides.get(tool_name(tool) or "")) for tool in tools]
+
+
+def _described(tool: ToolLike, text: str | None) -> ToolLike:
+    if text is None:
+        return tool
+    if isinstance(tool, BaseTool):
+        return tool.model_copy(update={"description": text})
+    if not isinstance(tool, dict):
+        return tool
+    inside: object = cast("dict[str, object]", tool).get("function")
+    if not isinstance(inside, dict):
+        return {**tool, "description": text}
+    return {**tool, "function": {**cast("dict[str, Any]", inside), "description": text}}

@@ -196,7 +196,7 @@ class GlobResult:
     error: str | None = None
     matches: list[FileInfo] | None = None
     truncated: bool = False
-    truncation_reason: Literal["budget", "unreadable", "transport"] | None = None
+    truncation_reason: GlobTruncationReason | None = None
     _: KW_ONLY
     code: ErrorCode | None = None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from typing import Any, TypeAlias, cast
 
 from langchain.agents.middleware.types import (
@@ -50,6 +52,23 @@ class BaseMiddleware(AgentMiddleware[Any, Any, Any]):
             if flow is not None:
                 for name, method in zip((blocking, awaiting), sync_and_async(flow), strict=True):
                     setattr(cls, name, method)
+            elif blocking in cls.__dict__ and getattr(cls, awaiting) is getattr(AgentMiddleware, awaiting):
+                if not blocking.startswith("wrap"):
+                    setattr(cls, awaiting, _awaiting(cls.__dict__[blocking]))
+
+
+def _awaiting(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the awaiting form of a hook that does no I/O, so that subclasses reach it through `super()`."""
+
+    @wraps(hook)
+    async def awaiting(self: Any, *args: Any, **options: Any) -> Any:
+        # By name: where a subclass overrides the blocking form alone, that is the one to run.
+        return getattr(self, hook.__name__)(*args, **options)
+
+    # LangGraph looks through `__wrapped__`, and would take this for a blocking function.
+    del awaiting.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    vars(awaiting)["__signature__"] = signature(hook)
+    return awaiting
 
 
 def shared_by_features(*further: type) -> dict[str, Sharing]:

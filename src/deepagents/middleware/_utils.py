@@ -1,5 +1,5 @@
-"""The older path of what middleware of other packages adds to a system prompt with."""
+"""The path at which middleware of other packages imports what adds to a system prompt."""
 
-from deepagents._deprecation import legacy
+from deepagents.middleware._base import with_section as append_to_system_message
 
-__getattr__ = legacy(__name__)
+__all__ = ["append_to_system_message"]

@@ -16,7 +16,7 @@ from typing_extensions import TypeIs
 
 from deepagents._text import described, truncate
 from deepagents.errors import CodedError, ErrorCode
-from deepagents.middleware._announcing import emit
+from deepagents._state.custom_events import emit
 from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner
 from deepagents.tools._tool import failure_message
 

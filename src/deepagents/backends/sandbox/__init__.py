@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from deepagents._deprecation import legacy
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.sandbox.answers import TRUNCATION_MSG
 from deepagents.backends.sandbox.base import BaseSandbox
@@ -15,5 +14,3 @@ __all__ = [
     "BaseSandbox",
     "SandboxBackendProtocol",
 ]
-
-__getattr__ = legacy(__name__)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, cast, get_args
 
-from deepagents._beta import warn_beta
 from deepagents._deprecation import warn_caller
 from deepagents.errors import ConfigError
 

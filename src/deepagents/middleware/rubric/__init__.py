@@ -1,6 +1,5 @@
 """Work is graded before an agent stops, and sent back while it falls short of a rubric."""
 
-from deepagents._deprecation import legacy
 from deepagents.middleware.rubric.middleware import RubricMiddleware
 from deepagents.middleware.rubric.prompts import GRADER_SYSTEM_PROMPT
 from deepagents.middleware.rubric.types import (
@@ -28,5 +27,3 @@ __all__ = [
     "RubricResult",
     "RubricState",
 ]
-
-__getattr__ = legacy(__name__)

@@ -1,6 +1,6 @@
 """Delegation to subagents."""
 
-from deepagents._deprecation import legacy as honoured
+from deepagents._deprecation import legacy as older_names
 from deepagents.middleware.subagents.legacy import DEFAULT_SUBAGENT_PROMPT, GENERAL_PURPOSE_SUBAGENT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT as TASK_SYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SubAgentMiddleware, create_sub_agent
@@ -29,4 +29,4 @@ __all__ = [
     "create_sub_agent",
 ]
 
-__getattr__ = honoured(__name__)
+__getattr__ = older_names(__name__)

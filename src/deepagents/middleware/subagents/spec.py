@@ -9,8 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from deepagents._beta import warn_beta
-from deepagents._deprecation import warn_caller, warn_legacy
+from deepagents._deprecation import warn_beta, warn_caller, warn_legacy
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.subagents.faults import LISTS, faults

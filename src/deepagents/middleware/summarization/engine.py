@@ -12,7 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
 from deepagents.backends.calls import Files
-from deepagents.middleware._announcing import emit
+from deepagents._state.custom_events import emit
 from deepagents.middleware._incremental import Beginnings
 from deepagents.middleware.summarization.caches import BoundedCache, IdentityCache
 from deepagents.middleware.summarization.clipping import Clipping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from deepagents._deprecation import legacy
 from deepagents.profiles.harness.config import HarnessProfileConfig
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
 from deepagents.profiles.harness.registry import register_harness_profile
@@ -13,5 +12,3 @@ __all__ = [
     "HarnessProfileConfig",
     "register_harness_profile",
 ]
-
-__getattr__ = legacy(__name__)

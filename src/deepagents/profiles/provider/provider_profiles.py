@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from deepagents._deprecation import legacy
 from deepagents.models.provider_profiles import (
     ProviderProfile,
     apply_provider_profile,
@@ -16,5 +15,3 @@ __all__ = [
     "get_provider_profile",
     "register_provider_profile",
 ]
-
-__getattr__ = legacy(__name__)

@@ -1,1 +1,0 @@
-"""The older place of helpers for deprecations."""
