@@ -353,7 +353,7 @@ def test_what_no_fork_can_be_is_refused(spec: dict[str, Any], complaint: str) ->
 
 
 def test_that_forks_are_in_beta_is_said_once_at_the_callers_line() -> None:
-    with pytest.warns(DeprecationWarning, match="forked subagents are in beta") as warned:
+    with pytest.warns(DeprecationWarning, match="The feature `forked subagents` is in beta.") as warned:
         create_deep_agent(ScriptedModel(), subagents=[fork(), fork(name="other")])
 
     assert [each.filename for each in warned] == [__file__]

@@ -24,10 +24,8 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
             TaskEvent UnsupportedContentMiddleware create_summarization_tool_middleware
         """,
         "deepagents.graph": """
-            AsyncSubAgentMiddleware BASE_AGENT_PROMPT Checkpointer DeepAgentState FilesystemMiddleware
-            MemoryMiddleware PatchToolCallsMiddleware SkillsMiddleware SubAgentMiddleware
-            _REQUIRED_MIDDLEWARE_CLASSES _REQUIRED_MIDDLEWARE_NAMES _apply_custom_middleware _lc_version
-            create_agent create_deep_agent create_summarization_middleware get_default_model resolve_model
+            BASE_AGENT_PROMPT Checkpointer DeepAgentState create_agent create_deep_agent get_default_model
+            resolve_model
         """,
         "deepagents.middleware.subagents": """
             CompiledSubAgent DEFAULT_GENERAL_PURPOSE_DESCRIPTION DEFAULT_SUBAGENT_PROMPT
@@ -38,8 +36,7 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "deepagents.middleware.async_subagents": """
             ASYNC_TASK_SYSTEM_PROMPT ASYNC_TASK_TOOL_DESCRIPTION AsyncSubAgent AsyncSubAgentMiddleware
             AsyncSubAgentState AsyncTask CancelAsyncTaskSchema CheckAsyncTaskSchema ListAsyncTasksSchema
-            StartAsyncTaskSchema TaskEvent UpdateAsyncTaskSchema _build_async_subagent_tools
-            _resolve_headers _tasks_reducer get_client get_sync_client
+            StartAsyncTaskSchema TaskEvent UpdateAsyncTaskSchema
         """,
         "deepagents.profiles": """
             GeneralPurposeSubagentProfile HarnessProfile HarnessProfileConfig ProviderProfile
@@ -49,49 +46,33 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
             ProviderProfile apply_provider_profile get_provider_profile register_provider_profile
         """,
         "deepagents.profiles.provider.provider_profiles": "apply_provider_profile",
-        "deepagents.profiles.harness.harness_profiles": """
-            _HARNESS_PROFILES _ensure_harness_profiles_loaded _get_harness_profile
-            _harness_profile_for_model
-        """,
         "deepagents._models": """
             get_model_identifier get_model_provider init_chat_model is_bedrock_model model_matches_spec
             resolve_model
         """,
-        "deepagents._tools": "_apply_tool_description_overrides _tool_name",
-        "deepagents._version": "__version__ _lc_version _with_editable_local_version",
-        "deepagents._messages_reducer": "_messages_delta_reducer",
-        "deepagents._api.deprecation": """
-            LangChainDeprecationWarning deprecated reset_deprecation_dedupe
-            suppress_langchain_deprecation_warning warn_deprecated
-        """,
-        "deepagents.middleware._tool_exclusion": "_ToolExclusionMiddleware",
-        "deepagents.middleware._prompt_caching": """
-            _create_bedrock_prompt_caching_middleware _create_fireworks_prompt_caching_middleware
-        """,
-        "deepagents.middleware._utils": "append_to_system_message is_anthropic_chat_model",
-        "deepagents.middleware._state": "private_state_field_names",
+        "deepagents._version": "__version__",
+        "deepagents.middleware._utils": "append_to_system_message",
         "deepagents.backends": """
             BackendProtocol CompositeBackend ContextHubBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend
             LangSmithSandbox LocalShellBackend NamespaceFactory StateBackend StoreBackend
         """,
         "deepagents.backends.langsmith": "LangSmithSandbox",
         "deepagents.backends.context_hub": "ContextHubBackend",
-        "deepagents.backends.composite": "CompositeBackend _route_for_path",
+        "deepagents.backends.composite": "CompositeBackend",
         "deepagents.backends.state": "StateBackend",
         "deepagents.backends.local_shell": "DEFAULT_EXECUTE_TIMEOUT LocalShellBackend",
         "deepagents.backends.protocol": """
             ASYNC_GLOB_TIMEOUT ASYNC_GREP_TIMEOUT BACKEND_TYPES BackendFactory BackendProtocol ContextLine
             DEFAULT_GREP_TIMEOUT DeleteResult EditResult ExecuteArtifact ExecuteOffloadResult
             ExecuteResponse FILE_NOT_FOUND FileData FileDownloadResponse FileFormat FileInfo
-            FileOperationError FileUploadResponse GlobResult GrepMatch GrepResult INVALID_PATH IS_DIRECTORY
-            LsResult PERMISSION_DENIED ReadResult SandboxBackendProtocol WriteResult _apply_grep_max_count
-            _method_accepts_max_count _supports_delete execute_accepts_timeout
+            FileOperationError FileUploadResponse GlobResult GlobTruncationReason GrepMatch GrepResult
+            INVALID_PATH IS_DIRECTORY LsResult PERMISSION_DENIED ReadResult SandboxBackendProtocol
+            WriteResult execute_accepts_timeout
         """,
         "deepagents.backends.utils": """
-            EMPTY_CONTENT_WARNING InvalidGlobPatternError MAX_LINE_LENGTH MAX_VIDEO_INPUT_BYTES
-            TOOL_RESULT_TOKEN_LIMIT TRUNCATION_GUIDANCE TRUNCATION_MARKER_TEMPLATE _EXTENSION_TO_FILE_TYPE
-            _get_backend_read_file_type _get_file_type _glob_anchor _glob_search_files _looks_like_regex
-            _paths_overlap build_grep_results_dict check_empty_content compile_grep_include_glob
+            EMPTY_CONTENT_WARNING EMPTY_OLD_STRING_ERROR FileInfo FileType InvalidGlobPatternError
+            MAX_LINE_LENGTH MAX_VIDEO_INPUT_BYTES TOOL_RESULT_TOKEN_LIMIT TRUNCATION_GUIDANCE
+            TRUNCATION_MARKER_TEMPLATE build_grep_results_dict check_empty_content compile_grep_include_glob
             compile_recursive_glob create_file_data file_data_to_string format_content_with_line_numbers
             format_grep_matches grep_matches_from_files normalize_read_bounds perform_string_replacement
             regex_literal_hint sanitize_tool_call_id slice_read_response to_posix_path truncate_if_too_long
@@ -99,13 +80,10 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         """,
         "deepagents.backends.sandbox": """
             BaseSandbox MAX_BINARY_BYTES MAX_OUTPUT_BYTES SandboxBackendProtocol TRUNCATION_MSG
-            _EDIT_COMMAND_TEMPLATE _EDIT_INLINE_MAX_BYTES _EDIT_TMPFILE_TEMPLATE _EXECUTE_CAPTURE_MAX_BYTES
-            _GLOB_COMMAND_TEMPLATE _READ_COMMAND_TEMPLATE _WRITE_CHECK_TEMPLATE
         """,
         "deepagents.backends.store": "BackendContext NamespaceFactory StoreBackend",
         "deepagents.backends.filesystem": """
-            FilesystemBackend _DEFAULT_GLOB_TIMEOUT _get_backend_read_file_type
-            _map_exception_to_standard_error _raise_if_symlink_loop _resolve_ripgrep_path
+            FilesystemBackend _get_backend_read_file_type _raise_if_symlink_loop
         """,
         "deepagents.middleware.filesystem": """
             DEFAULT_READ_LIMIT DEFAULT_READ_OFFSET DELETE_TOOL_DESCRIPTION DeleteSchema
@@ -118,21 +96,18 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
             MAX_VIDEO_INPUT_BYTES NO_LINES_REQUESTED_WARNING NUM_CHARS_PER_TOKEN READ_FILE_TOOL_DESCRIPTION
             READ_FILE_TRUNCATION_MSG READ_FILE_VIDEO_TOOL_DESCRIPTION ReadFileSchema ReadVideoFileSchema
             TOOLS_EXCLUDED_FROM_EVICTION TOO_LARGE_HUMAN_MSG TOO_LARGE_TOOL_MSG WRITE_FILE_TOOL_DESCRIPTION
-            WriteFileSchema _all_paths_scoped_to_routes _apply_permissions_to_glob_results
-            _check_fs_permission _filter_paths_by_permission _find_delete_deny_patterns extract_video_frames
-            sanitize_tool_call_id supports_execution validate_path video_dependencies_available
+            WriteFileSchema _check_fs_permission extract_video_frames sanitize_tool_call_id
+            supports_execution validate_path video_dependencies_available
         """,
         "deepagents.middleware.permissions": "FilesystemPermission",
-        "deepagents.middleware._fs_interrupt": "_build_interrupt_on_from_permissions",
-        "deepagents.middleware._message_eviction": """
-            _build_evicted_content _create_content_preview _extract_text_from_message
-        """,
-        "deepagents.middleware.memory": "MEMORY_SYSTEM_PROMPT MemoryMiddleware MemoryState",
+        "deepagents.middleware.memory": "MEMORY_SYSTEM_PROMPT MemoryMiddleware MemoryState MemoryStateUpdate",
         "deepagents.middleware.skills": """
-            SKILLS_SYSTEM_PROMPT SkillMetadata SkillToolResolver SkillsMiddleware SkillsState
-            SkillsStateUpdate _alist_skills_with_errors _derive_source_label _format_skills_source_error
-            _list_skills _list_skills_with_errors _pinned_skill_body _pinned_skill_message
-            _skill_metadata_from_response _source_path disclosed_skill_tool_names
+            MAX_SKILLS_LOAD_WARNINGS MAX_SKILL_COMPATIBILITY_LENGTH MAX_SKILL_DESCRIPTION_LENGTH
+            MAX_SKILL_LOAD_WARNING_LENGTH MAX_SKILL_NAME_LENGTH SKILLS_SYSTEM_PROMPT SkillMetadata
+            SkillSource SkillToolResolver SkillsMiddleware SkillsState SkillsStateUpdate
+            _alist_skills_with_errors _derive_source_label _format_skills_source_error _list_skills
+            _list_skills_with_errors _pinned_skill_body _pinned_skill_message _skill_metadata_from_response
+            _source_path disclosed_skill_tool_names
         """,
         "deepagents.middleware.summarization": """
             CompactConversationSchema DEEPAGENTS_DEFAULT_SUMMARY_PROMPT SUMMARIZATION_EVENT_KEY
@@ -144,28 +119,12 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "deepagents.middleware.rubric": """
             CriterionEval CriterionFail CriterionPass GRADER_SYSTEM_PROMPT GraderResponse GraderVerdict
             RUBRIC_GRADER_MESSAGE_SOURCE RubricEvaluation RubricMiddleware RubricResult RubricState
-            ensure_config
         """,
         "deepagents.middleware.patch_tool_calls": "PatchToolCallsMiddleware",
         "deepagents.middleware.unsupported_content": "UnsupportedContentMiddleware",
     }
 )
 """Public names, and private ones that other packages import all the same."""
-
-LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "deepagents.backends.sandbox": """
-            _GREP_PATH_GLOB_TEMPLATE _build_glob_cmd _build_grep_cmd _build_read_cmd _check_preflight_result
-            _parse_glob_output _parse_grep_output _parse_read_output
-        """,
-        "deepagents.backends.utils": "_format_source_block",
-        "deepagents.middleware._fs_interrupt": "_make_fs_when_predicate",
-        "deepagents.middleware.filesystem": """
-            _SYNC_GLOB_WORKERS _assemble_read _route_host_path_prompt _window_fields
-        """,
-    }
-)
-"""Parts of another inner make that its own tests replace: nothing here does their work under one name."""
 
 MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -8,16 +8,26 @@ from typing import Any, TypeAlias
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import Command
 
-from deepagents import create_deep_agent
+from deepagents import AsyncSubAgentMiddleware, FilesystemMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend
+from deepagents.middleware.memory import MemoryMiddleware
+from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.rubric import RubricMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
+from deepagents.middleware.subagents import SubAgentMiddleware
+from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import ScriptedModel, call
+from tests.conftest import CallMode
 
 QUESTION = {"messages": [{"role": "user", "content": "Go"}]}
+FEATURES = (
+    *(AsyncSubAgentMiddleware, FilesystemMiddleware, MemoryMiddleware, PatchToolCallsMiddleware),
+    *(RubricMiddleware, SkillsMiddleware, SubAgentMiddleware, SummarizationMiddleware),
+)
 Result: TypeAlias = ToolMessage | Command[Any]
 Next: TypeAlias = Callable[[ToolCallRequest], Result]
 AsyncNext: TypeAlias = Callable[[ToolCallRequest], Awaitable[Result]]
@@ -138,3 +148,58 @@ async def test_skills_with_a_hook_that_awaits_run_blocking_too(tmp_path: Path) -
 
     assert [each.last for each in model.asked] == ["Go", "Tides fit."]
     assert "tides" in model.asked[0].system
+
+
+def test_a_hook_in_one_form_is_reached_through_super_in_the_other(call_mode: CallMode) -> None:
+    seen: list[str] = []
+
+    class Mine(PatchToolCallsMiddleware):
+        def before_agent(self, state: Any, runtime: Any) -> Any:
+            seen.append("sync")
+            return super().before_agent(state, runtime)
+
+        async def abefore_agent(self, state: Any, runtime: Any) -> Any:
+            seen.append("async")
+            return await super().abefore_agent(state, runtime)
+
+    history = [
+        HumanMessage("Go"),
+        AIMessage("", tool_calls=[call("ls", path="/").tool_calls[0]]),
+        HumanMessage("On"),
+    ]
+    with ScriptedModel("Done.") as model:
+        call_mode.invoke(create_deep_agent(model, middleware=[Mine()]), {"messages": history})
+
+    assert seen[0] == call_mode.name
+    assert model.asked[0].messages[3].type == "tool"
+
+
+def test_a_hook_overridden_in_one_form_runs_in_both(call_mode: CallMode) -> None:
+    seen: list[str] = []
+
+    class Mine(PatchToolCallsMiddleware):
+        def before_agent(self, state: Any, runtime: Any) -> Any:
+            seen.append("mine")
+            return super().before_agent(state, runtime)
+
+    call_mode.invoke(create_deep_agent(ScriptedModel("Done."), middleware=[Mine()]), QUESTION)
+
+    assert seen == ["mine"]
+
+
+def test_no_hook_of_the_library_has_one_form_only() -> None:
+    hooks = (
+        "before_agent",
+        "after_agent",
+        "before_model",
+        "after_model",
+        "wrap_model_call",
+        "wrap_tool_call",
+    )
+    assert [
+        (kind, hook)
+        for kind in FEATURES
+        for hook in hooks
+        if (getattr(kind, hook) is getattr(AgentMiddleware, hook))
+        is not (getattr(kind, f"a{hook}") is getattr(AgentMiddleware, f"a{hook}"))
+    ] == []

@@ -20,7 +20,7 @@ from deepagents.middleware.summarization import (
 )
 from deepagents.testing import ScriptedModel
 from deepagents.tools._video import video_dependencies_available
-from tests.compat.documented_names import LEFT_OUT, MEMBERS, NAMES
+from tests.compat.documented_names import MEMBERS, NAMES
 
 FRONT_DOORS = ("deepagents", "deepagents.middleware", "deepagents.backends")
 
@@ -37,11 +37,6 @@ def test_a_documented_name_can_be_imported(module: str) -> None:
     assert missing(import_module(module), NAMES[module]) == []
 
 
-@pytest.mark.parametrize("module", LEFT_OUT)
-def test_what_is_left_out_is_not_there(module: str) -> None:
-    assert missing(import_module(module), LEFT_OUT[module]) == LEFT_OUT[module].split()
-
-
 @pytest.mark.parametrize("module", NAMES)
 def test_a_documented_name_is_promised_or_honoured(module: str) -> None:
     """Public names stand in `__all__`, private ones in the table of honoured names or in their module."""
@@ -56,10 +51,6 @@ def test_a_documented_name_is_promised_or_honoured(module: str) -> None:
 
 
 NOT_PROMISED = {
-    "deepagents._api.deprecation": {
-        *("LangChainDeprecationWarning", "deprecated", "suppress_langchain_deprecation_warning"),
-        *("warn_deprecated", "reset_deprecation_dedupe"),
-    },
     "deepagents.graph": {"create_agent", "resolve_model"},
 }
 """Names of private modules, and names that are there to be replaced."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+_ASYNC: Final = "deepagents.middleware.async_subagents"
 _BACKENDS: Final = "deepagents._compat.backends"
 _FILES: Final = "deepagents.middleware.filesystem"
 _SKILLS: Final = "deepagents.middleware.skills"
@@ -43,12 +44,13 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         },
         "deepagents.middleware.subagents": {
             "_build_task_tool": "deepagents.middleware.subagents.middleware:build_task_tool",
+            "create_agent": "langchain.agents:create_agent",
         },
         "deepagents.middleware.summarization": {
             "SUMMARIZATION_SYSTEM_PROMPT": "deepagents.middleware.summarization.tool:_DESCRIPTION",
         },
-        "deepagents.middleware.async_subagents": {
-            "ASYNC_TASK_SYSTEM_PROMPT": "deepagents.middleware.async_subagents.tools:ASYNC_TASK_SYSTEM_PROMPT",
+        _ASYNC: {
+            "ASYNC_TASK_SYSTEM_PROMPT": f"{_ASYNC}.tools:ASYNC_TASK_SYSTEM_PROMPT",
         },
         _SKILLS: {
             "_alist_skills_with_errors": "deepagents._compat.skills:alist_skills_with_errors",

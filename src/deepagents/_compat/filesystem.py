@@ -11,7 +11,10 @@ from deepagents.permissions import FilesystemOperation, FilesystemPermission, Mo
 class HonouredNames:
     """Methods that make one tool each, for subclasses to override, and the rules by their older name."""
 
-    permissions: Sequence[FilesystemPermission]
+    @property
+    def permissions(self) -> tuple[FilesystemPermission, ...]:
+        """The rules that bind the tools."""
+        raise NotImplementedError
 
     @property
     def _permissions(self) -> list[FilesystemPermission]:

@@ -12,10 +12,11 @@ from deepagents._text.lines import (
     window,
 )
 from deepagents._text.merge import Merge, merge3
-from deepagents._text.replace import Replacement, replace_exact
+from deepagents._text.replace import EMPTY_OLD_STRING_ERROR, Replacement, replace_exact
 from deepagents._text.show import MAX_LINE_LENGTH, described, format_size, number_lines, preview, truncate
 
 __all__ = [
+    "EMPTY_OLD_STRING_ERROR",
     "MAX_LINE_LENGTH",
     "LineEnding",
     "Merge",

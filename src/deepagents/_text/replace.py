@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 from deepagents._text.lines import line_ending, to_lf
 from deepagents._text.nearest import describe_nearest
@@ -14,6 +15,7 @@ _ANY_END = r"(?>\r\n|\n|\r)"
 _END = re.compile(r"\r\n|\n|\r")
 _SHOWN = 200
 _PLACES_SHOWN = 8
+EMPTY_OLD_STRING_ERROR: Final = "old_string cannot be empty. Give the exact text to replace."
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ def replace_exact(content: str, old: str, new: str, replace_all: bool = False) -
         BackendError: `invalid_argument` for an empty `old`, `no_match`, or `ambiguous_match`.
     """
     if not old:
-        raise BackendError("invalid_argument", "old_string cannot be empty. Give the exact text to replace.")
+        raise BackendError("invalid_argument", EMPTY_OLD_STRING_ERROR)
     done = _replace(content, old, new)
     if not done.count:
         raise BackendError("no_match", _miss(content, old))

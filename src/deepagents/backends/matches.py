@@ -15,13 +15,13 @@ NO_MATCHES = "No matches found"
 _LOOKS_LIKE_REGEX = re.compile(r"\\[|.*+?()\[\]{}^$wdsbWDSB]|\.[*+]|\|")
 
 
-def format_grep_matches(matches: Sequence[GrepMatch], mode: OutputMode = "files_with_matches") -> str:
+def format_grep_matches(matches: Sequence[GrepMatch], output_mode: OutputMode = "files_with_matches") -> str:
     """Show matches as paths, as counts for each path, or as the lines themselves."""
     if not matches:
         return NO_MATCHES
     ordered = sorted(matches, key=lambda match: (match["path"], match["line"]))
     by_path = [(path, list(group)) for path, group in groupby(ordered, key=lambda match: match["path"])]
-    match mode:
+    match output_mode:
         case "files_with_matches":
             return "\n".join(path for path, _ in by_path)
         case "count":

@@ -37,6 +37,7 @@ from deepagents.backends.results import (
     FileOperationError,
     FileUploadResponse,
     GlobResult,
+    GlobTruncationReason,
     GrepMatch,
     GrepResult,
     LsResult,
@@ -65,6 +66,7 @@ __all__ = [
     "FileOperationError",
     "FileUploadResponse",
     "GlobResult",
+    "GlobTruncationReason",
     "GrepMatch",
     "GrepResult",
     "INVALID_PATH",
@@ -255,9 +257,9 @@ BackendFactory: TypeAlias = Callable[[Any], BackendProtocol]
 BACKEND_TYPES: TypeAlias = BackendProtocol | BackendFactory
 
 
-def execute_accepts_timeout(backend: type[BackendProtocol]) -> bool:
+def execute_accepts_timeout(cls: type[BackendProtocol]) -> bool:
     """Tell whether this class's `execute` names a `timeout` parameter; `**options` alone do not count."""
-    return all("timeout" in _parameters(backend, name) for name in _own(backend, "execute"))
+    return all("timeout" in _parameters(cls, name) for name in _own(cls, "execute"))
 
 
 def accepts(backend: type[BackendProtocol], method: str, option: str) -> bool:

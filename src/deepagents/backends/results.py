@@ -16,6 +16,7 @@ PERMISSION_DENIED: Final = "permission_denied"
 IS_DIRECTORY: Final = "is_directory"
 INVALID_PATH: Final = "invalid_path"
 FileOperationError = Literal["file_not_found", "permission_denied", "is_directory", "invalid_path"]
+GlobTruncationReason = Literal["budget", "unreadable", "transport"]
 
 
 class FileData(TypedDict):

@@ -10,22 +10,34 @@ from typing import Any, Final
 from deepagents._deprecation import legacy
 from deepagents._globs import Glob, InvalidGlobPatternError, anchor, compile_glob
 from deepagents._paths import normalise, overlap
-from deepagents._text import MAX_LINE_LENGTH, is_blank, number_lines, replace_exact, truncate, window
+from deepagents._text import (
+    EMPTY_OLD_STRING_ERROR,
+    MAX_LINE_LENGTH,
+    is_blank,
+    number_lines,
+    replace_exact,
+    truncate,
+    window,
+)
 from deepagents.backends import _flat
 from deepagents.backends._search import Query
 from deepagents.backends.filedata import create_file_data, file_data_to_string, is_base64, update_file_data
 from deepagents.backends.kinds import KIND_OF_SUFFIX, file_kind
+from deepagents.backends.kinds import FileKind as FileType
 from deepagents.backends.matches import format_grep_matches, regex_literal_hint
-from deepagents.backends.results import FileData, GrepMatch, GrepResult, ReadResult
+from deepagents.backends.results import FileData, FileInfo, GrepMatch, GrepResult, ReadResult
 from deepagents.errors import BackendError
 
 __all__ = [
     "EMPTY_CONTENT_WARNING",
+    "EMPTY_OLD_STRING_ERROR",
     "MAX_LINE_LENGTH",
     "MAX_VIDEO_INPUT_BYTES",
     "TOOL_RESULT_TOKEN_LIMIT",
     "TRUNCATION_GUIDANCE",
     "TRUNCATION_MARKER_TEMPLATE",
+    "FileInfo",
+    "FileType",
     "InvalidGlobPatternError",
     "build_grep_results_dict",
     "check_empty_content",

@@ -52,9 +52,13 @@ class BaseMiddleware(AgentMiddleware[Any, Any, Any]):
             if flow is not None:
                 for name, method in zip((blocking, awaiting), sync_and_async(flow), strict=True):
                     setattr(cls, name, method)
-            elif blocking in cls.__dict__ and getattr(cls, awaiting) is getattr(AgentMiddleware, awaiting):
-                if not blocking.startswith("wrap"):
-                    setattr(cls, awaiting, _awaiting(cls.__dict__[blocking]))
+            elif blocking in cls.__dict__ and _is_inherited(cls, awaiting) and "wrap" not in blocking:
+                setattr(cls, awaiting, _awaiting(cls.__dict__[blocking]))
+
+
+def _is_inherited(kind: type, hook: str) -> bool:
+    """Tell whether a class has a hook from LangChain's base class only, where it does nothing."""
+    return getattr(kind, hook) is getattr(AgentMiddleware, hook)
 
 
 def _awaiting(hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,7 +70,7 @@ def _awaiting(hook: Callable[..., Any]) -> Callable[..., Any]:
         return getattr(self, hook.__name__)(*args, **options)
 
     # LangGraph looks through `__wrapped__`, and would take this for a blocking function.
-    del awaiting.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    del awaiting.__wrapped__
     vars(awaiting)["__signature__"] = signature(hook)
     return awaiting
 

@@ -14,9 +14,9 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeIs
 
+from deepagents._state.custom_events import emit
 from deepagents._text import described, truncate
 from deepagents.errors import CodedError, ErrorCode
-from deepagents._state.custom_events import emit
 from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner
 from deepagents.tools._tool import failure_message
 

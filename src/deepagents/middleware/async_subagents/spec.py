@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, cast, get_args
 
-from deepagents._deprecation import warn_caller
+from deepagents._deprecation import warn_beta, warn_caller
 from deepagents.errors import ConfigError
 
 UpdateStrategy: TypeAlias = Literal["interrupt", "enqueue"]

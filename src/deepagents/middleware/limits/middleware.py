@@ -11,10 +11,10 @@ from langchain.agents.middleware.types import ModelResponse, PrivateStateAttr, T
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphInterrupt
 
+from deepagents._state.custom_events import emit
 from deepagents._state.schema import NOT_SHARED
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Kind, Limits, Price, price_in, price_of_profile
-from deepagents._state.custom_events import emit
 from deepagents.middleware._base import (
     BaseMiddleware,
     Middleware,

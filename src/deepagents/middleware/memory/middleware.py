@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Optional, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
 
 from deepagents._state.runtime import has_channel, in_graph, write_channel, writes_undone_on_failure
 from deepagents.backends._legacy import warn_form
@@ -78,7 +79,10 @@ class MemoryMiddleware(BaseMiddleware):
         self._patience = Patience(_SECONDS)
 
     async def _before_agent(
-        self, state: Mapping[str, Any], runtime: Any, _: object = None
+        self,
+        state: Mapping[str, Any],
+        runtime: Any,
+        config: Optional[RunnableConfig] = None,  # noqa: UP045 - LangGraph knows this spelling alone
     ) -> dict[str, Any] | None:
         """Read all sources at once; what state already says is not written again."""
         if not self.sources:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, NotRequired
+from typing import Annotated, Any, Final, NotRequired, TypedDict
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
@@ -39,6 +39,14 @@ class MemoryState(AgentState[Any]):
     memory_contents: NotRequired[Kept]
     memory_problems: NotRequired[Kept]
     _memory_changed: NotRequired[Annotated[bool, PrivateStateAttr, latest]]
+
+
+class MemoryStateUpdate(TypedDict):
+    """What `before_agent` writes: the texts that changed, and the codes of files that could not be read."""
+
+    memory_contents: NotRequired[dict[str, str | None]]
+    memory_problems: NotRequired[dict[str, str | None]]
+    _memory_changed: NotRequired[bool]
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:

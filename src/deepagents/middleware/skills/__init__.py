@@ -2,9 +2,19 @@
 
 from deepagents._deprecation import legacy
 from deepagents.middleware.skills.middleware import SkillsMiddleware
-from deepagents.middleware.skills.parse import MAX_SKILL_FILE_SIZE
-from deepagents.middleware.skills.prompt import SKILLS_SYSTEM_PROMPT
+from deepagents.middleware.skills.parse import (
+    MAX_SKILL_COMPATIBILITY_LENGTH,
+    MAX_SKILL_DESCRIPTION_LENGTH,
+    MAX_SKILL_FILE_SIZE,
+    MAX_SKILL_NAME_LENGTH,
+)
+from deepagents.middleware.skills.prompt import (
+    MAX_SKILL_LOAD_WARNING_LENGTH,
+    MAX_SKILLS_LOAD_WARNINGS,
+    SKILLS_SYSTEM_PROMPT,
+)
 from deepagents.middleware.skills.resolving import SkillToolResolver
+from deepagents.middleware.skills.sources import SkillSource
 from deepagents.middleware.skills.state import (
     SkillMetadata,
     SkillsState,
@@ -13,9 +23,15 @@ from deepagents.middleware.skills.state import (
 )
 
 __all__ = [
+    "MAX_SKILL_COMPATIBILITY_LENGTH",
+    "MAX_SKILL_DESCRIPTION_LENGTH",
     "MAX_SKILL_FILE_SIZE",
+    "MAX_SKILL_LOAD_WARNING_LENGTH",
+    "MAX_SKILL_NAME_LENGTH",
+    "MAX_SKILLS_LOAD_WARNINGS",
     "SKILLS_SYSTEM_PROMPT",
     "SkillMetadata",
+    "SkillSource",
     "SkillToolResolver",
     "SkillsMiddleware",
     "SkillsState",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Optional, cast
 from uuid import uuid4
 
 from langchain.agents.middleware.types import AgentMiddleware, ToolCallRequest
 from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 
 from deepagents._state.runtime import in_graph, read_channel, write_channel, writes_undone_on_failure
 from deepagents.backends._legacy import warn_form
@@ -121,7 +122,12 @@ class SkillsMiddleware(BaseMiddleware):
     def _files(self, runtime: Any) -> Files:
         return Files.of(self._backend, runtime, self._patience)
 
-    async def _before_agent(self, state: Mapping[str, Any], runtime: Any, _config: Any = None) -> Any:
+    async def _before_agent(
+        self,
+        state: Mapping[str, Any],
+        runtime: Any,
+        config: Optional[RunnableConfig] = None,  # noqa: UP045 - LangGraph knows this spelling alone
+    ) -> Any:
         update = await self._loaded(state, runtime)
         update |= await self._pinned({**state, **update}, runtime)
         begun = state.get("_skills_opened") is not None

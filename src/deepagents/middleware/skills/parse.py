@@ -16,9 +16,9 @@ from deepagents.middleware.skills.state import SkillMetadata
 
 MAX_SKILL_FILE_SIZE: Final = 10 * 1024 * 1024
 """Bytes that a SKILL.md may have."""
-MAX_NAME_LENGTH: Final = 64
-MAX_DESCRIPTION_LENGTH: Final = 1024
-MAX_COMPATIBILITY_LENGTH: Final = 500
+MAX_SKILL_NAME_LENGTH: Final = 64
+MAX_SKILL_DESCRIPTION_LENGTH: Final = 1024
+MAX_SKILL_COMPATIBILITY_LENGTH: Final = 500
 MAX_LICENSE_LENGTH: Final = 200
 MAX_PATH_LENGTH: Final = 1024
 MAX_TOOLS_LENGTH: Final = 1024
@@ -111,7 +111,7 @@ def _dropped(path: str, why: str) -> Parsed:
 
 def _parsed(reading: _Reading) -> Parsed:
     name = reading.short_text("name", _MOST_KEPT_OF_A_NAME)
-    description = reading.short_text("description", MAX_DESCRIPTION_LENGTH)
+    description = reading.short_text("description", MAX_SKILL_DESCRIPTION_LENGTH)
     if name is None or description is None:
         missing = " and ".join(
             key for key, value in (("'name'", name), ("'description'", description)) if value is None
@@ -124,7 +124,7 @@ def _parsed(reading: _Reading) -> Parsed:
         name=name,
         description=description,
         license=reading.short_text("license", MAX_LICENSE_LENGTH),
-        compatibility=reading.short_text("compatibility", MAX_COMPATIBILITY_LENGTH),
+        compatibility=reading.short_text("compatibility", MAX_SKILL_COMPATIBILITY_LENGTH),
         metadata=_metadata(reading),
         allowed_tools=_few(reading, "allowed-tools", _allowed_tools(reading)),
     )
@@ -132,8 +132,8 @@ def _parsed(reading: _Reading) -> Parsed:
 
 
 def _problem_of_name(name: str, directory: str) -> str | None:
-    if len(name) > MAX_NAME_LENGTH:
-        return f"has {len(name)} characters, over the limit of {MAX_NAME_LENGTH}"
+    if len(name) > MAX_SKILL_NAME_LENGTH:
+        return f"has {len(name)} characters, over the limit of {MAX_SKILL_NAME_LENGTH}"
     if not all(each == "-" or each.isdigit() or each.islower() for each in name):
         return "may hold lowercase letters, digits and hyphens only"
     if name.startswith("-") or name.endswith("-") or "--" in name:

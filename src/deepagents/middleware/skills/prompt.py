@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from deepagents.middleware.skills.parse import MAX_NAME_LENGTH
+from deepagents.middleware.skills.parse import MAX_SKILL_NAME_LENGTH
 from deepagents.middleware.skills.sources import Source
 from deepagents.middleware.skills.state import SkillMetadata
 
@@ -27,8 +27,8 @@ absolute paths. For "review this change" and a skill code-review: read its SKILL
 says. Without a matching skill, work as usual."""
 """Our template: the places of what is filled in are named in braces, and no other brace means anything."""
 
-MOST_WARNINGS: Final = 20
-MOST_CHARACTERS: Final = 1000
+MAX_SKILLS_LOAD_WARNINGS: Final = 20
+MAX_SKILL_LOAD_WARNING_LENGTH: Final = 1000
 _PLACES: Final = ("skills_locations", "skills_load_warnings", "skills_list")
 _PLACE: Final = re.compile("|".join(rf"\{{{name}\}}" for name in _PLACES))
 _TAG: Final = re.compile(r"<(?=[/!?A-Za-z])")
@@ -97,7 +97,7 @@ def _entry(skill: SkillMetadata) -> str:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
+    return name if len(name) <= MAX_SKILL_NAME_LENGTH else f"{name[:MAX_SKILL_NAME_LENGTH]}…"
 
 
 def _shown_path(path: str) -> str:
@@ -109,8 +109,8 @@ def format_warnings(errors: Sequence[str]) -> str:
     """Say what went wrong with skills, fenced and escaped: file names and contents are in it."""
     if not errors:
         return ""
-    shown = [f"- {_escaped(error)}" for error in errors[:MOST_WARNINGS]]
-    more = len(errors) - MOST_WARNINGS
+    shown = [f"- {_escaped(error)}" for error in errors[:MAX_SKILLS_LOAD_WARNINGS]]
+    more = len(errors) - MAX_SKILLS_LOAD_WARNINGS
     if more > 0:
         shown.append(f"{more} additional skill loading warning(s) omitted.")
     lines = (
@@ -124,5 +124,9 @@ def format_warnings(errors: Sequence[str]) -> str:
 
 
 def _escaped(error: str) -> str:
-    cut = error if len(error) <= MOST_CHARACTERS else f"{error[:MOST_CHARACTERS]}... [truncated]"
+    cut = (
+        error
+        if len(error) <= MAX_SKILL_LOAD_WARNING_LENGTH
+        else f"{error[:MAX_SKILL_LOAD_WARNING_LENGTH]}... [truncated]"
+    )
     return html.escape(json.dumps(cut, ensure_ascii=False), quote=False)

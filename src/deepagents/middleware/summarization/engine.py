@@ -11,8 +11,8 @@ from uuid import uuid4
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
-from deepagents.backends.calls import Files
 from deepagents._state.custom_events import emit
+from deepagents.backends.calls import Files
 from deepagents.middleware._incremental import Beginnings
 from deepagents.middleware.summarization.caches import BoundedCache, IdentityCache
 from deepagents.middleware.summarization.clipping import Clipping

@@ -1,0 +1,131 @@
+"""Older names lead to what there is today: public ones warn, private ones are silent."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+
+import pytest
+from langchain_core._api import LangChainDeprecationWarning
+
+from deepagents import FilesystemMiddleware, FilesystemPermission
+from deepagents._compat import LEGACY_NAMES
+from deepagents._deprecation import legacy
+from deepagents.backends import FilesystemBackend
+
+ROWS = [(module, name) for module, names in LEGACY_NAMES.items() for name in names]
+PUBLIC = [(module, name) for module, name in ROWS if not name.startswith("_")]
+PRIVATE = [(module, name) for module, name in ROWS if name.startswith("_")]
+RULE = FilesystemPermission(operations=["read"], paths=["/a"], mode="deny")
+LINES: Any = {"content": "one\ntwo", "encoding": "utf-8", "created_at": "c", "modified_at": "m"}
+
+
+def public(module: str, name: str) -> Any:
+    with pytest.warns(LangChainDeprecationWarning, match=name) as warned:
+        value = getattr(import_module(module), name)
+    assert [each.filename for each in warned] == [__file__]
+    return value
+
+
+def today(module: str, name: str) -> Any:
+    home, _, current = LEGACY_NAMES[module][name].partition(":")
+    return getattr(import_module(home), current)
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC)
+def test_an_older_public_name_warns(module: str, name: str) -> None:
+    assert public(module, name) is today(module, name)
+
+
+@pytest.mark.parametrize(("module", "name"), PRIVATE)
+def test_a_private_name_is_silent(module: str, name: str) -> None:
+    assert getattr(import_module(module), name) is today(module, name)
+
+
+@pytest.mark.parametrize("module", LEGACY_NAMES)
+def test_an_unknown_name_is_an_attribute_error(module: str) -> None:
+    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute '_never'"):
+        legacy(module)("_never")
+
+
+def test_an_import_warns_once_at_its_line(tmp_path: Any) -> None:
+    """From a module and from a package, which the import system itself asks for the name as well."""
+    asked = dict(reversed(PUBLIC))
+    program = tmp_path / "theirs.py"
+    program.write_text("".join(f"from {module} import (\n    {name},\n)\n" for module, name in asked.items()))
+    ended = subprocess.run(
+        [sys.executable, "-W", "always", str(program)], capture_output=True, text=True, check=True
+    )
+
+    warned = re.findall(
+        rf"^{re.escape(str(program))}:(\d+): \w*DeprecationWarning: (\w+)", ended.stderr, re.M
+    )
+    assert warned == [(str(3 * n + 1), name) for n, name in enumerate(asked.values())]
+    assert ended.stderr.count("DeprecationWarning") == len(warned)
+
+
+def test_private_names_can_be_imported_where_warnings_are_errors() -> None:
+    names = [*PRIVATE, ("deepagents.middleware._utils", "append_to_system_message")]
+    program = "".join(f"from {module} import {name}\n" for module, name in names)
+    subprocess.run([sys.executable, "-W", "error::DeprecationWarning", "-c", program], check=True)
+
+
+def test_a_page_of_a_file_as_numbered_text() -> None:
+    formatted = public("deepagents.backends.utils", "format_read_response")
+
+    assert formatted(LINES, 1, 1).split() == ["2", "two"]
+    assert formatted(LINES, 9, 1).startswith("Error: Line offset 9")
+    assert "empty" in formatted({"content": ""}, 0, 1)
+
+
+def test_rules_by_their_older_names() -> None:
+    check = today("deepagents.middleware.filesystem", "_check_fs_permission")
+
+    assert [check([RULE], "read", path) for path in ("/a", "/b")] == ["deny", "allow"]
+    assert attrgetter("_permissions")(FilesystemMiddleware(permissions=[RULE])) == [RULE]
+
+
+def test_links_in_a_circle_are_found(tmp_path: Any) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    look = today("deepagents.backends.filesystem", "_raise_if_symlink_loop")
+
+    with pytest.raises(OSError, match="symbolic links"):
+        look(tmp_path / "a")
+    look(tmp_path / "none")
+
+
+def test_skills_are_listed_and_pinned_by_older_names(tmp_path: Any) -> None:
+    (tmp_path / "skills" / "tides").mkdir(parents=True)
+    text = "---\nname: tides\ndescription: Computes tides.\n---\nAsk the moon.\n"
+    (tmp_path / "skills" / "tides" / "SKILL.md").write_text(text)
+    backend, home = FilesystemBackend(root_dir=tmp_path), "deepagents.middleware.skills"
+    skills = today(home, "_list_skills")(backend, "/skills")
+    answer = backend.download_files(["/skills/tides/SKILL.md"])[0]
+    listing = today(home, "_alist_skills_with_errors")
+
+    assert [each["name"] for each in skills] == ["tides"]
+    assert today(home, "_list_skills_with_errors")(backend, ("/skills", "Mine")) == (skills, [])
+    assert asyncio.run(_awaited(listing(backend, "/skills"))) == (skills, [])
+    assert today(home, "_skill_metadata_from_response")(answer) == skills[0]
+    body = today(home, "_pinned_skill_body")(answer.content)
+    assert "Ask the moon." in today(home, "_pinned_skill_message")(skills[0], body).text
+    assert today(home, "_derive_source_label")("/a/.deepagents/skills") == "Deepagents"
+    assert today(home, "_source_path")(("/skills", "Mine")) == "/skills"
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def test_middleware_of_others_adds_to_a_system_prompt() -> None:
+    appended = import_module("deepagents.middleware._utils").append_to_system_message
+    first = appended(None, "Be brief.")
+
+    assert first.text == "Be brief."
+    assert appended(first, "Be kind.").text == "Be brief.\n\nBe kind."
