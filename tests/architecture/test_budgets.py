@@ -23,7 +23,6 @@ LONG_FILES: dict[str, str] = {}
 """Files between 400 and 700 lines, each with its reason."""
 
 PRIVATE_ADAPTERS = {
-    "src/deepagents/_beta.py": "LangChain has no public name for its warning about what is in beta",
     "src/deepagents/_state/runtime.py": "LangGraph has no public way to reach a running graph's channels",
     "src/deepagents/models/traits.py": "a chat model tells its provider only to LangChain's tracing",
 }

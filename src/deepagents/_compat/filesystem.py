@@ -8,7 +8,7 @@ from typing import Any
 from deepagents.permissions import FilesystemOperation, FilesystemPermission, Mode, Rules
 
 
-class HonouredNames:
+class OlderMembers:
     """Methods that make one tool each, for subclasses to override, and the rules by their older name."""
 
     @property

@@ -12,7 +12,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from deepagents._compat.filesystem import HonouredNames
+from deepagents._compat.filesystem import OlderMembers
 from deepagents._deprecation import warn_legacy
 from deepagents._paths import overlap
 from deepagents._state.runtime import writes_undone_on_failure
@@ -68,7 +68,7 @@ _PARALLEL: Final = (
 )
 
 
-class FilesystemMiddleware(HonouredNames, BaseMiddleware):
+class FilesystemMiddleware(OlderMembers, BaseMiddleware):
     """Give an agent file tools on a backend, and keep large tool results out of its context.
 
     Args:
