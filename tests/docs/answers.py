@@ -57,4 +57,36 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
             "Read.",
         ]
     },
+    "docs/concepts/agents.md": {
+        "*": [
+            "Hello. What shall we work on?",
+            "Hello.",
+            call("write_file", file_path="/a.md", content="A"),
+            "Done.",
+        ]
+    },
+    "docs/concepts/backends.md": {
+        "*": [call("edit_file", file_path="/notes.md", old_string="one", new_string="two"), "Done."]
+    },
+    "docs/concepts/tools.md": {"*": [call("weather", city="Oslo"), "Yes, it rains in Oslo."]},
+    "docs/concepts/files-and-media.md": {
+        "*": [call("read_file", file_path="/plan.png"), "A plan of a house."]
+    },
+    "docs/concepts/memory.md": {
+        "*": [
+            call("edit_file", file_path="/AGENTS.md", old_string="tabs", new_string="four spaces"),
+            "I will remember that.",
+            call("write_file", file_path="/me/AGENTS.md", content="Call me Bo."),
+            "I will, Bo.",
+        ]
+    },
+    "docs/concepts/skills.md": {
+        "*": [
+            call("read_file", file_path="/skills/tides/SKILL.md"),
+            "Thirteen metres.",
+            call("read_file", file_path="/skills/tides/SKILL.md"),
+            call("tide", place="Saint-Malo"),
+            "Thirteen metres.",
+        ]
+    },
 }
