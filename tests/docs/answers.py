@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from deepagents.testing import call
 from tests.docs.provider import Answers
+
+
+def _verdict(result: str) -> str:
+    met = result == "satisfied"
+    criterion = {"name": "names a source", "passed": met, **({} if met else {"gap": "no source is named"})}
+    return json.dumps({"result": result, "explanation": "It reads so.", "criteria": [criterion]})
+
 
 ANSWERS: Mapping[str, Mapping[str, Answers]] = {
     "README.md": {
@@ -88,5 +96,35 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
             call("tide", place="Saint-Malo"),
             "Thirteen metres.",
         ]
+    },
+    "docs/concepts/context.md": {
+        "claude-sonnet-4-6": [
+            *(call("look_up", topic=f"{kind} whale") for kind in ("blue", "grey", "sperm", "right", "fin")),
+            "They are all mammals.",
+        ],
+        "claude-haiku-4-5": ["Goal: find out about five kinds of whales. See the archive."],
+    },
+    "docs/concepts/caching.md": {"*": ["Hello."]},
+    "docs/concepts/rubric.md": {
+        "claude-sonnet-4-6": [
+            "Up to 13 metres.",
+            "Up to 13 metres, according to the harbour office.",
+            "13 metres, according to the harbour office.",
+        ],
+        "claude-haiku-4-5": [
+            _verdict("needs_revision"),
+            _verdict("satisfied"),
+            _verdict("satisfied"),
+        ],
+    },
+    "docs/concepts/subagents.md": {
+        "claude-sonnet-4-6": [
+            call("task", subagent_type="researcher", description="How high do tides get in Saint-Malo?"),
+            "Thirteen metres.",
+            call("task", subagent_type="checker", description="Check the figure of 13 metres."),
+            "The figure is right.",
+            "Thirteen metres. The figure was checked.",
+        ],
+        "claude-haiku-4-5": ["Up to 13 m."],
     },
 }

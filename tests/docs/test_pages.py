@@ -7,18 +7,34 @@ from pathlib import Path
 
 import pytest
 
+from deepagents.testing import call
+from tests.agent_protocol import agent_server
 from tests.architecture.source import ROOT
 from tests.docs.answers import ANSWERS
 from tests.docs.pages import find_pages, run_page
 from tests.docs.provider import Script
 
 PAGES = find_pages()
+WITH_SERVER = "docs/concepts/async-subagents.md"
 BARE_INSTALL = re.compile(r"pip install (?:-\S+ )*[\"']?deepagents(?![\w-])(?!\S* @ )")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != WITH_SERVER])
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_page(PAGES[page], Script(ANSWERS.get(page, {})), tmp_path, monkeypatch)
+
+
+def test_the_page_about_tasks_on_a_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with agent_server() as server:
+
+        def finish_task(request: object) -> str:
+            server.finishes(server.only_task(), "Thirteen metres.")
+            return "I have asked."
+
+        start = call("start_async_task", subagent_type="researcher", description="How high do tides get?")
+        monkeypatch.setenv("RESEARCHER_URL", server.url)
+        script = Script({"*": [start, finish_task, "Thirteen metres."]})
+        run_page(PAGES[WITH_SERVER], script, tmp_path, monkeypatch)
 
 
 def test_answers_belong_to_pages() -> None:
