@@ -127,4 +127,46 @@ ANSWERS: Mapping[str, Mapping[str, Answers]] = {
         ],
         "claude-haiku-4-5": ["Up to 13 m."],
     },
+    "docs/concepts/streaming.md": {
+        "claude-sonnet-4-6": [
+            call("task", subagent_type="researcher", description="How high do tides get in Saint-Malo?"),
+            "Thirteen metres.",
+        ]
+        * 5,
+        "claude-haiku-4-5": [call("look_up", place="Saint-Malo"), "Up to 13 m."] * 5,
+    },
+    "docs/concepts/human-approval.md": {
+        "*": [
+            call("write_file", file_path="/law.md", content="Be kind."),
+            "It is written.",
+            call("write_file", file_path="/second.md", content="Be brief."),
+            "It is written.",
+            call("send", to="Ada", text="Hello"),
+            call("send", to="Ada", text="And bye"),
+            "Both are sent.",
+        ]
+    },
+    "docs/concepts/permissions.md": {"*": [call("read_file", file_path="/secrets/.env"), "I may not."]},
+    "docs/concepts/models.md": {
+        "claude-opus-4-8": [TimeoutError("busy"), TimeoutError("busy")],
+        "claude-sonnet-4-6": ["Hello from the second model."],
+    },
+    "docs/concepts/threat-model.md": {
+        "*": [
+            call("grep", pattern="KEY"),
+            call("read_file", file_path="/secrets/.env"),
+            "I cannot see it.",
+        ]
+    },
+    "docs/concepts/limits.md": {"*": [call("ls", path=path) for path in ("/", "/a", "/a/b")]},
+    "docs/concepts/errors.md": {
+        "*": [
+            call("divide", a=1, b=0),
+            "One cannot divide by zero.",
+            call("ls", path="/"),
+            "The files cannot be reached.",
+            call("divide", a=1, b=0),
+        ]
+    },
+    "docs/concepts/older-versions.md": {"*": [call("ls", path="/"), "/a.md and /b.md."]},
 }

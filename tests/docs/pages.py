@@ -19,33 +19,38 @@ from tests.architecture.source import ROOT
 from tests.docs.provider import Script, serve
 
 CONTINUED: Final = "# continued"
-_FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 _SHOWN = re.compile(r"^ *print\(.*\)  # (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A Python block: the page, the line of its first statement, and the code."""
+    """A Python block of a page, the line where it begins, and the output that the page shows for it."""
 
     page: Path
     line: int
     code: str
+    shown: list[str]
 
 
 def find_pages() -> dict[str, Path]:
     """Return every page that shows Python, by its path in the repository."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return {
-        str(page.relative_to(ROOT)): page
-        for page in found
-        if "```python\n" in page.read_text() and "invisible-code" not in page.read_text()
-    }
+    return {str(page.relative_to(ROOT)): page for page in found if "```python\n" in page.read_text()}
 
 
 def find_blocks(page: Path) -> list[Block]:
     """Return the Python blocks of a page, in order."""
     text = page.read_text()
-    return [Block(page, text.count("\n", 0, found.start(1)), found[1]) for found in _FENCED.finditer(text)]
+    return [
+        Block(
+            page,
+            text.count("\n", 0, found.start(1)),
+            found[1],
+            [*_SHOWN.findall(found[1]), *(found[2] or "").splitlines()],
+        )
+        for found in _FENCED.finditer(text)
+    ]
 
 
 def run_page(page: Path, script: Script, folder: Path, environment: pytest.MonkeyPatch) -> None:
@@ -74,8 +79,7 @@ def _run(block: Block, names: dict[str, Any]) -> None:
     code = compile("\n" * block.line + block.code, str(block.page), "exec", dont_inherit=True)
     with redirect_stdout(printed):
         exec(code, names)
-    shown = _SHOWN.findall(block.code)
-    missing = [line for line in shown if line not in printed.getvalue().splitlines()]
+    missing = [line for line in block.shown if line not in printed.getvalue().splitlines()]
     assert not missing, (
         f"{block.page.name}:{block.line}: {missing} not in what was printed:\n{printed.getvalue()}"
     )
