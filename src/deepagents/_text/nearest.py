@@ -1,4 +1,4 @@
-"""Where a text that was not found most nearly stands, and what differs there."""
+"""Describe where a text that was not found most nearly is, and what differs there."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from itertools import islice, zip_longest
 from types import MappingProxyType
 from typing import Final
 
+import regex
+
 from deepagents._text.lines import split_lines
 from deepagents._text.show import number_lines
 
 _MAX_LENGTH: Final = 2_000_000
 _MAX_LINES: Final = 50_000
+_MAX_LINE: Final = 20_000
 _MAX_OLD_LINES: Final = 40
 _MAX_SHOWN: Final = 12
 _MAX_WIDTH: Final = 200
@@ -28,17 +31,22 @@ _LOOK_ALIKES: Final = str.maketrans(
     {**dict.fromkeys("‘’‚‛′", "'"), **dict.fromkeys("“”„‟″", '"'), **dict.fromkeys("‐‑‒–—―−", "-")}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 )
+# Normalising sorts each run of combining marks, which takes the square of its length and holds the interpreter's lock:
+# 200,000 marks stop every thread for 40 s. No text has more than a few, so the rest of a run is left out. The two
+# half-width Japanese sound marks are letters that become marks when they are normalised.
+_MORE_MARKS = regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+")
 _BLANKS = re.compile(r"[ \t\f\v]+")
-_AROUND_ENDS = re.compile(r" ?\n ?")
 _WORD = re.compile(r"\w+")
 
 
 def _even_blanks(text: str) -> str:
-    return _AROUND_ENDS.sub("\n", _BLANKS.sub(" ", text)).strip(" ")
+    return _BLANKS.sub(" ", text).strip(" ")
 
 
 def _even_characters(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFKC", text.translate(_LOOK_ALIKES))
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", _MORE_MARKS.sub(r"\1", text.translate(_LOOK_ALIKES)))
 
 
 _EVENED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
@@ -47,32 +55,45 @@ _EVENED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 
 
 def describe_nearest(content: str, old: str) -> str:
-    """Say where the lines most like `old` stand and how they differ. Lines end with `\\n` in both."""
-    lines = split_lines(content[:_MAX_LENGTH])[:_MAX_LINES]
-    wanted = split_lines(old)[:_MAX_OLD_LINES]
-    place = _apart_from_looks(lines, wanted)
-    if place is not None:
-        return _looks_differ(lines[place[0] : place[1]], wanted, place[0] + 1)
-    start = _most_lines_in_common(lines, wanted)
+    """Describe where the lines most like `old` are and how they differ. Lines end with `\n` in both."""
+    lines = [line[:_MAX_LINE] for line in split_lines(content[:_MAX_LENGTH])[:_MAX_LINES]]
+    wanted = [line[:_MAX_LINE] for line in split_lines(old[:_MAX_LENGTH])[:_MAX_OLD_LINES]]
+    even_lines, even_wanted = _evened(lines), _evened(wanted)
+    found = _find_apart_from_looks(even_lines, even_wanted)
+    if found is not None:
+        return _looks_differ(lines[found[0] : found[1]], wanted, found[0] + 1)
+    start = _find_most_lines_in_common(even_lines, even_wanted)
     if start is None:
-        start = _most_alike_line(lines, wanted)
+        start = _find_most_alike_line(lines, wanted)
     if start is None:
         return _NOTHING_ALIKE
     start = max(start, 0)
     return _lines_differ(lines[start : start + len(wanted)], wanted, start + 1)
 
 
-def _evened(text: str, without: str = "") -> str:
-    for kind, even in _EVENED.items():
-        if kind != without:
-            text = even(text)
-    return text
+def _evened(lines: Sequence[str], without: str = "") -> list[str]:
+    """Remove the differences that are easily overlooked, up to `_MAX_LENGTH` characters of result.
+
+    This goes line by line so that other threads get their turn, and counts what comes out because one character
+    can stand for eighteen.
+    """
+    evened: list[str] = []
+    room = _MAX_LENGTH
+    for line in lines:
+        for kind, even in _EVENED.items():
+            if kind != without:
+                line = even(line)
+        evened.append(line)
+        room -= len(line)
+        if room < 0:
+            break
+    return evened
 
 
-def _apart_from_looks(lines: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
+def _find_apart_from_looks(lines: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
     """Find the lines that hold the wanted text once whitespace, case and look-alikes count as equal."""
-    key = _evened("\n".join(wanted)).strip("\n")
-    text = _evened("\n".join(lines))
+    key = "\n".join(wanted).strip("\n")
+    text = "\n".join(lines)
     at = text.find(key) if key else -1
     if at < 0:
         return None
@@ -84,8 +105,13 @@ def _looks_differ(there: Sequence[str], wanted: Sequence[str], number: int) -> s
     text, key = "\n".join(there), "\n".join(wanted).strip("\n")
     if key in text:
         return f"{_place(there, number)}\nIt differs in the blank lines before or after."
-    kinds = [kind for kind in _EVENED if _evened(key, kind).strip("\n") not in _evened(text, kind)]
-    pairs = [pair for pair in zip_longest(there, key.split("\n"), fillvalue="") if pair[0] != pair[1]]
+    key_lines = key.split("\n")
+    kinds = [
+        kind
+        for kind in _EVENED
+        if "\n".join(_evened(key_lines, kind)).strip("\n") not in "\n".join(_evened(there, kind))
+    ]
+    pairs = [pair for pair in zip_longest(there, key_lines, fillvalue="") if pair[0] != pair[1]]
     in_file, in_old = next((pair for pair in pairs if pair[1] not in pair[0]), pairs[-1])
     return (
         f"{_place(there, number)}\nIt differs in {' and '.join(kinds) or 'look-alike characters'}: "
@@ -94,20 +120,20 @@ def _looks_differ(there: Sequence[str], wanted: Sequence[str], number: int) -> s
     )
 
 
-def _most_lines_in_common(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+def _find_most_lines_in_common(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     wanted_at: dict[str, list[int]] = defaultdict(list)
-    for at, line in enumerate(wanted):
-        if key := _evened(line):
+    for at, key in enumerate(wanted):
+        if key:
             wanted_at[key].append(at)
     votes: dict[int, int] = defaultdict(int)
-    for at, line in enumerate(_evened("\n".join(lines)).split("\n")):
+    for at, line in enumerate(lines):
         for inside in wanted_at.get(line, ()):
             votes[at - inside] += len(line)
     best = max(votes, key=lambda start: (votes[start], -start), default=None)
     return best if best is not None and 3 * votes[best] >= sum(map(len, wanted_at)) else None
 
 
-def _most_alike_line(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+def _find_most_alike_line(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     key_at = max(range(len(wanted)), key=lambda at: len(wanted[at].strip()))
     key = wanted[key_at].strip()[:_MAX_WIDTH]
     if not key:

@@ -13,6 +13,8 @@ from deepagents.errors import BackendError
 
 _READ_WHOLE = 1 << 20
 _BLOCK = 1 << 18
+_MOST_SKIPPED = 4 << 30
+"""Bytes looked through for the start of a page. Nothing can stop a read in a thread that its caller gave up."""
 
 
 def read_all(fd: int) -> bytes:
@@ -89,6 +91,7 @@ class _Pager:
         passed, position = self._trail.before(offset)
         self._blocks.go_to(position)
         last = b""
+        give_up_at = position + _MOST_SKIPPED
         for block in self._blocks:
             lines = block.count(b"\n")
             if passed + lines >= offset:
@@ -98,8 +101,17 @@ class _Pager:
             passed, last = passed + lines, block
             if self._blocks.position < self._size:
                 self._trail.add(passed, self._blocks.position)
+            if self._blocks.position > give_up_at:
+                raise self._too_far(offset)
         total = passed + (not last.endswith(b"\n"))
         raise BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")
+
+    def _too_far(self, offset: int) -> BackendError:
+        return BackendError(
+            "too_large",
+            f"Line {offset + 1} starts more than {format_size(_MOST_SKIPPED)} after the last known line. "
+            "Read a line nearer to the start first, or find text with grep.",
+        )
 
     def _too_large(self, offset: int, limit: int) -> BackendError:
         return BackendError(

@@ -1,0 +1,72 @@
+"""Names and links on disk that would break a listing, or forge entries of one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deepagents.backends import FilesystemBackend
+from deepagents.backends.protocol import BackendProtocol
+from tests.backends.sandboxes import rooted
+
+BACKENDS = {"disk": FilesystemBackend, "sandbox": rooted}
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> BackendProtocol:
+    (tmp_path / "root").mkdir()
+    return BACKENDS[request.param](tmp_path / "root")
+
+
+def test_a_link_into_a_loop_outside_hides_nothing_else(backend: BackendProtocol, tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "a" / "x")
+    (tmp_path / "root" / "file.txt").write_text("needle")
+
+    assert [entry["path"] for entry in backend.ls("/").entries or ()] == ["/file.txt"]
+    assert [entry["path"] for entry in backend.glob("**").matches or ()] == ["/file.txt"]
+    assert [match["path"] for match in backend.grep("needle").matches or ()] == ["/file.txt"]
+    for result in (
+        backend.read("/link"),
+        backend.read("/link/deeper"),
+        backend.write("/link", "x"),
+        backend.edit("/link", "x", "y"),
+        backend.ls("/link"),
+    ):
+        assert result.error is not None
+        assert str(tmp_path) not in result.error
+    assert backend.download_files(["/link"])[0].error is not None
+    assert backend.delete("/link").error is None
+    assert not os.path.lexists(tmp_path / "root" / "link")
+
+
+def test_a_very_deep_tree_is_deleted_whole(backend: BackendProtocol, tmp_path: Path) -> None:
+    here = os.open(tmp_path / "root", os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=below))
+        os.close(here)
+        here = below
+    os.close(here)
+
+    assert backend.delete("/d").error is None
+    assert list((tmp_path / "root").iterdir()) == []
+
+
+def test_a_private_file_is_never_more_open_while_it_is_replaced(
+    backend: BackendProtocol, tmp_path: Path
+) -> None:
+    (tmp_path / "root" / "key").write_text("old")
+    (tmp_path / "root" / "key").chmod(0o600)
+    seen: list[int] = []
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        pass
+
+    assert backend.write("/key", "new").error is None
+    assert (tmp_path / "root" / "key").stat().st_mode & 0o777 == 0o600
+    assert seen == []
