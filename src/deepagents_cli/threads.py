@@ -84,7 +84,7 @@ class Threads:
             CommandError: when another process works in it.
         """
         place = int.from_bytes(sha256(thread.encode()).digest()[:4]) >> 2
-        with self.path.with_suffix(".lock").open("wb") as file:
+        with open(self.path.with_suffix(".lock"), "wb", opener=_open_private) as file:
             try:
                 _lock(file.fileno(), place)
             except OSError as error:
@@ -116,3 +116,7 @@ class Threads:
     def _open(self) -> Generator[sqlite3.Connection]:
         with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as database, database:
             yield database
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,16 +60,30 @@ def test_a_very_deep_tree_is_deleted_whole(backend: BackendProtocol, tmp_path: P
     assert list((tmp_path / "root").iterdir()) == []
 
 
+@pytest.mark.parametrize("size", [10_000, 30 << 20], ids=["short", "long"])
 def test_a_private_file_is_never_more_open_while_it_is_replaced(
-    backend: BackendProtocol, tmp_path: Path
+    backend: BackendProtocol, tmp_path: Path, size: int
 ) -> None:
-    (tmp_path / "root" / "key").write_text("old")
-    (tmp_path / "root" / "key").chmod(0o600)
-    seen: list[int] = []
+    key = tmp_path / "root" / "key"
+    key.write_text("old")
+    key.chmod(0o600)
+    is_done = threading.Event()
+    readable: set[str] = set()
 
-    def watch(event: str, arguments: tuple[object, ...]) -> None:
-        pass
+    def watch() -> None:
+        while not is_done.is_set():
+            for each in key.parent.iterdir():
+                with suppress(FileNotFoundError):
+                    if each.stat().st_mode & 0o077:
+                        readable.add(each.name)
 
-    assert backend.write("/key", "new").error is None
-    assert (tmp_path / "root" / "key").stat().st_mode & 0o777 == 0o600
-    assert seen == []
+    with ThreadPoolExecutor(1) as thread:
+        watching = thread.submit(watch)
+        for _ in range(10):
+            assert backend.write("/key", "x" * (size // 10)).error is None
+        is_done.set()
+        watching.result()
+
+    assert readable == set()
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in key.parent.iterdir()] == ["key"]

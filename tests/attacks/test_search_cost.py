@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
+from deepagents.backends.protocol import BackendProtocol
 from deepagents.testing import ScriptedModel, call
+from tests.backends.sandboxes import rooted
 
 TEXT_HEAD = b"password=hunter2 " * 1000
 """Longer than what is looked at to tell text from anything else."""
@@ -32,16 +35,17 @@ from pathlib import Path
 from tests.backends.sandboxes import rooted
 from deepagents.backends import FilesystemBackend
 make = {"disk": FilesystemBackend, "sandbox": rooted}[sys.argv[1]]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = make(Path(sys.argv[2])).grep("needle")
 print([match["path"] for match in found.matches], found.error, sep="\\n")
-print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) >> 10)
+after = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print((after - before) >> 10)
 """
 
 
 @pytest.mark.parametrize("kind", ["disk", "sandbox"])
 def test_a_search_holds_no_large_file_in_memory_and_names_it(kind: str, tmp_path: Path) -> None:
     make_huge(tmp_path / "huge.log")
-    (tmp_path / "one-line.txt").write_bytes(b"x" * (200 << 20) + b"needle")
     (tmp_path / "small.txt").write_text("needle\n")
 
     program = [sys.executable, "-c", COST_OF_A_SEARCH, kind, str(tmp_path)]
@@ -50,8 +54,7 @@ def test_a_search_holds_no_large_file_in_memory_and_names_it(kind: str, tmp_path
 
     assert matches == "['/small.txt']"
     assert "/huge.log: may match" in "\n".join(problems)
-    assert "/one-line.txt: may match" in "\n".join(problems)
-    assert int(megabytes) < 300
+    assert int(megabytes) < 200
 
 
 @pytest.mark.parametrize("guess", ["password=hunter2", "password=hunter3"])
@@ -85,7 +88,9 @@ print(backend.grep("(?:a|ab|abc|abcd)*$", regex=True).code)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux to say how much memory is in use")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="needs Linux to say how much memory is in use"
+)
 def test_an_expression_that_needs_too_much_memory_is_an_error_result(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("abcd" * 2_250_000 + "\n")
 
@@ -95,10 +100,13 @@ def test_an_expression_that_needs_too_much_memory_is_an_error_result(tmp_path: P
     assert (done.stdout, done.stderr) == ("too_large\n", "")
 
 
-def test_a_page_beyond_gigabytes_of_one_line_is_given_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make_backend", [FilesystemBackend, rooted])
+def test_a_page_beyond_gigabytes_of_one_line_is_given_up(
+    make_backend: Callable[[Path], BackendProtocol], tmp_path: Path
+) -> None:
     make_huge(tmp_path / "huge.log")
 
-    page = FilesystemBackend(tmp_path).read("/huge.log", 1, 1)
+    page = make_backend(tmp_path).read("/huge.log", 1, 1)
 
     assert page.code == "too_large"
     assert "grep" in str(page.error)

@@ -19,10 +19,10 @@ BIN = Path(sys.executable).parent
 
 @dataclass
 class DirectorySandbox(BaseSandbox):
-    """Runs commands in a directory; its paths start at `root`, which is that directory or this machine's."""
+    """Runs commands in a directory; its paths start at `virtual_root`: that directory, or this machine's."""
 
     directory: Path
-    root: str = "/"
+    virtual_root: str = "/"
     env: dict[str, str] = field(default_factory=lambda: {"PATH": f"{BIN}:/usr/bin:/bin"})
     commands: list[str] = field(default_factory=list[str])
 
@@ -69,9 +69,9 @@ class DirectorySandbox(BaseSandbox):
             return FileDownloadResponse(path, error=_code(error))
 
     def _place(self, path: str) -> Path:
-        if self.root == "/" and not path.startswith("/"):
+        if self.virtual_root == "/" and not path.startswith("/"):
             raise BackendError("invalid_path", f"not absolute: {path!r}")
-        return Path(self.root + normalise(path))
+        return Path(self.virtual_root + normalise(path))
 
 
 def _code(error: BackendError | OSError) -> FileOperationError:
@@ -88,4 +88,4 @@ def _code(error: BackendError | OSError) -> FileOperationError:
 
 def rooted(directory: Path) -> DirectorySandbox:
     """Make a sandbox whose `/` is a directory."""
-    return DirectorySandbox(directory, root=str(directory))
+    return DirectorySandbox(directory, virtual_root=str(directory))

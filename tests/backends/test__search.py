@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from deepagents._globs import compile_glob
 from deepagents.backends._directory import BY_HANDLE, HandleDirectory, opened, temporary_name
 from deepagents.backends._search import (
-    Deadline,
     Found,
     Query,
     Search,
@@ -86,7 +85,7 @@ def grep(root: Path, pattern: str, ripgrep: str | None = None) -> list[tuple[str
 
 def paths(root: Path, pattern: str) -> list[str]:
     with opened(root) as base:
-        return walk(base, Deadline.within(60), compile_glob(pattern)).files
+        return walk(base, 60, compile_glob(pattern)).files
 
 
 @needs_ripgrep
@@ -244,7 +243,7 @@ def test_directories_that_cannot_match_are_not_entered(tmp_path: Path) -> None:
             return super().child(name)
 
     base = Watched(os.open(root, os.O_RDONLY))
-    found = walk(base, Deadline.within(60), compile_glob("src/*.py"))
+    found = walk(base, 60, compile_glob("src/*.py"))
     base.close()
 
     assert (found.files, entered) == (["src/a.py"], ["src"])
@@ -253,7 +252,7 @@ def test_directories_that_cannot_match_are_not_entered(tmp_path: Path) -> None:
 def test_a_walk_out_of_time_hands_over_what_it_has(tmp_path: Path) -> None:
     root = plant(tmp_path, {"a": b"", "d/b": b""})
     with opened(root) as base:
-        found = walk(base, Deadline.within(0))
+        found = walk(base, 0)
 
     assert found.timed_out
     assert found.files == ["a"]

@@ -17,7 +17,6 @@ from tests.backends.sandboxes import BIN, DirectorySandbox
 pytestmark = pytest.mark.filterwarnings("ignore:Class-scoped fixtures defined as instance methods")
 
 ABSOLUTE = "glob answers with absolute paths, as every other operation does"
-WHOLE_LINES = "a page ends with the newline of its last line, so that pages put together are the file"
 ANOTHER_RULE = {
     "test_glob": ABSOLUTE,
     "test_glob_basic_pattern": ABSOLUTE,
@@ -26,15 +25,16 @@ ANOTHER_RULE = {
     "test_glob_with_character_class": ABSOLUTE,
     "test_glob_with_question_mark": ABSOLUTE,
     "test_write_existing_file_fails": "write replaces what is there; a version guards against surprises",
+}
+LARGER = "files on this machine come whole up to max_file_size_mb"
+FROM_ROOT = "relative paths start at root_dir"
+WHOLE_LINES = "a page ends with the newline of its last line, so that pages put together are the file"
+ANOTHER_RULE_LOCALLY = {
+    **ANOTHER_RULE,
     "test_ls_lists_nested_directories": "directories are listed with a slash at their end",
     "test_aread_large_text_payload_paginated_roundtrip": WHOLE_LINES,
     "test_write_read_download_large_text_with_escaped_content": WHOLE_LINES,
     "test_awrite_aread_adownload_large_text_with_escaped_content": WHOLE_LINES,
-}
-LARGER = "files on this machine come whole up to max_file_size_mb"
-FROM_ROOT = "relative paths start at root_dir"
-ANOTHER_RULE_LOCALLY = {
-    **ANOTHER_RULE,
     "test_read_binary_file_1_mib_returns_error": LARGER,
     "test_aread_binary_file_1_mib_returns_error": LARGER,
     "test_download_error_invalid_path_relative": FROM_ROOT,

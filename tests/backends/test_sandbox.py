@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import random
+import re
 import shlex
 import subprocess
 import time
@@ -49,6 +50,7 @@ class Answering(BaseSandbox):
 
     response: ExecuteResponse
     answers: list[FileUploadResponse] = field(default_factory=list[FileUploadResponse])
+    uploaded: list[tuple[str, bytes]] = field(default_factory=list[tuple[str, bytes]])
 
     @property
     def id(self) -> str:
@@ -58,6 +60,7 @@ class Answering(BaseSandbox):
         return self.response
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        self.uploaded += files
         return self.answers
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
@@ -102,7 +105,17 @@ def test_no_answer_is_an_error_and_never_an_empty_success(
     found = call(call_mode, Answering(response))
 
     assert found.code == "io_error"
-    assert "unexpected server response" in found.error
+    assert re.search("unexpected server response|the sandbox did not answer", found.error)
+
+
+def test_a_write_goes_up_where_commands_are_a_stand_in_and_answer_nothing(call_mode: CallMode) -> None:
+    box = Answering(ExecuteResponse("", 0), [FileUploadResponse("/a.txt")])
+
+    for content in ("short", "long" * 20_000):
+        assert call_mode.call(box, "write", "/a.txt", content) == WriteResult(path="/a.txt")
+    assert box.uploaded == [("/a.txt", b"short"), ("/a.txt", b"long" * 20_000)]
+    guarded = call_mode.call(box, "write", "/a.txt", "x", expected_version="1")
+    assert guarded.code == "io_error"
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -171,7 +184,7 @@ def test_a_long_edit_of_a_missing_file_uploads_nothing(
 def test_a_failed_upload_is_a_failed_write(
     call_mode: CallMode, answers: list[FileUploadResponse], code: str
 ) -> None:
-    there = {"items": 0, "real": "/a", "exists": True, "is_dir": False}
+    there = {"items": 0, "real": "/a", "exists": True, "is_dir": False, "staged": "/staged"}
     box = Answering(ExecuteResponse(f"{MARK}{json.dumps(there)}\n", 0), answers)
 
     done = call_mode.call(box, "write", "/a", "x" * 60_000)
@@ -230,7 +243,7 @@ class Breaking(Changing):
 def test_a_connection_that_breaks_leaves_nothing_of_a_staged_text(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
-    box = Breaking(tmp_path, root=str(tmp_path))
+    box = Breaking(tmp_path, virtual_root=str(tmp_path))
 
     with pytest.raises(ConnectionError):
         call_mode.call(box, "write", "/a.txt", "x" * 60_000)
@@ -281,7 +294,7 @@ def test_a_file_of_somebody_unknown_in_a_user_namespace_can_be_changed(
 ) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root gives files away")
-    box = within("unshare -Ur sh -c {}")(tmp_path, root=str(tmp_path))
+    box = within("unshare -Ur sh -c {}")(tmp_path, virtual_root=str(tmp_path))
     file = tmp_path / "a.txt"
     file.write_text("one\n")
     file.chmod(0o666)
@@ -298,7 +311,7 @@ def test_a_file_that_is_mounted_by_itself_is_written_in_place(call_mode: CallMod
     inside.touch()
     outside.write_text("a longer text\n")
     command = f"unshare -Urm sh -c 'mount --bind {outside} {inside} && exec \"$@\"' sh sh -c {{}}"
-    box = within(command)(tmp_path / "root", root=str(tmp_path / "root"))
+    box = within(command)(tmp_path / "root", virtual_root=str(tmp_path / "root"))
 
     done = call_mode.call(box, "write", "/inside.txt", "short\n")
     edited = call_mode.call(box, "edit", "/inside.txt", "short", "next", expected_version=done.version)
@@ -318,7 +331,7 @@ class Capped(Changing):
 def test_media_larger_than_what_a_command_may_print_come_by_download(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
-    box = Capped(tmp_path, root=str(tmp_path))
+    box = Capped(tmp_path, virtual_root=str(tmp_path))
     data = random.Random(1).randbytes(200_000)
     (tmp_path / "a.png").write_bytes(data)
     (tmp_path / "link.png").symlink_to("a.png")
@@ -331,7 +344,7 @@ def test_media_larger_than_what_a_command_may_print_come_by_download(
 def test_a_page_longer_than_what_a_command_may_print_ends_early_and_says_where_to_go_on(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
-    box = Capped(tmp_path, root=str(tmp_path))
+    box = Capped(tmp_path, virtual_root=str(tmp_path))
     text = "".join(f"{random.Random(line).randbytes(60).hex()}\n" for line in range(2000))
     (tmp_path / "a.txt").write_text(text)
     parts: list[str] = []
@@ -343,12 +356,12 @@ def test_a_page_longer_than_what_a_command_may_print_ends_early_and_says_where_t
         parts.append(page.file_data["content"])
         offset = page.next_offset
 
-    assert "".join(parts) == text
+    assert "\n".join(parts) == text
     assert len(parts) > 1
 
 
 def test_a_line_longer_than_what_a_command_may_print_is_cut(call_mode: CallMode, tmp_path: Path) -> None:
-    box = Capped(tmp_path, root=str(tmp_path))
+    box = Capped(tmp_path, virtual_root=str(tmp_path))
     line = random.Random(1).randbytes(100_000).hex()
     (tmp_path / "a.txt").write_text(f"{line}\nlast\n")
 
@@ -380,7 +393,7 @@ class Echoing(Changing):
 
 
 def test_a_terminal_that_repeats_the_command_changes_no_answer(call_mode: CallMode, tmp_path: Path) -> None:
-    box = Echoing(tmp_path, root=str(tmp_path))
+    box = Echoing(tmp_path, virtual_root=str(tmp_path))
 
     assert call_mode.call(box, "write", "/a.txt", "needle").error is None
     assert call_mode.call(box, "read", "/a.txt").file_data["content"] == "needle"
@@ -447,7 +460,7 @@ def test_a_page_that_is_too_long_ends_with_a_whole_line(
     page = call_mode.call(sandbox, "read", "/a.txt")
     cut = call_mode.call(sandbox, "read", "/a.txt", 8)
 
-    assert (page.file_data["content"], page.next_offset) == (line * 5, 5)
+    assert (page.file_data["content"], page.next_offset) == ((line * 5)[:-1], 5)
     assert cut.file_data["content"] == "x" * MAX_OUTPUT_BYTES + TRUNCATION_MSG
     assert (cut.start_line, cut.end_line, cut.next_offset) == (9, 9, 9)
 
@@ -602,7 +615,7 @@ def test_a_sandbox_written_for_an_earlier_protocol_works_and_claims_no_more_than
 ) -> None:
     names: dict[str, Any] = {"DirectorySandbox": DirectorySandbox, "WriteResult": WriteResult}
     exec(OLDER, names)
-    older = names["Older"](tmp_path, root=str(tmp_path))
+    older = names["Older"](tmp_path, virtual_root=str(tmp_path))
 
     assert older.write("/d/a.txt", "x").path == "/d/a.txt"
     assert call_mode.call(older, "read", "/d/a.txt").file_data["content"] == "own"
@@ -621,7 +634,7 @@ class Careful(DirectorySandbox):
 
 
 def test_what_a_subclass_does_before_a_write_is_heard(call_mode: CallMode, tmp_path: Path) -> None:
-    box = Careful(tmp_path, root=str(tmp_path))
+    box = Careful(tmp_path, virtual_root=str(tmp_path))
 
     assert call_mode.call(box, "write", "/no/a.txt", "x").error == "not here"
     assert call_mode.call(box, "write", "/yes/a.txt", "x").error is None
@@ -696,7 +709,7 @@ class Full(Wrapped):
 def test_a_full_disk_costs_the_middle_of_a_long_output_and_no_second_run(
     call_mode: CallMode, tmp_path: Path, inline: int
 ) -> None:
-    box = Full(tmp_path, root=str(tmp_path))
+    box = Full(tmp_path, virtual_root=str(tmp_path))
     counted = "".join(f"{number}\n" for number in range(1, 3001))
 
     found = call_mode.call(
@@ -761,7 +774,7 @@ def test_a_sandbox_that_is_gone_keeps_what_it_answered_last(
 def test_short_output_over_what_a_command_may_print_arrives_as_far_as_it_can(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
-    box = Capped(tmp_path, root=str(tmp_path))
+    box = Capped(tmp_path, virtual_root=str(tmp_path))
     box.enable_capture_offload = True
     text = random.Random(1).randbytes(50_000).hex()
     (tmp_path / "a.txt").write_text(text)

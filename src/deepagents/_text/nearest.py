@@ -31,9 +31,9 @@ _LOOK_ALIKES: Final = str.maketrans(
     {**dict.fromkeys("‘’‚‛′", "'"), **dict.fromkeys("“”„‟″", '"'), **dict.fromkeys("‐‑‒–—―−", "-")}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 )
-# Normalising sorts each run of combining marks, which takes the square of its length and holds the interpreter's lock:
-# 200,000 marks stop every thread for 40 s. No text has more than a few, so the rest of a run is left out. The two
-# half-width Japanese sound marks are letters that become marks when they are normalised.
+# Normalising sorts each run of combining marks, which takes the square of its length and holds the
+# interpreter's lock: 200,000 marks stop every thread for 40 s. No text has more than a few, so the rest is
+# left out. The two half-width Japanese sound marks are letters that become marks when they are normalised.
 _MORE_MARKS = regex.compile(r"([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+")
 _BLANKS = re.compile(r"[ \t\f\v]+")
 _WORD = re.compile(r"\w+")
@@ -74,8 +74,8 @@ def describe_nearest(content: str, old: str) -> str:
 def _evened(lines: Sequence[str], without: str = "") -> list[str]:
     """Remove the differences that are easily overlooked, up to `_MAX_LENGTH` characters of result.
 
-    This goes line by line so that other threads get their turn, and counts what comes out because one character
-    can stand for eighteen.
+    This goes line by line so that other threads get their turn, and counts what comes out because one
+    character can stand for eighteen.
     """
     evened: list[str] = []
     room = _MAX_LENGTH

@@ -141,7 +141,26 @@ class HandleDirectory:
         os.unlink(name, dir_fd=self._fd)
 
     def remove_tree(self, name: str) -> None:
-        shutil.rmtree(name, dir_fd=self._fd)
+        # shutil.rmtree needs a frame and a descriptor for each level, and fails within a very deep tree. Here
+        # only the lowest directory is open; the way up is its `..`, if that is where we came from.
+        here = os.open(name, _DIRECTORY, dir_fd=self._fd)
+        way: list[tuple[str, tuple[int, int], list[str]]] = [(name, _identity(here), _remove_files(here))]
+        try:
+            while way:
+                if below := way[-1][2]:
+                    name = below.pop()
+                    deeper = os.open(name, _DIRECTORY, dir_fd=here)
+                    here = _instead_of(here, deeper)
+                    way.append((name, _identity(here), _remove_files(here)))
+                    continue
+                name, _, _ = way.pop()
+                above = os.open("..", _DIRECTORY, dir_fd=here) if way else os.dup(self._fd)
+                here = _instead_of(here, above)
+                if way and _identity(here) != way[-1][1]:
+                    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+                os.rmdir(name, dir_fd=here)
+        finally:
+            os.close(here)
 
     def sync(self) -> None:
         if not self._may_scan:
@@ -228,6 +247,77 @@ def opened(path: Path, *, by_handle: bool = BY_HANDLE) -> Generator[Directory]:
         yield directory
     finally:
         directory.close()
+
+
+class FilesBelow:
+    """Reach many files below one directory by path, following no link.
+
+    The way to the last file stays open, because the next one is most often in the same directory.
+    """
+
+    def __init__(self, base: Directory) -> None:
+        self._base = base
+        self._way: list[tuple[str, Directory]] = []
+        self._at = ""
+
+    def __enter__(self) -> FilesBelow:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._back_to(0)
+
+    def open(self, path: str) -> int:
+        """Open a file by its path from the start."""
+        above, _, name = path.rpartition("/")
+        return self._directory(above).open(name)
+
+    def stat(self, path: str) -> os.stat_result:
+        """Return what the system knows of a file, or of a link itself."""
+        above, _, name = path.rpartition("/")
+        return self._directory(above).stat(name)
+
+    def _directory(self, path: str) -> Directory:
+        if path != self._at:
+            self._go(path)
+        return self._way[-1][1] if self._way else self._base
+
+    def _go(self, path: str) -> None:
+        names = path.split("/") if path else []
+        shared = 0
+        for (name, _), wanted in zip(self._way, names, strict=False):
+            if name != wanted:
+                break
+            shared += 1
+        self._back_to(shared)
+        self._at = "\n"  # No such path: what follows may fail halfway.
+        for name in names[shared:]:
+            above = self._way[-1][1] if self._way else self._base
+            self._way.append((name, above.child(name)))
+        self._at = path
+
+    def _back_to(self, depth: int) -> None:
+        while len(self._way) > depth:
+            self._way.pop()[1].close()
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    about = os.fstat(fd)
+    return about.st_dev, about.st_ino
+
+
+def _instead_of(old: int, new: int) -> int:
+    os.close(old)
+    return new
+
+
+def _remove_files(fd: int) -> list[str]:
+    """Remove all that is right in an open directory but its directories, and return these."""
+    with os.scandir(fd) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_directory in found:
+        if not is_directory:
+            os.unlink(name, dir_fd=fd)
+    return [name for name, is_directory in found if is_directory]
 
 
 def _target(read: Callable[[], str]) -> str | None:

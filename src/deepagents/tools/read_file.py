@@ -131,7 +131,9 @@ def _show_text(context: ToolContext, found: ReadResult, text: str, limit: int) -
     end = found.end_line if found.end_line is not None else start + text.count("\n")
     if not text.strip() and (found.start_line is None or (start, end) == (1, found.total_lines)):
         return EMPTY_FILE
-    page = Page(text.removesuffix("\n"), start, end, found.total_lines, found.next_offset)
+    # A backend may leave out the newline of a last line, and a blank line must not go with it.
+    shown = text.removesuffix("\n") if text.count("\n") > end - start else text
+    page = Page(shown, start, end, found.total_lines, found.next_offset)
     return _fit(context, page)
 
 

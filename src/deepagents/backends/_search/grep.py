@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -10,16 +11,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deepagents._globs import Glob
-from deepagents.backends._directory import Directory, is_temporary
-from deepagents.backends._search.deadline import Deadline
-from deepagents.backends._search.files import Files, read_at_most
+from deepagents.backends._directory import Directory, FilesBelow, is_temporary
 from deepagents.backends._search.lines import Line, Query, lines_in
-from deepagents.backends._search.ripgrep import Candidates, candidates
+from deepagents.backends._search.ripgrep import Candidates, find_candidates
 from deepagents.backends._search.walk import Known, Unread, reason_of, walk
 from deepagents.backends.kinds import BINARY_HEAD
-from deepagents.backends.protocol import Allowed
 
+_FIRST = 1 << 16
 _BLOCK = 1 << 20
+_MOST_LOOKED_THROUGH = 64 << 20
+"""How far a file is looked through that is too large to show lines of."""
 
 
 class Hit(NamedTuple):
@@ -54,11 +55,17 @@ class Found:
 
 
 def search(base: Directory, wanted: Search, ripgrep: str | None = None, real: Path | None = None) -> Found:
-    """Search below `base`, which lies at the path `real` when ripgrep shall help."""
+    """Search below `base`, which is at the path `real` when ripgrep shall help."""
     found = Found()
     if "\n" in wanted.query.pattern and not wanted.query.expression:
         return found
-    _search_each(base, _files(base, wanted, found, ripgrep, real), wanted, found)
+    if candidates := _find_candidates(wanted, ripgrep, real):
+        found.truncated = not candidates.is_complete
+        paths = sorted(filter(wanted.glob, candidates.files) if wanted.glob else candidates.files)
+    else:
+        walked = walk(base, wanted.seconds, wanted.glob, allowed=wanted.allowed)
+        found.truncated, found.unread, paths = walked.timed_out, walked.unread, walked.files
+    _search_each(base, paths, wanted, found)
     return found
 
 
@@ -70,50 +77,34 @@ def search_file(base: Directory, name: str, wanted: Search) -> Found:
     return found
 
 
-def _files(
-    base: Directory, wanted: Search, found: Found, ripgrep: str | None, real: Path | None
-) -> list[str]:
-    if narrowed := _candidates(wanted, ripgrep, real):
-        found.truncated = not narrowed.complete
-        known = _allowed(narrowed.files, wanted.allowed)
-        return sorted(filter(wanted.glob, known) if wanted.glob else known)
-    walked = walk(base, Deadline.within(wanted.seconds), wanted.glob, allowed=wanted.allowed)
-    found.truncated = walked.timed_out
-    found.unread += walked.unread
-    return walked.files
-
-
-def _allowed(paths: list[str], allowed: Allowed | None) -> list[str]:
-    if allowed is None:
-        return paths
-    free = {above: allowed.all_below(above) for above in {path.rpartition("/")[0] for path in paths}}
-    return [path for path in paths if free[path.rpartition("/")[0]] or allowed(path)]
-
-
-def _candidates(wanted: Search, ripgrep: str | None, real: Path | None) -> Candidates | None:
+def _find_candidates(wanted: Search, ripgrep: str | None, real: Path | None) -> Candidates | None:
     needle = wanted.query.needle
     if not (ripgrep and real and needle):
         return None
-    return candidates(ripgrep, real, needle, wanted.seconds)
+    # ripgrep reads all there is. Where a part is denied, its time would tell whether a guess is in there.
+    if wanted.allowed is not None and not wanted.allowed.all_below(""):
+        return None
+    return find_candidates(ripgrep, real, needle, wanted.largest, wanted.seconds)
 
 
 def _search_each(base: Directory, paths: Iterable[str], wanted: Search, found: Found) -> None:
-    deadline = Deadline.within(wanted.seconds)
-    with Files(base) as files:
+    ends = time.monotonic() + wanted.seconds
+    with FilesBelow(base) as files:
         for path in paths:
-            if deadline.passed:
+            is_late = time.monotonic() >= ends
+            if is_late:
                 found.truncated = True
             elif not is_temporary(path.rpartition("/")[2]):
-                _search_one(files, path, wanted, found, deadline)
-            if found.truncated and (deadline.passed or _full(wanted, found)):
+                _search_one(files, path, wanted, found)
+            if found.truncated and (is_late or _is_full(wanted, found)):
                 return
 
 
-def _full(wanted: Search, found: Found) -> bool:
+def _is_full(wanted: Search, found: Found) -> bool:
     return wanted.max_count is not None and len(found.hits) >= wanted.max_count
 
 
-def _search_one(files: Files, path: str, wanted: Search, found: Found, deadline: Deadline) -> None:
+def _search_one(files: FilesBelow, path: str, wanted: Search, found: Found) -> None:
     try:
         fd = files.open(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -122,11 +113,13 @@ def _search_one(files: Files, path: str, wanted: Search, found: Found, deadline:
         found.unread.append(Unread(path, reason_of(error)))
         return
     try:
-        data = read_at_most(fd, wanted.largest)
-        if data is None:
-            _pass_over(fd, path, wanted, found, deadline)
-            return
-        _add_lines(data, path, wanted, found)
+        data = _read_at_most(fd, wanted.largest)
+        if data is not None:
+            _add_lines(data, path, wanted, found)
+        elif _may_hold(fd, wanted.query.needle):
+            size = os.fstat(fd).st_size
+            reason = f"may match, but its {size:,} bytes are over the limit of {wanted.largest:,}"
+            found.unread.append(Unread(path, reason))
     except IsADirectoryError:
         return
     except OSError as error:
@@ -144,26 +137,31 @@ def _add_lines(data: bytes, path: str, wanted: Search, found: Found) -> None:
     found.hits += hits[:room]
 
 
-def _pass_over(fd: int, path: str, wanted: Search, found: Found, deadline: Deadline) -> None:
-    """Say that a file is too large to show lines of, when there may be some."""
-    if _may_hold(fd, wanted.query.needle, deadline):
-        size = os.fstat(fd).st_size
-        found.unread.append(
-            Unread(path, f"may match, but its {size:,} bytes are over the limit of {wanted.largest:,}")
-        )
+def _read_at_most(fd: int, most: int) -> bytes | None:
+    """Read a file whole, or return `None` when it holds more than `most` bytes."""
+    first = os.read(fd, min(_FIRST, most + 1))
+    if len(first) <= most and len(first) < _FIRST:
+        return first
+    if os.fstat(fd).st_size > most:
+        return None
+    parts, size = [first], len(first)
+    while size <= most and (part := os.read(fd, _BLOCK)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts) if size <= most else None
 
 
-def _may_hold(fd: int, needle: bytes | None, deadline: Deadline) -> bool:
+def _may_hold(fd: int, needle: bytes | None) -> bool:
+    """Tell whether a text file holds some bytes, or whether that takes too long to find out."""
     os.lseek(fd, 0, os.SEEK_SET)
     block = os.read(fd, _BLOCK)
     if b"\0" in block[:BINARY_HEAD]:
         return False
-    if needle is None:
-        return True
-    kept = b""
-    while block and not deadline.passed:
-        if needle in kept + block:
-            return True
+    kept, looked_through = b"", 0
+    while needle is not None and needle not in kept + block:
         kept = block[-len(needle) + 1 :] if len(needle) > 1 else b""
+        looked_through += len(block)
         block = os.read(fd, _BLOCK)
-    return bool(block)
+        if not block or looked_through >= _MOST_LOOKED_THROUGH:
+            return bool(block)
+    return True

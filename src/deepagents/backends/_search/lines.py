@@ -62,7 +62,7 @@ class Query:
         """Tell whether a line matches.
 
         Raises:
-            BackendError: `timeout`, when the expression takes too long; `too_large`, when it needs too much memory.
+            BackendError: `timeout` or `too_large`, when the expression takes too much time or memory.
         """
         if self.expression is None:
             return self.pattern in line
@@ -72,8 +72,8 @@ class Query:
             text = f"The expression {self.pattern!r} took longer than {_SECONDS:.0f} s. Simplify it."
             raise BackendError("timeout", text) from error
         except MemoryError as error:
-            text = f"The expression {self.pattern!r} needs too much memory for a line of {len(line):,} characters."
-            raise BackendError("too_large", f"{text} Simplify it, or leave out that file.") from error
+            text = f"The expression {self.pattern!r} takes too much memory on {len(line):,} characters."
+            raise BackendError("too_large", f"{text} Simplify it.") from error
 
 
 def _compiled(pattern: str) -> regex.Pattern[str]:

@@ -1,8 +1,9 @@
-"""Walk over the files below a directory, without a look at any file."""
+"""Walk over the files below a directory without opening any of them."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
@@ -10,7 +11,6 @@ from typing import Protocol
 
 from deepagents._globs import Glob
 from deepagents.backends._directory import Directory, is_temporary
-from deepagents.backends._search.deadline import Deadline
 from deepagents.backends.protocol import Allowed
 
 _BATCH = 2048
@@ -43,7 +43,7 @@ class Walk:
 
 def walk(
     base: Directory,
-    deadline: Deadline,
+    seconds: float,
     glob: Glob | None = None,
     accept_link: Callable[[str], bool] | None = None,
     allowed: Known | None = None,
@@ -52,7 +52,7 @@ def walk(
 
     What is not `allowed`, by its path from the start, is passed over.
     """
-    walker = _Walker(deadline, glob, accept_link, allowed)
+    walker = _Walker(time.monotonic() + seconds, glob, accept_link, allowed)
     walker.run(base)
     walker.found.files.sort()
     return walker.found
@@ -61,13 +61,13 @@ def walk(
 class _Walker:
     def __init__(
         self,
-        deadline: Deadline,
+        ends: float,
         glob: Glob | None,
         accept_link: Callable[[str], bool] | None,
         allowed: Known | None,
     ) -> None:
         self.found = Walk()
-        self._deadline = deadline
+        self._ends = ends
         self._glob = glob
         self._accept_link = accept_link
         self._allowed = allowed
@@ -115,7 +115,7 @@ class _Walker:
                 batches = iter(lambda: list(islice(entries, _BATCH)), list[os.DirEntry[str]]())
                 for batch in takewhile(lambda _: not self.found.timed_out, batches):
                     self._sort_out(batch, fits, prefix, here, below)
-                    self.found.timed_out = self._deadline.passed
+                    self.found.timed_out = time.monotonic() >= self._ends
         except OSError as error:
             self._missed(prefix.rstrip("/"), error)
         if asked := self._asked(prefix):

@@ -27,7 +27,8 @@ def version_of(found: os.stat_result) -> str:
 def replace(place: Place, data: bytes, before: os.stat_result | None) -> str:
     """Put `data` in a place, keep the mode and owner of what stood there, and return the new version."""
     temporary = temporary_name()
-    fd = place.above.open(temporary, _NEW)
+    # Others must not read the new content of a private file meanwhile, nor after a kill: its mode comes last.
+    fd = place.above.open(temporary, _NEW, 0o644 if before is None else 0o600)
     try:
         try:
             _fill(fd, data)

@@ -8,10 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from deepagents._globs import checked_glob
-from deepagents.backends._directory import Directory
+from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.backends._search import (
-    Deadline,
-    Files,
     Found,
     Line,
     Search,
@@ -36,7 +34,7 @@ def glob(target: Target, pattern: str, seconds: float) -> GlobResult:
     compiled = checked_glob(pattern)
     try:
         with told(f"'{target.shown}'", "searching"), target.directory() as (directory, _, inside):
-            walked = walk(directory, Deadline.within(seconds), compiled, target.is_regular_file, inside)
+            walked = walk(directory, seconds, compiled, target.is_regular_file, inside)
             matches = _described(directory, walked.files, target)
     except BackendError as error:
         if error.code in ("file_not_found", "not_a_directory"):
@@ -76,11 +74,11 @@ def _described(directory: Directory, paths: Sequence[str], target: Target) -> li
         return [
             {"path": above + (path if path.isascii() else printable(path)), "is_dir": False} for path in paths
         ]
-    with Files(directory) as files:
+    with FilesBelow(directory) as files:
         return [_describe(files, path, target) for path in paths]
 
 
-def _describe(files: Files, path: str, target: Target) -> FileInfo:
+def _describe(files: FilesBelow, path: str, target: Target) -> FileInfo:
     info = FileInfo(path=target.below(path), is_dir=False)
     with suppress(OSError):
         about = files.stat(path)

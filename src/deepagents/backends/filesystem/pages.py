@@ -13,8 +13,8 @@ from deepagents.errors import BackendError
 
 _READ_WHOLE = 1 << 20
 _BLOCK = 1 << 18
-_MOST_SKIPPED = 4 << 30
-"""Bytes looked through for the start of a page. Nothing can stop a read in a thread that its caller gave up."""
+# Nothing stops a read in its thread when the caller has given up, so it must end by itself.
+_MOST_SKIPPED = 1 << 30
 
 
 def read_all(fd: int) -> bytes:
@@ -109,8 +109,8 @@ class _Pager:
     def _too_far(self, offset: int) -> BackendError:
         return BackendError(
             "too_large",
-            f"Line {offset + 1} starts more than {format_size(_MOST_SKIPPED)} after the last known line. "
-            "Read a line nearer to the start first, or find text with grep.",
+            f"The next {format_size(_MOST_SKIPPED)} of the file do not reach line {offset + 1}. Ask again to "
+            "look further, or find text with grep.",
         )
 
     def _too_large(self, offset: int, limit: int) -> BackendError:

@@ -201,7 +201,8 @@ class _Climb:
         if not path.is_absolute():
             return path.parts
         if not path.is_relative_to(self._root):
-            path = path.parent.resolve() / path.name
+            # Not `Path.resolve`, which raises on a loop of links before Python 3.13.
+            path = Path(os.path.realpath(path.parent), path.name)
         if not path.is_relative_to(self._root):
             raise LeavesRoot
         self.back_to_top()

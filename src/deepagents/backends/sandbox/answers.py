@@ -33,6 +33,7 @@ _PROBLEMS_SHOWN = 10
 _REFUSALS: Final = MappingProxyType(
     {
         "file_not_found": "{what} not found",
+        "too_far": "The first {most} GB of {named} do not reach line {line}. Find text with grep.",
         "past_end": "Line offset {offset} exceeds file length ({total} lines)",
         "too_large": "{what} has {size:,} bytes, over the limit of {most:,} for an edit.",
         "stale_version": "{what} {happened} since it was read. Read it again, then repeat the change.",
@@ -44,6 +45,9 @@ _OF_READING: Final = MappingProxyType(
         "is_directory": "{what} not found: it is a directory. List it with ls.",
         "too_large": "{what}: Binary file exceeds maximum preview size of {most} bytes",
     }
+)
+_CODES: Final[Mapping[str, ErrorCode]] = MappingProxyType(
+    {"past_end": "invalid_argument", "too_far": "too_large"}
 )
 _OTHERWISE: Final = "Error {doing} {named}: {text}"
 
@@ -61,7 +65,7 @@ def check(answer: Answer, what: str, doing: str) -> Answer:
     said = (_OF_READING.get(code) if doing == "reading" else None) or _REFUSALS.get(code) or _OTHERWISE
     named = what[0].lower() + what[1:]
     text = said.format(what=what, named=named, doing=doing, **{"text": code, **end})
-    raise BackendError("invalid_argument" if code == "past_end" else code, text)
+    raise BackendError(_CODES.get(code, code), text)
 
 
 def listing(answer: Answer, path: str, knows: Knows) -> LsResult:
@@ -80,11 +84,10 @@ def listing(answer: Answer, path: str, knows: Knows) -> LsResult:
     for name, is_directory, size, modified, leads_to in answer.items:
         entry = _below(path, name)
         if knows(entry, leads_to or _below(real, name)):
-            shown = f"{entry}/" if is_directory else entry
             entries.append(
-                FileInfo(path=shown, is_dir=is_directory, size=size, modified_at=_moment(modified))
+                FileInfo(path=entry, is_dir=is_directory, size=size, modified_at=_moment(modified))
             )
-    entries.sort(key=lambda entry: entry["path"])
+    entries.sort(key=lambda entry: entry["path"] + "/" * entry.get("is_dir", False))
     problems = [f"child error: {each}" for each in answer.end.get("problems", ())]
     if not answer.whole:
         problems.append("The listing was cut on its way here, so entries are missing.")
@@ -105,6 +108,8 @@ def page(answer: Answer, path: str) -> ReadResult:
     if not answer.whole and end["kind"] == "text":
         data, end = _arrived(data, end, path)
     text = data.decode("utf-8", "replace")
+    if end.get("next") is not None:
+        text = text.removesuffix("\n")
     file = FileData(content=text, encoding="utf-8", modified_at=_moment(end["modified"]))
     if end["kind"] != "text":
         return ReadResult(file_data=file, no_lines_requested=end["kind"] == "none", version=end["version"])

@@ -33,14 +33,14 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
     done by small programs that run inside, for which the sandbox needs Python 3.6 or newer as `python3`.
     Without it every file operation answers `not_supported`. Class attributes may be set anew:
 
-    - `root`: where the caller's `/` lies inside. The paths of `upload_files` and `download_files` are the
-      caller's.
+    - `virtual_root`: where the caller's `/` is inside. `upload_files` and `download_files` get the caller's
+      paths.
     - `artifacts_root`: where the harness may put files of its own.
     - `grep_exclude_dirs`: names of directories that `grep` passes over; none, as in every other backend.
     - `enable_capture_offload`: whether the output of a command may be kept in a file where it runs.
     """
 
-    root: str = "/"
+    virtual_root: str = "/"
     artifacts_root: str = "/tmp/deepagents"
     grep_exclude_dirs: Sequence[str] = ()
     enable_capture_offload: bool = False
@@ -108,13 +108,15 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
         self, command: str, timeout: int | None, path: str, most_inline: int, most_kept: int | None
     ) -> ExecuteOffloadResult:
         most = EXECUTE_CAPTURE_MAX_BYTES if most_kept is None else most_kept
-        capture = Capture(self, command, timeout, self.root, path, most_inline, most)
+        capture = Capture(self, command, timeout, self.virtual_root, path, most_inline, most)
         return await (capture.kept() if self.enable_capture_offload else capture.plain())
 
     @property
     def _flows(self) -> Operations:
         prepared = any(getattr(type(self), each) is not getattr(BaseSandbox, each) for each in _HOOKS)
-        return Operations(self, self.root, tuple(self.grep_exclude_dirs), self._prepare if prepared else None)
+        return Operations(
+            self, self.virtual_root, tuple(self.grep_exclude_dirs), self._prepare if prepared else None
+        )
 
     @staticmethod
     def _map_edit_error(error: str, file_path: str, old_string: str) -> EditResult:

@@ -30,6 +30,10 @@ _NEEDS_PYTHON: Final = (
 _SHOWN: Final = 300
 
 
+class NoAnswerError(BackendError):
+    """A command succeeded and printed nothing, as it does where `execute` is a stand-in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a program in the sandbox answered; `whole` unless something was lost on the way."""
@@ -99,8 +103,9 @@ def decode(response: ExecuteResponse, root: str = "/") -> Answer:
         whole = len(items) == about.get("items")
         if whole or response.truncated:
             return Answer(about, items, whole)
-    said = _shown(response, root)
-    raise BackendError("io_error", f"The sandbox gave an unexpected server response: {said}")
+    is_silent = not response.output.strip() and response.exit_code == 0
+    text = f"The sandbox gave an unexpected server response: {_shown(response, root)}"
+    raise (NoAnswerError if is_silent else BackendError)("io_error", text)
 
 
 def joined(answer: Answer) -> bytes:

@@ -44,7 +44,7 @@ from deepagents.backends.sandbox.checks import (
     start,
     transfer_code,
 )
-from deepagents.backends.sandbox.codec import Answer, Operation, command, decode
+from deepagents.backends.sandbox.codec import Answer, NoAnswerError, Operation, command, decode
 from deepagents.errors import BackendError
 
 MAX_BINARY_BYTES: Final = 500 * 1024
@@ -102,12 +102,18 @@ class Operations:
         self, path: str, content: str, expected_version: str | None, allowed: Allowed | None
     ) -> WriteResult:
         shown, what = file_at(path, "writing")
-        encoded(content)
+        data = encoded(content)
         expected = await self._place(shown, what, "writing", allowed)
-        answer = await self._change(
-            "write", what, shown, {"content": content},
-            expected=expected, expected_version=expected_version, media=file_kind(shown) != "text",
-        )  # fmt: skip
+        try:
+            answer = await self._change(
+                "write", what, shown, {"content": content},
+                expected=expected, expected_version=expected_version, media=file_kind(shown) != "text",
+            )  # fmt: skip
+        except NoAnswerError:
+            if expected is not None or expected_version is not None:
+                raise
+            await self._upload(shown, data, what)
+            return WriteResult(path=shown)
         end = answers.check(answer, what, "writing").end
         return WriteResult(path=shown, version=end["version"])
 
@@ -237,25 +243,27 @@ class Operations:
         """Send short texts with the command, and upload long ones beside the file that they are for."""
         if sum(len(text.encode()) for text in texts.values()) <= EDIT_INLINE_MAX_BYTES:
             return await self._ask(operation, path=shown, texts=texts, **params)
-        real = await self._stand(operation, what, shown, params.get("expected_version"))
-        staged = f"{parent(real).rstrip('/')}/{temporary_name()}"
+        name = temporary_name()
+        end = await self._stand(operation, what, shown, params.get("expected_version"), name)
+        staged = end["staged"]
         try:
             await self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
             return await self._ask(operation, path=shown, staged=staged, **params)
         except Exception:
             with suppress(Exception):
-                await self._ask("delete", path=staged)
+                await self._ask("delete", path=f"{parent(end['real']).rstrip('/')}/{name}")
             raise
 
-    async def _stand(self, operation: Operation, what: str, shown: str, expected_version: str | None) -> str:
+    async def _stand(
+        self, operation: Operation, what: str, shown: str, expected_version: str | None, stage: str
+    ) -> Mapping[str, Any]:
         is_new = operation != "edit" and expected_version is None
-        answer = await self._ask("where", path=shown, make_parents=is_new)
+        answer = await self._ask("where", path=shown, make_parents=is_new, stage=stage)
         end = answers.check(answer, what, "writing").end
         if not (end["exists"] or is_new):
             gone: dict[str, str] = {"code": "file_not_found" if operation == "edit" else "stale_version"}
             answers.check(Answer({**gone, "happened": "was deleted"}), what, "writing")
-        real: str = end["real"]
-        return real
+        return end
 
     async def _upload(self, path: str, data: bytes, what: str) -> None:
         files = [(path, data)]

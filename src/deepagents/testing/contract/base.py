@@ -93,6 +93,11 @@ class Called:
     def ls(self, path: str) -> Any:
         return self.call("ls", path)
 
+    def listed(self, path: str, **options: Any) -> list[str]:
+        """Return the paths of a directory's entries, directories with a slash at their end."""
+        entries = self.call("ls", path, **options).entries or ()
+        return [f"{each['path'].rstrip('/')}/" if each.get("is_dir") else each["path"] for each in entries]
+
     def read(self, path: str, *args: Any) -> Any:
         return self.call("read", path, *args)
 

@@ -108,7 +108,7 @@ class ChangingContract(ContractBase):
 
         assert files.write("/a/b/c.txt", "mine\n", expected_version=stale).code == "stale_version"
 
-        assert "/a/" not in [entry["path"] for entry in files.ls("/").entries]
+        assert "/a/" not in files.listed("/")
 
     def test_a_change_to_a_file_that_is_gone_is_refused(self, files: Called) -> None:
         files.needs("versions")

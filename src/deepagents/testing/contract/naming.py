@@ -28,8 +28,8 @@ class NamingContract(ContractBase):
 
         assert files.edit(path, "one", "two").path == path
         assert files.text(path) == "two needle\n"
-        assert [entry["path"] for entry in files.ls(f"/d {name}").entries] == [path]
-        assert f"/d {name}/" in [entry["path"] for entry in files.ls("/").entries]
+        assert files.listed(f"/d {name}") == [path]
+        assert f"/d {name}/" in files.listed("/")
         assert [match["path"] for match in files.grep("needle").matches] == [path]
         assert [match["path"] for match in files.grep("needle", path).matches] == [path]
         assert path in [match["path"] for match in files.glob("**/{*,.*}").matches]
@@ -44,13 +44,13 @@ class NamingContract(ContractBase):
         assert files.edit(spelling, "one", "two").path == "/a/b.txt"
         assert files.bytes(spelling) == b"two\n"
         assert [match["path"] for match in files.grep("two", spelling).matches] == ["/a/b.txt"]
-        assert [entry["path"] for entry in files.ls("a/").entries] == ["/a/b.txt"]
+        assert files.listed("a/") == ["/a/b.txt"]
 
     @pytest.mark.parametrize("spelling", ["", ".", "/", "//", "/."])
     def test_the_root_has_many_spellings(self, files: Called, spelling: str) -> None:
         files.wrote("/a.txt", "x")
 
-        assert "/a.txt" in [entry["path"] for entry in files.ls(spelling).entries]
+        assert "/a.txt" in files.listed(spelling)
         assert [match["path"] for match in files.glob("*", spelling).matches] == ["/a.txt"]
         assert [match["path"] for match in files.grep("x", spelling).matches] == ["/a.txt"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,13 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00"
 
 def lf(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def whole_lines(page: Any) -> str:
+    """Return a page with the newline of its last line, which a backend may leave out where more follows."""
+    text = page.file_data["content"]
+    lines = page.end_line - page.start_line + 1
+    return f"{text}\n" if page.next_offset is not None and text.count("\n") < lines else text
 
 
 class ReadingContract(ContractBase):
@@ -88,7 +96,7 @@ class ReadingContract(ContractBase):
         found = files.read("/a.txt", offset, limit)
 
         assert found.error is None
-        assert found.file_data["content"] == text
+        assert whole_lines(found) == text
         assert (found.start_line, found.end_line, found.next_offset) == (start, end, next_offset)
         assert found.total_lines in (5, None)
 
@@ -100,7 +108,7 @@ class ReadingContract(ContractBase):
         offset = 0
         while offset is not None:
             page = files.read("/a.txt", offset, 10)
-            pages.append(page.file_data["content"])
+            pages.append(whole_lines(page))
             offset = page.next_offset
 
         assert "".join(pages) == text
@@ -173,15 +181,15 @@ class ReadingContract(ContractBase):
         for path in ("/b.txt", "/a/x.txt", "/a/y/z.txt", "/a.txt", "/.hidden", "/ab/q"):
             files.wrote(path, "text")
 
-        assert [entry["path"] for entry in files.ls("/").entries] == [
+        assert files.listed("/") == [
             "/.hidden",
             "/a.txt",
             "/a/",
             "/ab/",
             "/b.txt",
         ]
-        assert [entry["path"] for entry in files.ls("/a").entries] == ["/a/x.txt", "/a/y/"]
-        assert [entry["path"] for entry in files.ls("/a/").entries] == ["/a/x.txt", "/a/y/"]
+        assert files.listed("/a") == ["/a/x.txt", "/a/y/"]
+        assert files.listed("/a/") == ["/a/x.txt", "/a/y/"]
 
     def test_an_entry_has_a_kind_a_size_in_bytes_and_a_time(self, files: Called) -> None:
         files.wrote("/a/ü.txt", "ü🙂\n")

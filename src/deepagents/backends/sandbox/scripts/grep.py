@@ -22,16 +22,17 @@ from deepagents.backends.sandbox.scripts.walk import NOT_FILES, Walk, matcher, s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 BLOCK = 1 << 20
 EXPRESSION_SECONDS = 5.0
+MOST_LOOKED_THROUGH = 64 << 20
 RIPGREP = (
-    "rg", "--no-config", "--no-messages", "--files-with-matches", "--null", "--fixed-strings",
-    "--case-sensitive", "--hidden", "--no-ignore", "--no-follow", "--text", "--encoding=none",
-    "--color=never",
+    "rg", "--no-config", "--no-messages", "--null", "--hidden", "--no-ignore", "--no-follow", "--color=never",
 )  # fmt: skip
+MATCHING = ("--files-with-matches", "--fixed-strings", "--case-sensitive", "--text", "--encoding=none")
+BOUND = f"--max-filesize={LARGEST}"
 
 
 class Search:
@@ -100,9 +101,9 @@ class Search:
         """Say that a file is too large to show lines of, when there may be some."""
         if b"\0" in block[:BINARY_HEAD]:
             return
-        size, kept = os.fstat(file.fileno()).st_size, b""
-        while self.needle is not None and self.needle not in kept + block:
-            kept = block[-len(self.needle) :]
+        size, kept, left = os.fstat(file.fileno()).st_size, b"", MOST_LOOKED_THROUGH
+        while self.needle is not None and self.needle not in kept + block and left > 0:
+            kept, left = block[-len(self.needle) :], left - len(block)
             block = file.read(BLOCK)
             if not block or time.monotonic() >= self.ends:
                 return
@@ -145,12 +146,26 @@ def candidates(base: bytes, search: Search, params: "dict[str, Any]") -> "Iterab
     return found
 
 
-def narrow(base: bytes, search: Search) -> "Iterator[bytes] | None":
-    """Let ripgrep say which files hold the bytes; nothing when there is none to rely on."""
+def narrow(base: bytes, search: Search) -> "set[bytes] | None":
+    """Let ripgrep say which files hold the bytes or are too large for it; `None` when that fails.
+
+    It keeps whole lines in memory, so it gets no large file; two lists of files say which those are.
+    """
     if not search.needle or b"\0" in search.needle or not shutil.which("rg") or base in (b"/",) + NOT_FILES:
         return None
+    found = names(base, search, (BOUND,) + MATCHING + ("--", search.needle))
+    small = names(base, search, (BOUND, "--files"))
+    files = names(base, search, ("--files",))
+    if found is None or small is None or files is None:
+        return None
+    return found | (files - small)
+
+
+def names(base: bytes, search: Search, options: "tuple[str | bytes, ...]") -> "set[bytes] | None":
+    """Run ripgrep and take the names that it prints."""
     command: list[str | bytes] = list(RIPGREP)
-    command += ["--", search.needle, "."]
+    command += options
+    command.append(".")
     try:
         done = subprocess.run(
             command, cwd=base, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -160,7 +175,7 @@ def narrow(base: bytes, search: Search) -> "Iterator[bytes] | None":
         return None
     if done.returncode not in (0, 1):
         return None
-    return (name[2:] if name.startswith(b"./") else name for name in done.stdout.split(b"\0") if name)
+    return {name[2:] if name.startswith(b"./") else name for name in done.stdout.split(b"\0") if name}
 
 
 def expression(pattern: str) -> "Callable[[str], bool]":
@@ -175,7 +190,15 @@ def expression(pattern: str) -> "Callable[[str], bool]":
 
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, EXPRESSION_SECONDS)
-    return lambda line: compiled.search(line) is not None
+
+    def fits(line: str) -> bool:
+        try:
+            return compiled.search(line) is not None
+        except MemoryError as error:
+            text = f"it needs too much memory for a line of {len(line)} characters"
+            raise Refused("invalid_pattern", text=text) from error
+
+    return fits
 
 
 def lines_of(data: bytes) -> "list[str]":

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 READ_WHOLE = 1 << 20
 BLOCK = 1 << 18
+MOST_SKIPPED = 1 << 30
 
 
 def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
@@ -82,8 +83,11 @@ def page(
 
 def skip(blocks: "Iterator[bytes]", offset: int) -> bytes:
     """Go to the start of a line and return what was read beyond it."""
-    passed, last = 0, b""
+    passed, last, left = 0, b"", MOST_SKIPPED
     for block in blocks:
+        left -= len(block)
+        if left < 0:
+            raise Refused("too_far", line=offset + 1, most=MOST_SKIPPED >> 30)
         lines = block.count(b"\n")
         if passed + lines >= offset:
             rest = block[after_lines(block, offset - passed) :] or next(blocks, b"")

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import stat
 import time
 from contextlib import suppress
@@ -104,7 +105,9 @@ class Change:
         sweep(self.directory)
         name = f".deepagents-{os.urandom(8).hex()}.tmp".encode("ascii")
         temporary = os.path.join(self.directory, name)
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        # Others must not read what is new in a private file meanwhile or after a kill: its mode comes last.
+        mode = 0o644 if self.before is None else 0o600
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
@@ -154,7 +157,7 @@ def sweep(directory: bytes) -> None:
         left = [entry for entry in islice(entries, MOST_LOOKED_AT) if TEMPORARY.fullmatch(entry.name)]
         for entry in left:
             if entry.stat(follow_symlinks=False).st_mtime < too_old:
-                os.unlink(entry.path)
+                (shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
 
 
 def taken(places: Places, params: "dict[str, Any]") -> "dict[str, str]":
@@ -166,6 +169,9 @@ def taken(places: Places, params: "dict[str, Any]") -> "dict[str, str]":
         return json.loads(content_of(staged).decode("utf-8"))
     finally:
         os.unlink(staged)
+        above = os.path.dirname(staged)
+        if TEMPORARY.fullmatch(os.path.basename(above)):
+            os.rmdir(above)
 
 
 def line_ending(content: str) -> "str | None":
