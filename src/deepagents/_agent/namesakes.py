@@ -14,7 +14,7 @@ from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.subagents.task import TASK
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
-from deepagents.tools import FILE_TOOLS
+from deepagents.tools import FILE_TOOLS, specs_by_name
 from deepagents.tools._tool import ToolSpec
 
 FILES: Final = "FilesystemMiddleware"
@@ -82,14 +82,14 @@ def _brought(building: Building) -> list[Middleware]:
 
 def _offered(building: Building, owner: str, name: str) -> bool:
     """Tell whether a file tool would be shown at all, were it alone."""
-    if owner != FILES or name not in ("execute", "delete"):
-        return True
     files = building.replacement(FILES)
+    spec = specs_by_name(getattr(files, "tools", ())).get(name)
+    if owner != FILES or spec is None or not spec.needs:
+        return True
     backend = files.backend if isinstance(files, FilesystemMiddleware) else building.plan.backend
     if is_factory(backend):
         return False
-    can = Files.of(backend, None).capabilities()
-    return can.execute if name == "execute" else can.delete
+    return spec.is_possible(Files.of(backend, None).capabilities())
 
 
 def _left_out(building: Building) -> set[str]:

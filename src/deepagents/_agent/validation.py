@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any
 
 from deepagents._agent.exclusions import APPROVAL, check_exclusions
 from deepagents._agent.factories import limits, rules_of
@@ -15,8 +15,8 @@ from deepagents.errors import StackError
 from deepagents.middleware.approval.entries import checked
 from deepagents.middleware.skills.middleware import refuse_second
 from deepagents.middleware.subagents.worker import Worker
+from deepagents.tools import specs_by_name
 
-_WRITING: Final = ("write_file", "edit_file", "delete")
 
 
 def prepared(
@@ -109,9 +109,10 @@ def _refuse_taken(building: Building, taken: Namesake) -> None:
 
 
 def _restricted(building: Building, tool: str) -> bool:
-    operation: Literal["read", "write"] = "write" if tool in _WRITING else "read"
+    spec = specs_by_name(getattr(building.replacement(FILES), "tools", ())).get(tool)
+    operation = spec.operation if spec else "read"
     rules = rules_of(building)
-    return tool != "execute" and (rules.has("deny", operation) or rules.has("interrupt", operation))
+    return operation is not None and (rules.has("deny", operation) or rules.has("interrupt", operation))
 
 
 def _listed(tools: Sequence[str], owner: str) -> str:

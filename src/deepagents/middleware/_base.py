@@ -12,6 +12,7 @@ from langchain.agents.middleware.types import (
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
+    ToolCallRequest,
     TracePolicy,
     omit_payload,
 )
@@ -20,6 +21,8 @@ from langgraph.types import Command
 
 from deepagents._async import Coro, IOCall, sync_and_async
 from deepagents._state.schema import Sharing, shared_by
+from deepagents.tools import ToolSpec, specs_by_name
+
 
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
 Request: TypeAlias = ModelRequest[Any]
@@ -121,6 +124,12 @@ def keeping(
     taken = {"messages": list(messages)} if messages else {}
     extended: Any = ExtendedModelResponse(response, Command(update={**(others or {}), **taken}))
     return extended
+
+
+def specs_of_call(request: ToolCallRequest) -> Mapping[str, ToolSpec]:
+    """Return the specs of all tools that a call may run: a person may have put another one in its place."""
+    tools = getattr(cast(Any, request).runtime, "tools", None)
+    return specs_by_name(tools or [request.tool])
 
 
 def tool_name(tool: Any) -> str | None:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, InstanceOf
 
 from deepagents._async import Coro, arun, run
 from deepagents._paths import normalise
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.kinds import looks_binary
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.permissions import FilesystemOperation
@@ -94,6 +95,15 @@ class ToolSpec:
     def asks_by_default(self) -> bool:
         """Whether a person is asked before it runs, where nothing else was chosen."""
         return self.changes_files or self.effect == "run"
+
+    @property
+    def needs(self) -> Literal["execute", "delete"] | None:
+        """What a backend must be able to do, beyond what all can."""
+        return "execute" if self.effect == "run" else "delete" if self.effect == "delete" else None
+
+    def is_possible(self, can: Capabilities) -> bool:
+        """Return whether a backend with these capabilities can serve it."""
+        return self.needs is None or bool(getattr(can, self.needs))
 
     @property
     def operation(self) -> FilesystemOperation | None:

@@ -18,7 +18,7 @@ from langchain_core.messages import ToolMessage
 
 from deepagents._globs import anchor
 from deepagents.errors import ConfigError
-from deepagents.middleware.approval.path_rules import link_of, named_path, operation, path_argument, waits
+from deepagents.middleware.approval.path_rules import Specs, link_of, named_path, waits
 from deepagents.middleware.approval.state import REMEMBERED
 from deepagents.middleware.approval.tool_identity import Tools, mark_of
 from deepagents.permissions import FilesystemPermission, Rules
@@ -32,7 +32,6 @@ Record: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = Mapping[str, Record]
 
 _CAN_BE: Final = ("approve", "reject")
-_ONLY_WHOLE: Final = frozenset({("execute", "command")})
 _PLAIN: Final = re.compile(r"[\w.,:/@+=-]*", re.ASCII)
 _NAMED: Final = re.compile("([@=])")
 _UP: Final = re.compile(r"(^|[/\\])\.\.([/\\]|$)")
@@ -47,9 +46,11 @@ def learned(answer: object, asked: Sequence[Call], tools: Tools) -> dict[str, di
     return {REMEMBERED: {key_of(each): each for each in records}} if records else {}
 
 
-def wrong_wish(answer: object, asked: Sequence[Call], remembering: Mapping[str, bool]) -> str | None:
+def wrong_wish(
+    answer: object, asked: Sequence[Call], remembering: Mapping[str, bool], specs: Specs
+) -> str | None:
     """Say what is wrong with what a person wants to have remembered, if anything is."""
-    problems = (_wrong(each, call, remembering) for each, call in _wishes(answer, asked))
+    problems = (_wrong(each, call, remembering, specs) for each, call in _wishes(answer, asked))
     return next(filter(None, problems), None)
 
 
@@ -61,7 +62,9 @@ def _wishes(answer: object, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str
             yield decision, call
 
 
-def _wrong(decision: Mapping[str, Any], call: Call, remembering: Mapping[str, bool]) -> str | None:
+def _wrong(
+    decision: Mapping[str, Any], call: Call, remembering: Mapping[str, bool], specs: Specs
+) -> str | None:
     tool, wish = call["name"], decision["remember"]
     if not remembering.get(tool):
         return f"decisions about {tool!r} are not remembered here; leave 'remember' out"
@@ -72,21 +75,21 @@ def _wrong(decision: Mapping[str, Any], call: Call, remembering: Mapping[str, bo
     if not isinstance(wish, Mapping):
         return f"'remember' must be True or a pattern for each argument that may differ, got {wish!r}"
     patterns = cast("Mapping[str, Any]", wish).items()
-    return next(filter(None, (_wrong_pattern(call, name, each) for name, each in patterns)), None)
+    return next(filter(None, (_wrong_pattern(call, name, each, specs) for name, each in patterns)), None)
 
 
-def _wrong_pattern(call: Call, name: str, pattern: object) -> str | None:
-    tool, arguments = call["name"], call["args"]
+def _wrong_pattern(call: Call, name: str, pattern: object, specs: Specs) -> str | None:
+    tool, arguments, spec = call["name"], call["args"], specs.get(call["name"])
     if name not in arguments:
         return f"'remember' names {name!r}, which is no argument of this call; it has {sorted(arguments)}"
     if _same(pattern, arguments[name]):
         return None
     if not isinstance(pattern, str):
         return f"the pattern for {name!r} must be text, got {pattern!r}"
-    if (tool, name) in _ONLY_WHOLE:
+    if spec and spec.effect == "run" and name in spec.summary_arguments:
         return f"{name!r} of {tool!r} can be remembered only as it is; leave it out of 'remember'"
-    wrong = _wrong_path(pattern) if name == path_argument(tool) and pattern != ANYTHING else None
-    if wrong is None and not _fits(call, name, {"like": pattern}, arguments[name]):
+    wrong = _wrong_path(pattern) if spec and name == spec.path_argument and pattern != ANYTHING else None
+    if wrong is None and not _fits(call, name, {"like": pattern}, arguments[name], specs):
         return f"the pattern {pattern!r} does not match {name!r} of this call, {arguments[name]!r}"
     return wrong
 
@@ -133,7 +136,13 @@ def _canonical(value: object) -> str:
 
 
 def decided(
-    records: Records, call: Call, tools: Tools, allowed: Sequence[str], rules: Rules, state: Mapping[str, Any]
+    records: Records,
+    call: Call,
+    tools: Tools,
+    allowed: Sequence[str],
+    rules: Rules,
+    state: Mapping[str, Any],
+    specs: Specs,
 ) -> Record | None:
     """Return the remembered decision about a call, if there is one; a rejection goes before an approval.
 
@@ -141,8 +150,8 @@ def decided(
     it was, or a pattern that begins where the rules make all wait.
     """
     known = [each for each in records.values() if each["type"] in allowed and _is_about(each, call, tools)]
-    found = [each for each in known if _matches(each, call)]
-    found = [each for each in found if each["type"] == "reject" or _lifts(each, call, rules, state)]
+    found = [each for each in known if _matches(each, call, specs)]
+    found = [each for each in found if each["type"] == "reject" or _lifts(each, call, rules, state, specs)]
     return min(found, key=lambda each: each["type"] != "reject", default=None)
 
 
@@ -153,21 +162,22 @@ def _is_about(record: Record, call: Call, tools: Tools) -> bool:
     return record["tool"] == mark_of(tools, call["name"])
 
 
-def _matches(record: Record, call: Call) -> bool:
+def _matches(record: Record, call: Call, specs: Specs) -> bool:
     kept, arguments = record["args"], call["args"]
     return kept.keys() == arguments.keys() and all(
-        _fits(call, name, how, arguments[name]) for name, how in kept.items()
+        _fits(call, name, how, arguments[name], specs) for name, how in kept.items()
     )
 
 
-def _fits(call: Call, name: str, how: Mapping[str, Any], value: object) -> bool:
+def _fits(call: Call, name: str, how: Mapping[str, Any], value: object, specs: Specs) -> bool:
     if "is" in how:
         return _same(how["is"], value)
     pattern: str = how["like"]
     if pattern == ANYTHING:
         return True
-    if name == path_argument(call["name"]):
-        path = named_path(call)
+    spec = specs.get(call["name"])
+    if spec and name == spec.path_argument:
+        path = spec.path_in(call["args"])
         return path is not None and _below(pattern, path)
     plain = isinstance(value, str) and _PLAIN.fullmatch(value) and not _UP.search(value)
     return bool(plain) and _like(pattern, cast("str", value))
@@ -185,16 +195,17 @@ def _below(pattern: str, path: str) -> bool:
     return Rules([FilesystemPermission(["read"], [pattern], "deny")]).decide("read", path) == "deny"
 
 
-def _lifts(record: Record, call: Call, rules: Rules, state: Mapping[str, Any]) -> bool:
-    if not waits(rules, call, state):
+def _lifts(record: Record, call: Call, rules: Rules, state: Mapping[str, Any], specs: Specs) -> bool:
+    spec = specs.get(call["name"])
+    if spec is None or spec.operation is None or not waits(rules, call, state, specs):
         return True
     named, led_to = link_of(state, call.get("id"))
-    if led_to is not None and named == named_path(call):
+    if led_to is not None and named == named_path(call, specs):
         return False
-    how = record["args"].get(path_argument(call["name"]) or "", {"is": None})
+    how = record["args"].get(spec.path_argument or "", {"is": None})
     if "is" in how:
         return True
-    return how["like"] != ANYTHING and rules.waits(operation(call["name"]), anchor(how["like"]))
+    return how["like"] != ANYTHING and rules.waits(spec.operation, anchor(how["like"]))
 
 
 def rejected(record: Record, call: Call) -> ToolMessage:

@@ -33,7 +33,7 @@ from deepagents.middleware.approval.entries import (
 )
 from deepagents.middleware.approval.inheritance import handing_down, known, tell, with_learned
 from deepagents.middleware.approval.memory import Record, decided, learned, rejected, wrong_wish
-from deepagents.middleware.approval.path_rules import ASKED, FILE_CALLS, operation, waits
+from deepagents.middleware.approval.path_rules import ASKED, Specs, waits
 from deepagents.middleware.approval.requests import (
     MOST_ANSWERS,
     asking,
@@ -48,6 +48,7 @@ from deepagents.middleware.approval.requests import (
 from deepagents.middleware.approval.state import EDITED, HELD, ApprovalState
 from deepagents.middleware.approval.tool_identity import Tools
 from deepagents.permissions import FilesystemPermission, Rules
+from deepagents.tools import specs_by_name
 from deepagents.tools._tool import failure_message
 
 LangChains: TypeAlias = HumanInTheLoopMiddleware[Any, Any, Any]
@@ -71,8 +72,10 @@ class Approval(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
         interrupt_on: InterruptOn | None = None,
         tools: Tools = _NO_TOOLS,
         like: LangChains | None = None,
+        specs: Specs | None = None,
     ) -> None:
-        super().__init__(interrupt_on=approvals(rules, checked(interrupt_on)))
+        self._specs = specs_by_name(each.tool for each in tools.values()) if specs is None else specs
+        super().__init__(interrupt_on=approvals(rules, checked(interrupt_on), self._specs))
         if like is not None:
             self.description_prefix, self.edit_notice = like.description_prefix, like.edit_notice
         self.rules = rules
@@ -86,7 +89,9 @@ class Approval(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
 
     def under(self, rules: Rules) -> Approval:
         """Return the approval that asks for these rules, and for whatever else this one asks."""
-        return self if rules.given == self.rules.given else Approval(rules, self._given, self._tools, self)
+        if rules.given == self.rules.given:
+            return self
+        return Approval(rules, self._given, self._tools, self, self._specs)
 
     def among(self, tools: Tools) -> Approval:
         """Return the approval for an agent that has these tools."""
@@ -123,7 +128,7 @@ class Approval(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
     ) -> str | None:
         edits: Mapping[str, Any] = update.get(EDITED) or {}
         problem = wrong_words(answer) or wrong_edit(edits, self._choices(state))
-        return problem or wrong_wish(answer, asked, remembering(self.interrupt_on))
+        return problem or wrong_wish(answer, asked, remembering(self.interrupt_on), self._specs)
 
     def _asking_once(self, state: Any, found: dict[str, Record]) -> LangChains:
         """Make LangChain's approval for one time of asking, however many answers there were.
@@ -134,7 +139,7 @@ class Approval(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
 
         def find(call: Mapping[str, Any]) -> Record | None:
             allowed = self.interrupt_on[call["name"]]["allowed_decisions"]
-            record = decided(records, call, self._tools, allowed, self.rules, state)
+            record = decided(records, call, self._tools, allowed, self.rules, state, self._specs)
             return None if record is None else found.setdefault(call["id"] or "", record)
 
         entries: Any = {
@@ -194,7 +199,7 @@ class Approval(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
 
     def _asks(self, call: Mapping[str, Any], state: Any) -> bool:
         entry = self.interrupt_on.get(call["name"])
-        return entry is not None and (entry.get("when") is None or waits(self.rules, call, state))
+        return entry is not None and (entry.get("when") is None or waits(self.rules, call, state, self._specs))
 
 
 class ApprovalBelow(BaseMiddleware):
@@ -246,21 +251,24 @@ def _refused(request: Any) -> ToolResult | None:
     return failure_message(call["name"], call["id"], "invalid_argument", text)
 
 
-def approvals(rules: Rules, interrupt_on: InterruptOn | None = None) -> dict[str, bool | InterruptOnConfig]:
+def approvals(
+    rules: Rules, interrupt_on: InterruptOn | None = None, specs: Specs | None = None
+) -> dict[str, bool | InterruptOnConfig]:
     """Join what the rules make wait with what a caller does.
 
     A caller's entry says how to ask, and for which further calls; none lifts what a rule makes wait.
     """
     merged = dict(interrupt_on or {})
-    for tool in FILE_CALLS:
-        if not rules.has("interrupt", operation(tool)):
+    specs = specs_by_name() if specs is None else specs
+    for tool, spec in specs.items():
+        if spec.operation is None or not rules.has("interrupt", spec.operation):
             continue
         given = merged.get(tool)
         if given is None or given is False:
             every: Any = ["approve", "edit", "reject", "respond"]
-            merged[tool] = InterruptOnConfig(allowed_decisions=every, when=_waits_by(rules))
+            merged[tool] = InterruptOnConfig(allowed_decisions=every, when=_waits_by(rules, specs))
         elif isinstance(given, dict) and (own := given.get("when")) is not None:
-            merged[tool] = cast("InterruptOnConfig", {**given, "when": _either(own, _waits_by(rules))})
+            merged[tool] = cast("InterruptOnConfig", {**given, "when": _either(own, _waits_by(rules, specs))})
     return merged
 
 
@@ -276,8 +284,8 @@ def _last_calls(state: Mapping[str, Any]) -> Sequence[Any]:
     return last.tool_calls if (last := next(said, None)) else ()
 
 
-def _waits_by(rules: Rules) -> Callable[[ToolCallRequest], bool]:
-    return lambda request: waits(rules, request.tool_call, request.state)
+def _waits_by(rules: Rules, specs: Specs) -> Callable[[ToolCallRequest], bool]:
+    return lambda request: waits(rules, request.tool_call, request.state, specs)
 
 
 def _either(

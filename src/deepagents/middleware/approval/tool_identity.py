@@ -12,10 +12,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from langchain_core.tools import BaseTool
 
 from deepagents.middleware._base import Middleware, names_of_tools
-from deepagents.middleware.approval.path_rules import FILE_CALLS
-from deepagents.tools._tool import make_tool
+from deepagents.tools._tool import SpecTool
 
-_FILE_TOOLS: Final = frozenset({*FILE_CALLS, "execute"})
 _FILES: Final = "deepagents.middleware.filesystem."
 
 
@@ -49,8 +47,7 @@ def _essence(offered: Offered) -> tuple[object, ...]:
     code = tuple(each for key in ("func", "coroutine") if (each := getattr(tool, key, None)) is not None)
     if not isinstance(tool, BaseTool) or not code:
         return (tool,)
-    own = all(getattr(each, "__module__", "") == make_tool.__module__ for each in code)
-    if own and tool.name in _FILE_TOOLS and type(owner).__module__.startswith(_FILES):
+    if isinstance(tool, SpecTool) and tool.spec.effect and type(owner).__module__.startswith(_FILES):
         return (type(owner), getattr(owner, "backend", owner))
     return code
 

@@ -147,7 +147,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
 
         `interrupt_on` names further tools that wait. `create_deep_agent` does all this by itself.
         """
-        return Approval(self._guard.rules, interrupt_on)
+        return Approval(self._guard.rules, interrupt_on, specs=self._specs)
 
     def with_permissions(self, permissions: Sequence[FilesystemPermission]) -> Self:
         """Return a copy under these rules, which may repeat its own but not differ from them.
@@ -238,7 +238,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         return replace(can, execute=False) if hidden else can
 
     def _is_offered(self, tool: Any, can: Capabilities) -> bool:
-        possible = {"run": can.execute, "delete": can.delete}.get(_effect(tool) or "", True)
+        possible = not isinstance(tool, SpecTool) or tool.spec.is_possible(can)
         return possible or not any(tool is own for own in self.tools)
 
     async def _find_links(self, files: Files, request: Request, response: Response) -> dict[str, Any] | None:
@@ -246,7 +246,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         if not self._guard.rules.has("interrupt"):
             return None
         answers = [message for message in response.result if isinstance(message, AIMessage)]
-        found = await links(files, [call for message in answers for call in message.tool_calls])
+        found = await links(files, [call for message in answers for call in message.tool_calls], self._specs)
         state = cast("Mapping[str, Any]", request.state)
         noted = {LINKS: found} if found or state.get(LINKS) else {}
         return {**noted, ASKED: None} if state.get(ASKED) is not None else noted or None

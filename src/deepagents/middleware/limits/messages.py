@@ -12,12 +12,13 @@ from deepagents.limits import COUNTED, Kind
 from deepagents.middleware._history import LIMIT_REACHED, said_by_a_person
 from deepagents.middleware.limits.budget import Reached
 from deepagents.middleware.limits.usage_callback import amount
+from deepagents.tools import ToolSpec
+
 
 SOURCE: Final = "limits"
 _MOST_CHARACTERS: Final = 2_000
 _MOST_FILES: Final = 30
 _LEAST: Final[Mapping[Kind, float]] = {"money": 1e-9, "seconds": 0.1}
-_CHANGING: Final = ("write_file", "edit_file", "delete")
 
 
 def notice(near: Sequence[Reached], row: int) -> HumanMessage | None:
@@ -47,10 +48,12 @@ def refusal(reached: Reached) -> str:
     return f"not run: the limit of {amount(reached.kind, reached.limit)} is used up. The work ends here"
 
 
-def final_answer(reached: Reached, spent: Mapping[str, float], state: Mapping[str, Any]) -> AIMessage:
+def final_answer(
+    reached: Reached, spent: Mapping[str, float], state: Mapping[str, Any], specs: Mapping[str, ToolSpec]
+) -> AIMessage:
     """Answer in the place of the model: what was reached, what was spent, and what there is."""
     turn = list(_this_turn(state["messages"]))
-    parts = [_headline(reached, spent), *_so_far(turn, state.get("todos") or ())]
+    parts = [_headline(reached, spent), *_so_far(turn, state.get("todos") or (), specs)]
     mark = {
         "kind": reached.kind,
         "limit": reached.limit,
@@ -70,7 +73,9 @@ def _headline(reached: Reached, spent: Mapping[str, float]) -> str:
     return f"[Stopped at a limit: {what}. The work is not finished. Used: {used or 'nothing'}.]"
 
 
-def _so_far(turn: Sequence[AnyMessage], todos: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _so_far(
+    turn: Sequence[AnyMessage], todos: Sequence[Mapping[str, Any]], specs: Mapping[str, ToolSpec]
+) -> Iterator[str]:
     """Say what there is, the latest first in `turn`."""
     said = next((each.text for each in turn if isinstance(each, AIMessage) and each.text.strip()), "")
     if said:
@@ -78,7 +83,7 @@ def _so_far(turn: Sequence[AnyMessage], todos: Sequence[Mapping[str, Any]]) -> I
     if todos:
         lines = [f"- [{each.get('status')}] {each.get('content')}" for each in todos]
         yield "\n".join(["Plan:", *lines])
-    if files := list(dict.fromkeys(reversed(list(_changed(turn))))):
+    if files := list(dict.fromkeys(reversed(list(_changed(turn, specs))))):
         more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
         yield f"Files changed: {', '.join(files[:_MOST_FILES])}{more}"
     results = (each.text for each in turn if isinstance(each, ToolMessage) and each.status == "success")
@@ -88,12 +93,12 @@ def _so_far(turn: Sequence[AnyMessage], todos: Sequence[Mapping[str, Any]]) -> I
         yield "There is no result yet."
 
 
-def _changed(turn: Sequence[AnyMessage]) -> Iterator[str]:
+def _changed(turn: Sequence[AnyMessage], specs: Mapping[str, ToolSpec]) -> Iterator[str]:
     done = {each.tool_call_id for each in turn if isinstance(each, ToolMessage) and each.status == "success"}
     for message in turn:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
-            path = call["args"].get("file_path")
-            if call["name"] in _CHANGING and call["id"] in done and isinstance(path, str):
+            spec = specs.get(call["name"])
+            if call["id"] in done and spec and spec.changes_files and (path := spec.path_in(call["args"])):
                 yield path
 
 

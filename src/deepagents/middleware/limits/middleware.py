@@ -40,6 +40,7 @@ from deepagents.middleware.limits.persistence import (
 from deepagents.middleware.limits.repeats import row_of
 from deepagents.middleware.limits.usage_callback import counting, unpriced
 from deepagents.models.traits import model_identifier, model_provider
+from deepagents.tools import specs_by_name
 from deepagents.tools._tool import failure_message
 
 
@@ -183,6 +184,6 @@ def _stopped(request: Request, agent: Account, reached: Reached) -> Response:
     """Answer without the model, and leave the loop."""
     settle(agent, None)
     spent = next((each for each in agent.line() if each.limits), agent).spent()
-    said = final_answer(reached, spent, request.state)
+    said = final_answer(reached, spent, request.state, specs_by_name(request.tools))
     emit(LIMIT_REACHED, **asdict(reached))
     return keeping(ModelResponse(result=[said]), (), {"jump_to": "end"})

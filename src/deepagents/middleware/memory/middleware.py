@@ -25,6 +25,7 @@ from deepagents.middleware._base import (
     ToolResult,
     add_section,
     inner,
+    specs_of_call,
 )
 from deepagents.middleware.approval.requests import call_that_ran
 from deepagents.middleware.memory.prompt import MEMORY_SYSTEM_PROMPT, check_template, fences_of, section
@@ -32,7 +33,6 @@ from deepagents.middleware.memory.reading import Read, read_sources, sources_bel
 from deepagents.middleware.memory.state import CHANGED, CONTENTS, PROBLEMS, MemoryState, changes, merged
 from deepagents.middleware.prompt_caching.markers import is_chat_anthropic, with_own_mark
 
-_CHANGING: Final = frozenset({"write_file", "edit_file", "delete"})
 _DELEGATING: Final = "task"
 _SECONDS: Final = 60.0
 _log = logging.getLogger(__name__)
@@ -117,8 +117,9 @@ class MemoryMiddleware(BaseMiddleware):
         call = call_that_ran(request)
         if call["name"] == _DELEGATING and has_channel(CHANGED):
             write_channel(CHANGED, True)
-        path = call["args"].get("file_path") if call["name"] in _CHANGING else None
-        if isinstance(path, str) and has_channel(CONTENTS):
+        spec = specs_of_call(request).get(call["name"])
+        path = spec.path_in(call["args"]) if spec and spec.changes_files else None
+        if path is not None and has_channel(CONTENTS):
             files = self._files(cast(Any, request).runtime)
             touched = await sources_below(files, self.sources, path)
             if touched:

@@ -13,10 +13,10 @@ from langchain_core.tools import BaseTool
 from deepagents._paths import normalise
 from deepagents.errors import BackendError
 from deepagents.middleware._base import tool_name
-from deepagents.middleware.approval.path_rules import named_path
 from deepagents.middleware.skills.pinning import pinned_path
 from deepagents.middleware.skills.resolving import ToolShelf
 from deepagents.middleware.skills.state import SkillMetadata
+from deepagents.tools import specs_by_name
 
 _INCLUDE = "include_tools"
 _DEFERRED = "defer_loading"
@@ -43,12 +43,13 @@ def opened(messages: Sequence[AnyMessage], *, with_readings: bool = False) -> li
     `with_readings` adds all files that were read, as far as messages tell: a person's answer in the place of
     a file looks no different there.
     """
+    specs = specs_by_name()
     asked = {
-        call["id"]: named_path(call)
+        call["id"]: spec.path_in(call["args"])
         for message in messages
         if with_readings and isinstance(message, AIMessage)
         for call in message.tool_calls
-        if call["name"] == "read_file"
+        if (spec := specs.get(call["name"])) and spec.effect == "read"
     }
     found = [_shown(message, asked) for message in messages]
     return list(dict.fromkeys(path for path in found if path is not None))

@@ -26,8 +26,8 @@ from deepagents.middleware._base import (
     add_section,
     inner,
     keeping,
+    specs_of_call,
 )
-from deepagents.middleware.approval.path_rules import named_path
 from deepagents.middleware.approval.requests import call_that_ran
 from deepagents.middleware.skills import prompt
 from deepagents.middleware.skills.disclosure import named, offer, opened, paths_of, with_tools
@@ -43,10 +43,10 @@ from deepagents.middleware.skills.state import (
     disclosed,
     listed,
 )
+from deepagents.tools import ToolSpec
 
-_CHANGING: Final = frozenset({"write_file", "edit_file", "delete"})
+
 _DELEGATING: Final = "task"
-_READING: Final = "read_file"
 _SECONDS: Final = 60.0
 
 
@@ -219,7 +219,8 @@ class SkillsMiddleware(BaseMiddleware):
             request = await self._admitted(request)
         result = await inner(handler, request)
         if in_graph() and not _failed(result):
-            self._note(call_that_ran(request), cast("Mapping[str, Any]", request.state))
+            call = call_that_ran(request)
+            self._note(call, specs_of_call(request).get(call["name"]), cast("Mapping[str, Any]", request.state))
         return _coded(result) if unknown and request.tool is not None else result
 
     async def _admitted(self, request: ToolCallRequest) -> ToolCallRequest:
@@ -234,10 +235,11 @@ class SkillsMiddleware(BaseMiddleware):
         tool = named(found.get(include, ()), name)
         return request if tool is None else request.override(tool=tool)
 
-    def _note(self, call: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    def _note(self, call: Mapping[str, Any], spec: ToolSpec | None, state: Mapping[str, Any]) -> None:
         """Note what a call that ran means for skills: one was opened, or the list may have changed."""
-        path = named_path(call) if call["name"] in _CHANGING or call["name"] == _READING else None
-        if call["name"] == _READING:
+        concerned = spec is not None and (spec.changes_files or spec.effect == "read")
+        path = spec.path_in(call["args"]) if spec and concerned else None
+        if spec and spec.effect == "read":
             if path is not None and (update := self._opened(state, [path])):
                 write_channel("_skills_opened", update["_skills_opened"])
         elif call["name"] == _DELEGATING or (path and any(each.meets(path) for each in self._sources)):
