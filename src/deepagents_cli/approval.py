@@ -14,11 +14,12 @@ from typing import Any, Final, cast
 from rich.console import Console
 
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest
+from deepagents.tools import FILE_TOOLS, ToolSpec, specs_by_name
 from deepagents_cli.diffs import Read, proposed_diff
 from deepagents_cli.session import Decision, Decisions
 from deepagents_cli.terminal import clean, drop_typed_ahead, one_line, styled
 
-GATED: Final = ("execute", "write_file", "edit_file", "delete")
+GATED: Final = tuple(spec.name for spec in FILE_TOOLS if spec.asks_by_default)
 """The tools that wait for a person."""
 
 REFUSED_UNASKED: Final = (
@@ -26,12 +27,12 @@ REFUSED_UNASKED: Final = (
     "answer what you would have done."
 )
 
+_SPECS: Final = specs_by_name()
 _SHOWN_LINES: Final = 500
 DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _DECISIONS: Final = {"y": "approve", "n": "reject", "e": "edit", "r": "respond", "a": "approve"}
 _CHOICES: Final = {"y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways"}
 _WORDS: Final = frozenset({"yes", "no", "edit", "reply", "always", "view"})
-_EDITED_AS_TEXT: Final = {"write_file": "content", "execute": "command"}
 
 Report = Callable[[ApprovalGiven], None]
 
@@ -71,10 +72,12 @@ class AskPerson:
         environment: Mapping[str, str] = os.environ,
         *,
         one_by_one: bool = False,
+        specs: Mapping[str, ToolSpec] = _SPECS,
     ) -> None:
         self._console = console
         self._pause = pause
         self._read = read
+        self._specs = specs
         self._editor = environment.get("VISUAL") or environment.get("EDITOR")
         self._always: set[str] = set()
         self._choices = {key: text for key, text in _CHOICES.items() if key != "a" or not one_by_one}
@@ -102,8 +105,10 @@ class AskPerson:
         """Show a call, and return the lines of it that are left to view."""
         who = f"{one_line(agent)} wants" if agent else "The agent wants"
         self._pause()
-        self._console.print(styled(f"{who} to {_describe(request)}", "bold yellow"), soft_wrap=True)
-        lines = _details(request, self._read)
+        self._console.print(
+            styled(f"{who} to {_describe(request, self._specs)}", "bold yellow"), soft_wrap=True
+        )
+        lines = _details(request, self._read, self._specs)
         self._print_lines(lines[:_SHOWN_LINES])
         return lines[_SHOWN_LINES:]
 
@@ -149,12 +154,14 @@ class AskPerson:
         return {"type": "edit", "edited_action": {"name": request.name, "args": args}}
 
     def _edit_in_editor(self, request: ApprovalRequest) -> dict[str, Any]:
-        field = _EDITED_AS_TEXT.get(request.name)
+        spec = self._specs.get(request.name)
+        field = _text_argument(spec)
         if field is None:
             return _parse_arguments(
                 self._edit_text(json.dumps(request.args, indent=2, ensure_ascii=False), ".json")
             )
-        suffix = Path(str(request.args.get("file_path", ""))).suffix or ".txt"
+        path = spec.path_in(request.args) if spec else None
+        suffix = Path(path or "").suffix or ".txt"
         return {**request.args, field: self._edit_text(str(request.args.get(field, "")), suffix)}
 
     def _edit_as_json(self, request: ApprovalRequest) -> dict[str, Any]:
@@ -194,25 +201,34 @@ def _decide_each(
     return decisions
 
 
-def _describe(request: ApprovalRequest) -> str:
-    path = one_line(str(request.args.get("file_path", "")))
-    actions = {
-        "write_file": f"write {path}",
-        "edit_file": f"edit {path}",
-        "delete": f"delete {path}",
-        "execute": "run a command",
-    }
-    return actions.get(request.name) or f"call {one_line(request.name)}"
+def _describe(request: ApprovalRequest, specs: Mapping[str, ToolSpec]) -> str:
+    spec = specs.get(request.name)
+    if spec and spec.effect == "run":
+        return "run a command"
+    if spec and spec.changes_files:
+        verb = request.name.partition("_")[0]
+        return f"{verb} {one_line(str(request.args.get(spec.path_argument or '', '')))}"
+    return f"call {one_line(request.name)}"
 
 
-def _details(request: ApprovalRequest, read: Read) -> list[str]:
-    if request.name == "execute":
-        return [f"  $ {line}" for line in _lines(request.args.get("command", ""))]
-    if request.name not in GATED:
-        return json.dumps(request.args, indent=2, ensure_ascii=False).split("\n")
-    if request.name == "delete":
+def _details(request: ApprovalRequest, read: Read, specs: Mapping[str, ToolSpec]) -> list[str]:
+    spec = specs.get(request.name)
+    if spec and spec.effect == "run":
+        return [f"  $ {line}" for key in spec.summary_arguments for line in _lines(request.args.get(key, ""))]
+    if spec and spec.effect == "delete":
         return []
-    return proposed_diff(request.name, request.args, read) or ["(no line changes, at most how lines end)"]
+    diff = proposed_diff(request.name, request.args, read)
+    if diff is None:
+        return json.dumps(request.args, indent=2, ensure_ascii=False).split("\n")
+    return diff or ["(no line changes, at most how lines end)"]
+
+
+def _text_argument(spec: ToolSpec | None) -> str | None:
+    """Return the one argument that a person edits as text: a command, or all that a file shall hold."""
+    if spec is None:
+        return None
+    texts = spec.summary_arguments if spec.effect == "run" else spec.clipped_arguments
+    return texts[0] if len(texts) == 1 else None
 
 
 def _lines(command: object) -> list[str]:

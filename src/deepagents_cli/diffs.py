@@ -12,15 +12,15 @@ Read: TypeAlias = Callable[[str], str | None]
 _NO_NEWLINE: Final = "\\ No newline at end of file"
 
 
-def proposed_diff(name: str, args: Mapping[str, Any], read: Read) -> list[str]:
-    """Return the diff that `write_file` or `edit_file` would make; nothing for other tools."""
+def proposed_diff(name: str, args: Mapping[str, Any], read: Read) -> list[str] | None:
+    """Return the diff that `write_file` or `edit_file` would make; `None` for other calls."""
     match name, args:
         case "write_file", {"file_path": str(path), "content": str(new)}:
             return text_diff(read(path), new, path)
         case "edit_file", {"file_path": str(path), "old_string": str(old), "new_string": str(new)}:
             return _edit_diff(read(path), path, old, new, everywhere=bool(args.get("replace_all")))
         case _:
-            return []
+            return None
 
 
 def text_diff(before: str | None, after: str | None, path: str) -> list[str]:

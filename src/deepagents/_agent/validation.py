@@ -18,7 +18,6 @@ from deepagents.middleware.subagents.worker import Worker
 from deepagents.tools import specs_by_name
 
 
-
 def prepared(
     plan: AgentPlan, compile_child: CompileChild, slots: frozenset[str], parent: Building | None = None
 ) -> Building:

@@ -23,7 +23,6 @@ from deepagents._async import Coro, IOCall, sync_and_async
 from deepagents._state.schema import Sharing, shared_by
 from deepagents.tools import ToolSpec, specs_by_name
 
-
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
 Request: TypeAlias = ModelRequest[Any]
 Response: TypeAlias = ModelResponse[Any]

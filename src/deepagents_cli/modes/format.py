@@ -6,40 +6,33 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from deepagents.events import ContextCompacted, LimitNear, LimitReached, ModelFailed, TaskChanged, Todo
+from deepagents.tools import ToolSpec, specs_by_name
 from deepagents_cli.terminal import clean, one_line
 
 Notice: TypeAlias = ContextCompacted | ModelFailed | LimitNear | LimitReached | TaskChanged
 
-_MAIN_ARGUMENTS: Final = {
-    "ls": ("path",),
-    "read_file": ("file_path",),
-    "write_file": ("file_path",),
-    "edit_file": ("file_path",),
-    "delete": ("file_path",),
-    "glob": ("pattern", "path"),
-    "grep": ("pattern", "path", "glob"),
-    "execute": ("command",),
-}
-_COUNTED: Final = {"ls": "entry", "glob": "path", "grep": "line", "read_file": "line"}
-_QUIET: Final = frozenset({"write_file", "edit_file", "delete"})
+_SPECS: Final = specs_by_name()
 _MARKS: Final = {"completed": "[x]", "in_progress": "[>]"}
 
 
-def call_line(name: str, args: Mapping[str, Any]) -> str:
+def call_line(name: str, args: Mapping[str, Any], specs: Mapping[str, ToolSpec] = _SPECS) -> str:
     """Format a call: the tool's name and its most telling arguments."""
-    shown = [str(args[key]) for key in _MAIN_ARGUMENTS.get(name, tuple(args)[:1]) if args.get(key)]
+    spec = specs.get(name)
+    keys = spec.summary_arguments if spec else tuple(args)[:1]
+    shown = [str(args[key]) for key in keys if args.get(key)]
     return " ".join(map(one_line, [name, *shown]))
 
 
-def result_line(name: str, status: str, text: str) -> str:
+def result_line(name: str, status: str, text: str, specs: Mapping[str, ToolSpec] = _SPECS) -> str:
     """Shorten a result to what fits behind its call; an empty string where the mark says it all."""
     if status == "error":
         return one_line(text)
     lines = [line for line in clean(text).split("\n") if line.strip()]
-    if name in _QUIET and len(lines) == 1:
+    spec = specs.get(name)
+    if spec and spec.changes_files and len(lines) == 1:
         return ""
-    if name in _COUNTED and len(lines) != 1:
-        return _count(len(lines), _COUNTED[name])
+    if spec and spec.result_unit and len(lines) != 1:
+        return _count(len(lines), spec.result_unit)
     if not lines:
         return ""
     more = f" (+{_count(len(lines) - 1, 'line')})" if len(lines) > 1 else ""

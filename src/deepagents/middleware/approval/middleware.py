@@ -199,7 +199,9 @@ class Approval(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
 
     def _asks(self, call: Mapping[str, Any], state: Any) -> bool:
         entry = self.interrupt_on.get(call["name"])
-        return entry is not None and (entry.get("when") is None or waits(self.rules, call, state, self._specs))
+        return entry is not None and (
+            entry.get("when") is None or waits(self.rules, call, state, self._specs)
+        )
 
 
 class ApprovalBelow(BaseMiddleware):

@@ -14,7 +14,6 @@ from deepagents.middleware.limits.budget import Reached
 from deepagents.middleware.limits.usage_callback import amount
 from deepagents.tools import ToolSpec
 
-
 SOURCE: Final = "limits"
 _MOST_CHARACTERS: Final = 2_000
 _MOST_FILES: Final = 30

@@ -45,7 +45,6 @@ from deepagents.middleware.skills.state import (
 )
 from deepagents.tools import ToolSpec
 
-
 _DELEGATING: Final = "task"
 _SECONDS: Final = 60.0
 
@@ -220,7 +219,9 @@ class SkillsMiddleware(BaseMiddleware):
         result = await inner(handler, request)
         if in_graph() and not _failed(result):
             call = call_that_ran(request)
-            self._note(call, specs_of_call(request).get(call["name"]), cast("Mapping[str, Any]", request.state))
+            self._note(
+                call, specs_of_call(request).get(call["name"]), cast("Mapping[str, Any]", request.state)
+            )
         return _coded(result) if unknown and request.tool is not None else result
 
     async def _admitted(self, request: ToolCallRequest) -> ToolCallRequest:
