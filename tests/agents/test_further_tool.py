@@ -52,7 +52,9 @@ SPECS = {**specs_by_name(), APPEND.name: APPEND}
 
 
 class Files(FilesystemMiddleware):
-    name = "FilesystemMiddleware"
+    @property
+    def name(self) -> str:
+        return "FilesystemMiddleware"
 
     def _tool_specs(self) -> Sequence[ToolSpec]:
         return (*super()._tool_specs(), APPEND)

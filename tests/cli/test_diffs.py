@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from typing import Any
+
+import pytest
 
 from deepagents_cli.diffs import proposed_diff, text_diff
 
