@@ -1,11 +1,12 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static pytest third-party format lint types layers docs docs-check coverage bench eval-local lock clean
+.PHONY: help run test check static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
 
 PYTHON ?= python3.11
 VENV ?= .venv
 THIRD_PARTY ?= .venv-third-party
+DOCS ?= .venv-docs
 JOBS ?= 2
 ARGS ?=
 
@@ -61,6 +62,10 @@ docs-check: $(VENV)/.dev ## Say which generated tables are out of date
 	@$(BIN)/python docs/generate.py --check
 	@$(BIN)/python docs/pictures.py --check
 
+site: $(DOCS)/.ready ## Build the documents as a website in build/site
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	@echo "Read it: $(BIN)/python -m http.server -d build/site"
+
 coverage: $(VENV)/.dev ## Run the tests and show what they do not reach
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered $(ARGS)
 
@@ -74,7 +79,7 @@ lock: $(VENV)/.uv ## Resolve the dependencies anew into requirements/*.lock
 	@sh requirements/lock.sh $(VENV)/uv/bin/uv $(ARGS)
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) $(THIRD_PARTY) .venv-reference build dist .coverage htmlcov .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	rm -rf $(VENV) $(THIRD_PARTY) $(DOCS) .venv-reference build dist .coverage htmlcov .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pyvenv.cfg:
@@ -99,6 +104,11 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 $(VENV)/.uv: $(VENV)/pyvenv.cfg
 	@$(BIN)/python -m venv $(VENV)/uv
 	@$(VENV)/uv/bin/python -m pip --disable-pip-version-check -qq install uv==$(UV_VERSION)
+	@touch $@
+
+$(DOCS)/.ready: $(VENV)/pyvenv.cfg requirements/docs.lock
+	@$(BIN)/python -m venv --clear $(DOCS)
+	@$(DOCS)/bin/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements/docs.lock
 	@touch $@
 
 # Nothing is resolved here: what these packages call deepagents is this checkout, never one from a registry.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import pty
@@ -88,11 +89,15 @@ def draw(written: str) -> str:
     return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL).replace("Fira Code", "monospace")
 
 
-def main() -> None:
-    """Draw the picture anew."""
+def main(arguments: list[str]) -> int:
+    """Draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--picture", type=Path, default=PICTURE, help="where the picture goes")
+    picture = parser.parse_args(arguments).picture
     with tempfile.TemporaryDirectory(prefix="notes-") as folder:
-        PICTURE.write_text(draw(record_run(Path(folder))))
+        picture.write_text(draw(record_run(Path(folder))))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

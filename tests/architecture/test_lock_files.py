@@ -15,6 +15,7 @@ from tests.architecture.source import ROOT
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 GROUPS: dict[str, list[Any]] = PROJECT["dependency-groups"]
+DEVELOPMENT = [group for name, group in GROUPS.items() if name != "docs"]
 CORE: list[str] = PROJECT["project"]["dependencies"]
 
 OTHERS = re.findall(r"^([a-z].*)$", (ROOT / "requirements" / "third-party.in").read_text(), re.MULTILINE)
@@ -22,7 +23,8 @@ OTHERS = re.findall(r"^([a-z].*)$", (ROOT / "requirements" / "third-party.in").r
 NEEDED = {
     "third-party.lock": [*CORE, *OTHERS],
     "run.lock": [*CORE, *EXTRAS["cli"], *EXTRAS["local"], *GROUPS["build"]],
-    "dev.lock": [*CORE, *(each for group in [*EXTRAS.values(), *GROUPS.values()] for each in group)],
+    "dev.lock": [*CORE, *(each for group in [*EXTRAS.values(), *DEVELOPMENT] for each in group)],
+    "docs.lock": GROUPS["docs"],
 }
 PINNED = re.compile(r"^([a-z0-9._-]+)==([^ ;\\]+)((?:.*\\\n)+)", re.MULTILINE)
 
