@@ -15,11 +15,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.summarization import create_summarization_middleware
-from deepagents.middleware.summarization.archive import parse
-from deepagents.middleware.summarization.parts import in_order
 from deepagents.testing import Asked, PrefixBreak, WindowedModel, assert_prefix_kept
 from tests.agents.busy import TOOLS, Busy, Seen, Watcher, last_step, text
 from tests.conftest import CallMode
+from tests.middleware.archives import in_order, parse
 
 WINDOW = 32_000
 PARTS = 4

@@ -20,10 +20,10 @@ from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.middleware.prompt_caching.middleware import AnthropicPromptCachingMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware, create_summarization_middleware
-from deepagents.middleware.summarization.archive import parse
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, assert_prefix_kept, call, history_faults
 from tests.conftest import CallMode
+from tests.middleware.archives import parse
 from tests.middleware.claude import serving
 
 THREAD: Any = {"configurable": {"thread_id": "1"}, "recursion_limit": 500}

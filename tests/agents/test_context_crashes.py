@@ -14,9 +14,9 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.postgres import PostgresSaver
 
-from deepagents.middleware.summarization.archive import parse
 from deepagents.testing import history_faults
 from tests.agents.crashes import MADE, REQUEST, STEP, STEPS, SUMMARY, Child, Thread, go_on, model
+from tests.middleware.archives import parse
 
 CRASHES = int(os.environ.get("CRASHES", "6"))
 LONGEST = 0.03

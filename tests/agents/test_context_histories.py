@@ -20,9 +20,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.middleware.summarization import SummarizationToolMiddleware, create_summarization_middleware
-from deepagents.middleware.summarization.archive import parse
 from deepagents.testing import Asked, WindowedModel, history_faults
 from tests.agents.busy import Seen, fail, look_up, text
+from tests.middleware.archives import parse
 
 EXAMPLES = int(os.environ.get("HISTORIES", "25"))
 TOLD = 6_500

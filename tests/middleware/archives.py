@@ -1,11 +1,15 @@
-"""Places for archives, and how a flow runs there in either call_mode."""
+"""Places for archives, and a reader that takes their text back into messages, to compare byte for byte."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from langchain_core.messages import BaseMessage, messages_from_dict
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
@@ -14,6 +18,7 @@ from deepagents.backends import CompositeBackend, FilesystemBackend, StateBacken
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.filesystem.state import FilesystemState
+from deepagents.middleware.summarization.archive import part_number
 from tests.backends.sandboxes import rooted
 from tests.conftest import CallMode
 
@@ -88,3 +93,89 @@ def _anode(flow: Callable[[], Coro[Any]], found: list[Any]) -> Any:
         return {}
 
     return node
+
+
+FetchMedia = Callable[[str], bytes]
+_BEGINNING = re.compile(r"^<!-- section ([0-9a-f]{16}), (\d+) characters -->\n\n", re.MULTILINE)
+_END = re.compile(r"<!-- end of section ([0-9a-f]{16}):((?: [0-9a-f]{12})+) -->")
+_OPENING = re.compile(r"(?P<fence>`{3,})(?:json|text)(?P<escaped>-escaped)?(?: [^\n]*)?\n")
+_HEADING = re.compile(r"### (?P<type>\w+)\n\n")
+_ESCAPED = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
+
+
+def in_order(paths: Iterable[str], first: str) -> list[str]:
+    """Return those of the paths that are parts of an archive, in the order in which they were written."""
+    numbered = {part_number(path, first): path for path in paths}
+    return [numbered[number] for number in sorted(number for number in numbered if number)]
+
+
+def parse(text: str, fetch: FetchMedia | None = None) -> list[BaseMessage]:
+    """Return the messages of an archive, sections that were torn or stand there twice left out.
+
+    `fetch` returns the bytes of a file that it names.
+    """
+    found: list[BaseMessage] = []
+    seen: set[str] = set()
+    at = 0
+    while beginning := _BEGINNING.search(text, at):
+        mark, start = beginning[1], beginning.end()
+        stop = start + int(beginning[2])
+        at = start
+        end = _END.match(text, stop)
+        if end and end[1] == mark:
+            at = stop
+            found += [] if mark in seen else parse_messages(text[start:stop], fetch)
+            seen.add(mark)
+    return found
+
+
+def parse_messages(text: str, fetch: FetchMedia | None = None) -> list[BaseMessage]:
+    """Return the messages of the text of a section."""
+    found: list[dict[str, Any]] = []
+    at = 0
+    while at < len(text):
+        heading = _HEADING.match(text, at)
+        assert heading, f"a message should begin here: {text[at : at + 40]!r}"
+        fences = list(_fences(text, heading.end()))
+        texts = [each for each, _ in fences[1:]]
+        found.append({"type": heading["type"], "data": _value(json.loads(fences[0][0]), texts, fetch)})
+        at = fences[-1][1]
+    return messages_from_dict(found)
+
+
+def _value(value: Any, texts: Sequence[str], fetch: FetchMedia | None) -> Any:
+    match value:
+        case {"$text": int(number)}:
+            return texts[number - 1]
+        case {"$media": path, **more}:
+            return _medium(path, more, fetch)
+        case {"$bytes": encoded}:
+            return base64.b64decode(encoded)
+        case dict():
+            return {key: _value(each, texts, fetch) for key, each in value.items()}
+        case list():
+            return [_value(each, texts, fetch) for each in value]
+        case _:
+            return value
+
+
+def _medium(path: str, more: dict[str, Any], fetch: FetchMedia | None) -> str | bytes:
+    if fetch is None:
+        return path
+    data = fetch(path)
+    return data if "before" not in more else more["before"] + base64.b64encode(data).decode()
+
+
+def _fences(text: str, at: int) -> Iterator[tuple[str, int]]:
+    """Yield what stands in each fence, and where what follows it begins."""
+    while opening := _OPENING.match(text, at):
+        closing = f"\n{opening['fence']}\n\n"
+        start = opening.end()
+        stop = text.index(closing, start)
+        inside = text[start:stop]
+        at = stop + len(closing)
+        yield (_ESCAPED.sub(_unescape, inside) if opening["escaped"] else inside), at
+
+
+def _unescape(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else "\\"

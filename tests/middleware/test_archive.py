@@ -17,10 +17,10 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from deepagents.backends.calls import Files, SearchOptions
 from deepagents.backends.protocol import BackendProtocol
-from deepagents.middleware.summarization.archive import Archive, Archived, parse
+from deepagents.middleware.summarization.archive import Archive, Archived
 from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, wait_until_ready
 from tests.conftest import CallMode
-from tests.middleware.archives import PLACES, Place
+from tests.middleware.archives import PLACES, Place, parse
 
 
 class Counting(BackendProtocol):
@@ -207,14 +207,8 @@ def test_an_archive_that_quotes_itself_is_not_misread(disk: Place) -> None:
     assert parse(text_of(disk)) == quoted
 
 
-def test_earlier_summaries_are_left_out_and_nothing_is_written_for_nothing(place: Place) -> None:
-    summary = HumanMessage("So far...", id="s", additional_kwargs={"lc_source": "summarization"})
-
-    assert add(place, []) == add(place, [summary]) == Archived(None)
-    add(place, [summary, *turn(1)])
-
-    assert parse(text_of(place)) == turn(1)
-    assert "So far" not in text_of(place)
+def test_nothing_is_written_for_nothing(place: Place) -> None:
+    assert add(place, []) == Archived(None)
 
 
 def test_words_are_found_by_grep_as_they_were_said(disk: Place) -> None:

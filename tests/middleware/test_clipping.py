@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.clipping import Clipping
-from deepagents.middleware.summarization.counting import Meter
+from deepagents.middleware.summarization.counting import ContextCounter
 from deepagents.middleware.summarization.policy import Load
-from deepagents.middleware.summarization.sizes import TruncateArgsSettings
+from deepagents.middleware.summarization.settings import TruncateArgsSettings
 
 LONG = "x" * 4000
 POINTER = "...(argument truncated; see the file /a.py)"
@@ -43,17 +43,21 @@ def tail() -> list[AnyMessage]:
     return [HumanMessage("Go on.", id="h1"), HumanMessage("Go on!", id="h2")]
 
 
+def sizes(messages: Sequence[AnyMessage]) -> list[int]:
+    return [ContextCounter().estimate([each]) for each in messages]
+
+
 def batch(
     messages: Sequence[AnyMessage],
     clipping: Clipping = CLIPPING,
     load: Load = LOAD,
     already: Sequence[str] = (),
 ) -> set[str]:
-    return set(clipping.next_batch(messages, Meter().each, load, already))
+    return set(clipping.next_batch(messages, sizes, load, already))
 
 
 def clipped(messages: list[AnyMessage], *ids: str, clipping: Clipping = CLIPPING) -> AIMessage:
-    return cast(AIMessage, clipping.clipped(messages, dict.fromkeys(ids or ["ai-w"]))[0])
+    return cast(AIMessage, clipping.show(messages, dict.fromkeys(ids or ["ai-w"]))[0])
 
 
 # Settings.
@@ -270,22 +274,16 @@ def test_of_parallel_calls_only_those_that_succeeded_are_clipped() -> None:
 def test_only_what_is_recorded_is_clipped() -> None:
     messages = [*wrote(write("one")), *wrote(write("two"))]
 
-    shown = CLIPPING.clipped(messages, {"ai-two": None})
+    shown = CLIPPING.show(messages, {"ai-two": None})
 
     assert [new is old for new, old in zip(shown, messages, strict=True)] == [True, True, False, True]
-    assert CLIPPING.clipped(messages, {}) is messages
+    assert CLIPPING.show(messages, {}) is messages
 
 
 def test_a_recorded_message_with_nothing_long_in_it_is_shown_as_it_is() -> None:
     messages = wrote(write(content="short"))
 
     assert clipped(messages) is messages[0]
-
-
-def test_a_copy_is_made_once() -> None:
-    messages = wrote(write())
-
-    assert clipped(messages) is clipped(messages)
 
 
 def test_a_result_that_was_moved_shows_how_it_begins_and_where_it_is() -> None:
@@ -298,13 +296,13 @@ def test_a_result_that_was_moved_shows_how_it_begins_and_where_it_is() -> None:
         ToolMessage(text, tool_call_id="c", name="execute", id="t3"),
     ]
 
-    first, second, third = CLIPPING.clipped(messages, {"t1": "/large/a", "t2": "/b.txt", "t3": None})
+    first, second, third = CLIPPING.show(messages, {"t1": "/large/a", "t2": "/b.txt", "t3": None})
 
     assert "/large/a" in first.text
     assert "line 0\n" in first.text
     assert first.content[1] == picture
     assert len(first.text) < 1000
-    assert second.text.startswith(text[:4000])
+    assert second.text.startswith("line 0\n")
     assert "/b.txt" in second.text
     assert "offset" in second.text
     assert third is messages[2]
@@ -313,5 +311,12 @@ def test_a_result_that_was_moved_shows_how_it_begins_and_where_it_is() -> None:
 def test_a_result_shows_the_place_that_the_record_names_now() -> None:
     messages: list[AnyMessage] = [ToolMessage("text", tool_call_id="a", name="execute", id="t1")]
 
-    assert "/first" in CLIPPING.clipped(messages, {"t1": "/first"})[0].text
-    assert "/second" in CLIPPING.clipped(messages, {"t1": "/second"})[0].text
+    assert "/first" in CLIPPING.show(messages, {"t1": "/first"})[0].text
+    assert "/second" in CLIPPING.show(messages, {"t1": "/second"})[0].text
+
+
+@pytest.mark.parametrize("tokens", [1, 8, 16, 17, 400])
+def test_any_number_of_tokens_can_be_a_trigger(tokens: int) -> None:
+    clipping = Clipping.of({"trigger": ("tokens", tokens), "keep": ("messages", 2)})
+
+    assert batch([*wrote(write()), *tail()], clipping, Load(tokens, 4, None)) == {"ai-w"}

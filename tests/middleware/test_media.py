@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,14 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from deepagents import create_deep_agent
-from deepagents._async import Coro, IOCall, run
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import FileUploadResponse
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.summarization.archive import Archive, Archived, parse
+from deepagents.middleware.summarization.archive import Archive, Archived
 from deepagents.testing import WindowedModel, call
 from tests.conftest import CallMode
-from tests.middleware.archives import PLACES, Place
+from tests.middleware.archives import PLACES, Place, parse
 
 PATH = "/conversation_history/one.md"
 FOLDER = "/conversation_history/media"
@@ -83,6 +83,11 @@ def add(place: Place, *messages: AnyMessage) -> Archived:
     return place.do(lambda: Archive(place.files, PATH).add(messages, made_at=WHEN))
 
 
+def described(messages: Sequence[AnyMessage], path: str = PATH) -> list[AnyMessage]:
+    archive = Archive(Files(FilesystemBackend()), path)
+    return [archive.media.describe(each) for each in messages]
+
+
 def read_back(place: Place) -> list[Any]:
     return parse(place.bytes(PATH).decode(), place.bytes)
 
@@ -106,7 +111,7 @@ def test_bytes_go_to_a_file_and_come_back(place: Place, kind: str) -> None:
 def test_a_summariser_reads_names_instead_of_bytes(kind: str) -> None:
     message = HumanMessage([{"type": "text", "text": "Look"}, INLINE[kind]], id="1")
 
-    (shown,) = run(Archive(Files(FilesystemBackend()), PATH).referenced([message]))
+    (shown,) = described([message])
 
     said = json.dumps(shown.model_dump(), default=repr)
     assert CODED not in said
@@ -117,7 +122,7 @@ def test_a_summariser_reads_names_instead_of_bytes(kind: str) -> None:
 
 def test_a_name_is_a_tag_that_any_model_can_read() -> None:
     messages = [HumanMessage([INLINE["openai"]]), HumanMessage([INLINE["file"]])]
-    shown = run(Archive(Files(FilesystemBackend()), PATH).referenced(messages))
+    shown = described(messages)
     assert [each.content for each in shown] == [
         [{"type": "text", "text": f'<image url="{FOLDER}/{NAME}.png" />'}],
         [{"type": "text", "text": f'<file url="{FOLDER}/{NAME}.pdf" />'}],
@@ -148,7 +153,7 @@ def test_results_and_answers_may_hold_media_too(on_disk: Place) -> None:
 def test_without_inline_media_nothing_is_moved_and_the_list_is_the_same(on_disk: Place, content: Any) -> None:
     messages = [HumanMessage(content, id="1")]
 
-    assert run(Archive(on_disk.files, PATH).referenced(messages)) is messages
+    assert described(messages) == messages
     add(on_disk, *messages)
 
     assert read_back(on_disk) == messages
@@ -183,11 +188,11 @@ def test_what_cannot_be_saved_stays_in_the_archive_whole(on_disk: Place, disk: D
     disk.takes = False
     message = HumanMessage([INLINE[kind]], id="1")
 
-    done = add(on_disk, message)
-
-    assert (done.path, done.lost_media, done.error) == (PATH, 1, None)
+    archive = Archive(on_disk.files, PATH)
+    assert on_disk.do(lambda: archive.add([message], made_at=WHEN)) == Archived(PATH)
+    assert len(archive.media.unsaved) == 1
     assert parse(on_disk.bytes(PATH).decode()) == [message]
-    (shown,) = run(Archive(on_disk.files, PATH).referenced([message], done.unsaved))
+    shown = archive.media.describe(message)
     assert 'error="failed_to_offload"' in str(shown.content)
     assert CODED not in str(shown.content)
 
@@ -220,14 +225,6 @@ def test_an_unusual_spelling_comes_back_as_it_was(on_disk: Place, block: dict[st
     message = HumanMessage([block], id="1")
     assert add(on_disk, message).error is None
     assert read_back(on_disk) == [message]
-    assert len(on_disk.names(FOLDER)) == 1
-
-
-def test_a_drawing_in_a_percent_coded_url_is_kept_as_a_drawing(on_disk: Place) -> None:
-    add(on_disk, HumanMessage([{"type": "image", "url": "data:image/svg+xml,%3Csvg%3E"}]))
-    (name,) = on_disk.names(FOLDER)
-    assert name.endswith(".svg")
-    assert on_disk.bytes(f"{FOLDER}/{name}") == b"<svg>"
 
 
 def test_a_picture_that_moved_out_of_its_message_earlier_is_named_too() -> None:
@@ -236,9 +233,7 @@ def test_a_picture_that_moved_out_of_its_message_earlier_is_named_too() -> None:
         HumanMessage([{"type": "image", "mime_type": "image/png", "deepagents_blob": digest}]),
         ToolMessage([{"type": "file", "deepagents_blob": digest}], tool_call_id="1", name="read_file"),
     ]
-    archive = Archive(Files(FilesystemBackend()), "/kept/conversation_history/one.md")
-
-    shown = run(archive.referenced(messages))
+    shown = described(messages, "/kept/conversation_history/one.md")
 
     assert [each.content for each in shown] == [
         [{"type": "text", "text": f'<image url="/kept/blobs/{digest}" />'}],
@@ -263,25 +258,4 @@ def test_the_summarizer_of_an_agent_is_told_where_a_picture_lies(call_mode: Call
 @pytest.mark.parametrize("digest", ['" /><script', "../../etc/passwd", 7, None, "a" * 63])
 def test_what_only_looks_like_a_picture_that_moved_out_is_not_named(digest: Any) -> None:
     messages = [HumanMessage([{"type": "image", "deepagents_blob": digest}])]
-    assert run(Archive(Files(FilesystemBackend()), PATH).referenced(messages)) is messages
-
-
-def calls_of(flow: Coro[Any]) -> list[IOCall[Any]]:
-    """Run a flow, and return the calls that an event loop would wait for."""
-    calls: list[IOCall[Any]] = []
-    try:
-        call = flow.send(None)
-        while True:
-            calls.append(call)
-            call = flow.send(call.block())
-    except StopIteration:
-        return calls
-
-
-def test_media_are_decoded_aside_and_text_costs_no_thread() -> None:
-    archive = Archive(Files(FilesystemBackend()), PATH)
-    spoken = AIMessage("", additional_kwargs={"audio": {"id": "a", "data": CODED, "transcript": "Hi"}})
-
-    assert calls_of(archive.referenced([HumanMessage("Hi"), AIMessage("Hello")])) == []
-    assert len(calls_of(archive.referenced([HumanMessage("Hi"), HumanMessage([INLINE["openai"]])]))) == 1
-    assert len(calls_of(archive.referenced([spoken]))) == 1
+    assert described(messages) == messages

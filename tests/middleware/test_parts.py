@@ -16,18 +16,18 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.calls import Files, SearchOptions
-from deepagents.middleware.summarization.archive import Archive, Archived, parse
-from deepagents.middleware.summarization.parts import (
+from deepagents.middleware.summarization.archive import (
     PART_BYTES,
+    Archive,
+    Archived,
     archive_path,
-    in_order,
+    describe_parts,
     part_number,
     part_path,
-    with_earlier,
 )
 from deepagents.testing import WindowedModel, call
 from tests.conftest import CallMode
-from tests.middleware.archives import PLACES, Place
+from tests.middleware.archives import PLACES, Place, in_order, parse
 
 THREAD: Any = {"configurable": {"thread_id": "one"}}
 FOLDER = "/conversation_history"
@@ -135,14 +135,6 @@ def test_files_of_others_are_no_parts(place: Place) -> None:
     assert parts(place) == [PATH, f"{FOLDER}/one.2.md"]
 
 
-def test_an_archive_is_read_back_whole(place: Place) -> None:
-    picture = {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}
-    messages = [*said(*range(6)), HumanMessage([picture], id="picture")]
-    add(place, messages)
-
-    assert place.do(lambda: Archive(place.files, PATH).messages()) == messages
-
-
 @pytest.mark.parametrize(
     ("number", "said"),
     [
@@ -153,7 +145,7 @@ def test_an_archive_is_read_back_whole(place: Place) -> None:
     ],
 )
 def test_a_part_is_named_with_those_before_it(number: int, said: str) -> None:
-    assert with_earlier(part_path(PATH, number)) == said
+    assert describe_parts(part_path(PATH, number)) == said
 
 
 def test_a_run_with_a_large_archive_says_where_each_part_is(call_mode: CallMode, tmp_path: Path) -> None:

@@ -10,22 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepagents.errors import ConfigError
-from deepagents.middleware.summarization.policy import (
-    FULL,
-    Load,
-    Piece,
-    Since,
-    cut,
-    is_due,
-    is_worth_asking,
-    least_gain,
-)
-from deepagents.middleware.summarization.sizes import (
+from deepagents.middleware.summarization.policy import Load, Piece, cut, is_due, is_half_due, least_gain
+from deepagents.middleware.summarization.settings import (
+    FULL_SHARE,
     ContextSize,
-    Keep,
-    Trigger,
     TriggerClause,
     defaults_for,
+    parse_size,
+    parse_trigger,
 )
 
 SUMMARY = Piece("summary", 100)
@@ -47,9 +39,9 @@ def step(name: str, *results: int, tokens: int = 10) -> list[Piece]:
 
 
 def due(
-    trigger: Any, tokens: int, messages: int = 1, window: int | None = 1000, since: Since | None = None
+    trigger: Any, tokens: int, messages: int = 1, window: int | None = 1000, since: Load | None = None
 ) -> bool:
-    return is_due(Trigger.of(trigger), Load(tokens, messages, window), since)
+    return is_due(parse_trigger(trigger), Load(tokens, messages, window), since)
 
 
 # Sizes.
@@ -69,7 +61,7 @@ def due(
     ],
 )
 def test_a_trigger_is_a_size_a_clause_a_list_of_both_or_nothing(given_: Any) -> None:
-    assert isinstance(Trigger.of(given_), Trigger)
+    assert isinstance(parse_trigger(given_), tuple)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +87,7 @@ def test_a_trigger_is_a_size_a_clause_a_list_of_both_or_nothing(given_: Any) -> 
 )
 def test_a_size_that_cannot_be_is_named(given_: Any, named: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(named)) as refused:
-        Trigger.of(given_)
+        parse_trigger(given_)
 
     assert isinstance(refused.value, ValueError)
 
@@ -103,31 +95,25 @@ def test_a_size_that_cannot_be_is_named(given_: Any, named: str) -> None:
 @pytest.mark.parametrize("given_", ["tokens", 10, {("tokens", 10)}, ["tokens", 10], [[("tokens", 10)]]])
 def test_what_has_no_form_of_a_trigger_is_a_type_error(given_: Any) -> None:
     with pytest.raises(TypeError, match="no trigger"):
-        Trigger.of(given_)
+        parse_trigger(given_)
 
 
 def test_what_a_caller_changes_later_changes_no_trigger() -> None:
     clause: TriggerClause = {"tokens": 10}
     clauses: list[ContextSize | TriggerClause] = [clause]
-    trigger = Trigger.of(clauses)
+    trigger = parse_trigger(clauses)
     clause["messages"] = 5
     clauses.append(("messages", 1))
 
-    assert trigger == Trigger.of([{"tokens": 10}])
+    assert trigger == parse_trigger([{"tokens": 10}])
 
 
 def test_keep_is_one_size() -> None:
-    assert Keep.of(("fraction", 0.1)).uses_fraction
-    assert not Keep.of(("messages", 6)).uses_fraction
+    assert parse_size(("fraction", 0.1)).metric == "fraction"
     with pytest.raises(TypeError, match=r"\['messages', 6\]"):
-        Keep.of(cast(Any, ["messages", 6]))
+        parse_size(cast(Any, ["messages", 6]))
     with pytest.raises(ConfigError, match="-6"):
-        Keep.of(("messages", -6))
-
-
-def test_fractions_are_found_in_any_clause() -> None:
-    assert Trigger.of([("tokens", 5), {"messages": 2, "fraction": 0.5}]).uses_fraction
-    assert not Trigger.of([("tokens", 5), {"messages": 2}]).uses_fraction
+        parse_size(("messages", -6))
 
 
 def test_defaults_are_shares_of_a_window_that_is_known() -> None:
@@ -177,45 +163,45 @@ def test_claude_with_200k_compacts_at_85_percent() -> None:
 
 
 def test_after_a_compaction_there_is_room_for_15_percent_of_new_text() -> None:
-    assert not due(("fraction", 0.85), 929, since=Since(780, 3))
-    assert due(("fraction", 0.85), 930, since=Since(780, 3))
+    assert not due(("fraction", 0.85), 929, since=Load(780, 3))
+    assert due(("fraction", 0.85), 930, since=Load(780, 3))
 
 
 def test_a_threshold_never_moves_beyond_97_percent_of_the_window() -> None:
-    assert not due(("fraction", 0.85), 969, since=Since(900, 3))
-    assert due(("fraction", 0.85), 970, since=Since(900, 3))
-    assert not due(("fraction", 0.99), 980, since=Since(900, 3))
-    assert due(("fraction", 0.99), 990, since=Since(900, 3))
+    assert not due(("fraction", 0.85), 969, since=Load(900, 3))
+    assert due(("fraction", 0.85), 970, since=Load(900, 3))
+    assert not due(("fraction", 0.99), 980, since=Load(900, 3))
+    assert due(("fraction", 0.99), 990, since=Load(900, 3))
 
 
 def test_a_small_compaction_leaves_the_threshold_where_it_is() -> None:
-    assert due(("fraction", 0.85), 850, since=Since(200, 3))
+    assert due(("fraction", 0.85), 850, since=Load(200, 3))
 
 
 def test_without_a_window_the_tokens_of_the_trigger_stand_for_it() -> None:
-    assert not due(("tokens", 850), 1049, window=None, since=Since(900, 3))
-    assert due(("tokens", 850), 1050, window=None, since=Since(900, 3))
+    assert not due(("tokens", 850), 1049, window=None, since=Load(900, 3))
+    assert due(("tokens", 850), 1050, window=None, since=Load(900, 3))
 
 
 def test_where_a_compaction_left_more_than_that_the_next_waits_for_15_percent_all_the_same() -> None:
-    assert not due(("fraction", 0.85), 1129, since=Since(980, 3))
-    assert due(("fraction", 0.85), 1130, since=Since(980, 3))
+    assert not due(("fraction", 0.85), 1129, since=Load(980, 3))
+    assert due(("fraction", 0.85), 1130, since=Load(980, 3))
 
 
 def test_a_trigger_far_below_the_window_is_spaced_by_its_own_size() -> None:
-    assert due(("tokens", 850), 1050, window=1_000_000, since=Since(900, 3))
+    assert due(("tokens", 850), 1050, window=1_000_000, since=Load(900, 3))
 
 
 def test_messages_are_spaced_by_half_of_their_threshold() -> None:
-    assert not due(("messages", 10), 0, messages=16, since=Since(0, 12))
-    assert due(("messages", 10), 0, messages=17, since=Since(0, 12))
-    assert not due(("messages", 1), 0, messages=3, since=Since(0, 2))
-    assert due(("messages", 1), 0, messages=4, since=Since(0, 2))
+    assert not due(("messages", 10), 0, messages=16, since=Load(0, 12))
+    assert due(("messages", 10), 0, messages=17, since=Load(0, 12))
+    assert not due(("messages", 1), 0, messages=3, since=Load(0, 2))
+    assert due(("messages", 1), 0, messages=4, since=Load(0, 2))
 
 
 def test_asking_for_it_is_worth_it_from_half_of_the_trigger_on() -> None:
     def worth(trigger: Any, tokens: int, messages: int = 1) -> bool:
-        return is_worth_asking(Trigger.of(trigger), Load(tokens, messages, 1000))
+        return is_half_due(parse_trigger(trigger), Load(tokens, messages, 1000))
 
     assert not worth(("fraction", 0.8), 399)
     assert worth(("fraction", 0.8), 400)
@@ -238,7 +224,9 @@ def cut_at(
     least: int = 0,
     forced: bool = False,
 ) -> int:
-    return cut(pieces, Keep.of(keep), window=window, fixed=fixed, least=least, forced=forced)
+    """Cut; after a refusal, `forced`, at most half may stay."""
+    most = sum(piece.tokens for piece in pieces) // 2 if forced else None
+    return cut(pieces, parse_size(keep), window=window, fixed=fixed, least=least, most=most)
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.5, 2), (0.6, 3), (0.8, 4)])
@@ -257,7 +245,7 @@ def test_messages_are_cut_by_their_number() -> None:
 
 
 def test_a_chain_of_compactions_comes_out_at_6_12_and_18_messages() -> None:
-    trigger, keep = Trigger.of(("messages", 5)), Keep.of(("messages", 2))
+    trigger, keep = parse_trigger(("messages", 5)), parse_size(("messages", 2))
     cutoff, since, cutoffs = 0, None, list[int]()
     for state in (8, 14, 20):
         pieces = [human(1)] * (state - cutoff)
@@ -265,7 +253,7 @@ def test_a_chain_of_compactions_comes_out_at_6_12_and_18_messages() -> None:
         assert is_due(trigger, Load(0, len(pieces)), since)
         at = cut(pieces, keep, window=None, fixed=0)
         cutoff = cutoff + at - (1 if cutoff else 0)
-        since = Since(0, 1 + len(pieces) - at)
+        since = Load(0, 1 + len(pieces) - at)
         cutoffs.append(cutoff)
 
     assert cutoffs == [6, 12, 18]
@@ -279,10 +267,24 @@ def test_calls_stay_with_their_results() -> None:
 
 
 def test_media_stay_behind_the_results_that_they_show() -> None:
-    pieces = [human(), said(), human(), *step("a", 50), Piece("other", 50), Piece("other", 50), said(50)]
+    pieces = [human(), said(), human(), *step("a", 50), Piece("media", 50), Piece("media", 50), said(50)]
 
     assert cut_at(pieces, ("tokens", 120)) == 7
     assert cut_at(pieces, ("messages", 2), None) == 3
+
+
+def test_media_behind_a_message_of_a_person_stay_with_their_result() -> None:
+    pieces = [*step("a", 50), human(), Piece("media", 50), human(), human(), said()]
+
+    assert cut_at(pieces, ("messages", 4), None) == 4
+    assert cut_at(pieces, ("messages", 2), None) == 5
+
+
+def test_media_whose_result_is_gone_bind_nothing() -> None:
+    pieces = [human(), said(), human(), Piece("media", 50), said(), human()]
+
+    assert cut_at(pieces, ("messages", 2), None) == 4
+    assert cut_at(pieces, ("messages", 3), None) == 2
 
 
 def test_results_that_come_late_stay_with_their_calls() -> None:
@@ -305,6 +307,16 @@ def test_results_that_the_model_has_not_seen_are_kept() -> None:
     assert cut_at(pieces, ("tokens", 10)) == 3
     assert cut_at([*pieces, human()], ("tokens", 10)) == 3
     assert cut_at([*pieces, human()], ("messages", 1), None) == 3
+
+
+def test_results_that_were_never_seen_can_go_when_a_person_went_on() -> None:
+    pieces = [human(), said(), human(), *step("a", 900, 900), human()]
+
+    def cut_all(given_: list[Piece]) -> int:
+        return cut(given_, parse_size(("tokens", 10)), window=1000, fixed=0, most=0, unseen_too=True)
+
+    assert cut_all(pieces) == 6
+    assert cut_all(pieces[:-1]) == 3
 
 
 def test_the_last_message_is_kept_however_large() -> None:
@@ -336,12 +348,25 @@ def test_little_is_not_worth_a_summary() -> None:
     assert cut_at(pieces, ("tokens", 830), None, least=50, forced=True) == 5
 
 
-def test_what_is_worth_it_depends_on_the_trigger() -> None:
-    assert least_gain(Trigger.of(("fraction", 0.85)), 1000) == 50
-    assert least_gain(Trigger.of(("tokens", 850)), None) == 50
-    assert least_gain(Trigger.of([("fraction", 0.85), ("tokens", 85)]), 1000) == 5
-    assert least_gain(Trigger.of(("messages", 5)), 1000) == 0
-    assert least_gain(Trigger.of(None), 1000) == 0
+def gain(trigger: Any, tokens: int = 900, messages: int = 1, window: int | None = 1000) -> int:
+    return least_gain(parse_trigger(trigger), Load(tokens, messages, window))
+
+
+def test_a_compaction_must_gain_5_percent() -> None:
+    assert gain(("fraction", 0.85)) == 50
+    assert gain(("tokens", 850), window=None) == 50
+    assert gain([("fraction", 0.85), ("tokens", 85)]) == 5
+    assert gain(None) == 0
+
+
+def test_a_number_of_messages_asks_for_no_gain_in_tokens() -> None:
+    either, both = [("fraction", 0.7), ("messages", 200)], {"fraction": 1e-3, "messages": 200}
+
+    assert gain(("messages", 5), messages=5) == 0
+    assert gain(either, tokens=20, messages=251) == 0
+    assert gain(both, tokens=20, messages=251) == 0
+    assert gain(either, tokens=700, messages=251) == 0
+    assert gain(either, tokens=700, messages=150) == 50
 
 
 def test_what_is_kept_leaves_room_beside_the_prompt_and_the_tools() -> None:
@@ -387,7 +412,7 @@ def histories(draw: st.DrawFn) -> list[Piece]:
                 calls, *results = step(str(turn), *draw(st.lists(sizes, min_size=1, max_size=5)))
                 late = draw(st.booleans())
                 pieces += [calls, *results[:1], *([human()] if late else []), *results[1:]]
-                pieces += [Piece("other", draw(sizes))] * draw(st.integers(0, 2))
+                pieces += [Piece("media", draw(sizes))] * draw(st.integers(0, 2))
     return pieces
 
 
@@ -412,7 +437,7 @@ def test_a_cut_parts_nothing_that_belongs_together(
     made = {call for piece in evicted for call in piece.calls}
     assert not made & {piece.answers for piece in kept}
     assert kept
-    assert kept[0].kind not in {"tool", "other"} or not at
+    assert kept[0].kind not in {"tool", "media"} or not at
     assert {piece.kind for piece in evicted} != {"summary"}
 
 
@@ -422,11 +447,11 @@ def test_a_cut_keeps_what_fits_and_no_less_than_the_last_step(
 ) -> None:
     at = cut_at(pieces, keep, fixed=fixed)
 
-    room = int((FULL - 0.15) * 1000) - fixed
+    room = int((FULL_SHARE - 0.15) * 1000) - fixed
     kept = sum(piece.tokens for piece in pieces[at:])
     if at and kept > room:
         assert _is_last(pieces, at)
-    if keep[0] != "messages" and at and kept > (Keep.of(keep).size.threshold(1000) or 0):
+    if keep[0] != "messages" and at and kept > (parse_size(keep).threshold(1000) or 0):
         assert _is_last(pieces, at)
     seen = max((n for n, piece in enumerate(pieces) if piece.kind == "model" and piece.calls), default=-1)
     if seen >= 0 and all(piece.kind != "model" for piece in pieces[seen + 1 :]):
@@ -435,4 +460,4 @@ def test_a_cut_keeps_what_fits_and_no_less_than_the_last_step(
 
 def _is_last(pieces: list[Piece], at: int) -> bool:
     """Tell whether nothing more can be evicted: calls bind all of it, or the model has not seen it."""
-    return cut(pieces[at:], Keep.of(("tokens", 1)), window=None, fixed=0) == 0
+    return cut(pieces[at:], parse_size(("tokens", 1)), window=None, fixed=0) == 0

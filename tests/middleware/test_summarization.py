@@ -31,7 +31,6 @@ from deepagents.middleware.summarization import (
     compute_summarization_defaults,
     create_summarization_middleware,
 )
-from deepagents.middleware.summarization.archive import parse
 from deepagents.testing import (
     Asked,
     PrefixBreak,
@@ -41,6 +40,7 @@ from deepagents.testing import (
     call,
 )
 from tests.conftest import CallMode
+from tests.middleware.archives import parse
 
 THREAD: Any = {"configurable": {"thread_id": "voyage"}}
 ARCHIVE = "/conversation_history/voyage.md"
@@ -154,6 +154,21 @@ def test_claude_with_200k_is_compacted_at_85_percent() -> None:
 
     assert 0.85 * 200_000 - step - 4_000 <= before <= 0.87 * 200_000
     assert model.refused == []
+
+
+@pytest.mark.parametrize(
+    "trigger", [[("fraction", 0.7), ("messages", 200)], {"fraction": 1e-5, "messages": 200}]
+)
+def test_short_messages_are_compacted_by_their_number(call_mode: CallMode, trigger: Any) -> None:
+    model = WindowedModel("Done.", window=200_000)
+    own = SummarizationMiddleware(model, backend=StateBackend(), trigger=trigger)
+    history: list[AnyMessage] = [
+        HumanMessage("Where?") if n % 2 == 0 else AIMessage("There.") for n in range(251)
+    ]
+    call_mode.invoke(create_deep_agent(model, middleware=[own]), {"messages": history}, THREAD)
+
+    assert len(model.summaries) == 1
+    assert "<summary>" in model.turns[-1].messages[1].text
 
 
 def test_keeping_more_than_the_trigger_does_not_summarize_every_step() -> None:

@@ -19,9 +19,9 @@ from deepagents.middleware.summarization import (
     SummarizationMiddleware,
     create_summarization_middleware,
 )
-from deepagents.middleware.summarization.archive import parse
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
 from tests.conftest import CallMode
+from tests.middleware.archives import parse
 
 THREAD: Any = {"configurable": {"thread_id": "voyage"}}
 ARCHIVE = "/conversation_history/voyage.md"

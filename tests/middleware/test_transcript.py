@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import (
@@ -19,27 +18,50 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from deepagents.middleware.summarization.media import Media
-from deepagents.middleware.summarization.transcript import parse_messages, written
+from deepagents._async import run
+from deepagents.backends.results import LsResult
+from deepagents.middleware.summarization.archive import write_message
+from deepagents.middleware.summarization.media import MediaFiles
+from tests.middleware.archives import parse_messages
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256))).decode()
 
 
+class Uploads:
+    """Files that keep what is uploaded."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    async def ls(self, path: str) -> LsResult:
+        return LsResult(entries=[])
+
+    async def upload_all(self, files: list[tuple[str, bytes]]) -> list[bool]:
+        self.kept.update(files)
+        return [True] * len(files)
+
+
+def written(messages: list[Any], media: MediaFiles | None = None) -> str:
+    return "".join(write_message(each, media or MediaFiles("/media")) for each in messages)
+
+
 def back(messages: list[Any], unsaved: bool = False) -> list[BaseMessage]:
     """Write messages down, and read them again with the files that would be saved."""
-    media = Media("/media")
-    payloads = {media.path(each): each for message in messages for each in media.inside(message.model_dump())}
-    failed = {each.name for each in payloads.values()} if unsaved else set[str]()
-    text = written(messages, media, failed)
+    media, files = MediaFiles("/media"), Uploads()
+    if unsaved:
+        media.refuse_all(messages)
+    else:
+        run(media.save(cast(Any, files), messages))
+    text = written(messages, media)
     text.encode()
     assert "\0" not in text
-    return parse_messages(text, lambda path: payloads[path].data)
+    return parse_messages(text, files.kept.__getitem__)
 
 
 PARTS = (
     "```", "`", "~~~", "\n", "\r\n", "\r", "\0", "\ud83d", "\ude00", "\\u0000", "\\", "ü🙂", "\u2028",
     "</tag>", "### ai\n\n", "<!-- end of section 0123456789abcdef -->", "```json\n{}\n```\n\n",
-    "$text", "data:,", " ", "x",
+    "data:,", " ", "x",
 )  # fmt: skip
 TEXT = st.lists(st.one_of(st.sampled_from(PARTS), st.text(max_size=5)), max_size=8).map("".join)
 LEAF: st.SearchStrategy[Any] = st.one_of(
@@ -47,7 +69,7 @@ LEAF: st.SearchStrategy[Any] = st.one_of(
 )
 KEYS = st.one_of(
     TEXT,
-    st.sampled_from(["$text", "$media", "$literal", "$bytes", "base64", "data", "url", "type", "format"]),
+    st.sampled_from(["base64", "data", "url", "type", "format"]),
 )
 TREE = st.recursive(
     LEAF,
@@ -122,7 +144,7 @@ def test_what_is_written_reads_as_the_same_messages(messages: list[AnyMessage], 
 def test_text_and_long_arguments_stand_there_as_they_are() -> None:
     code = "def f():\n    return '```'\n"
     call: Any = {"name": "write_file", "args": {"file_path": "/f.py", "content": code}, "id": "1"}
-    text = written([AIMessage("I will <write> it & see.", tool_calls=[call])], Media("/media"))
+    text = written([AIMessage("I will <write> it & see.", tool_calls=[call])])
 
     assert "\nI will <write> it & see.\n" in text
     assert f"\n{code}\n````" in text
@@ -130,7 +152,7 @@ def test_text_and_long_arguments_stand_there_as_they_are() -> None:
 
 
 def test_a_text_with_half_characters_and_nul_says_so() -> None:
-    text = written([HumanMessage("a\ud800\\b\0c")], Media("/media"))
+    text = written([HumanMessage("a\ud800\\b\0c")])
     assert "```text-escaped content\na\\ud800\\\\b\\u0000c\n```" in text
 
 
@@ -140,22 +162,7 @@ def test_a_chunk_comes_back_as_a_chunk() -> None:
 
 
 def test_what_json_cannot_hold_is_described() -> None:
-    text = written([ToolMessage("x", tool_call_id="1", artifact={"when": {1, 2}})], Media("/media"))
+    text = written([ToolMessage("x", tool_call_id="1", artifact={"when": {1, 2}})])
     (message,) = parse_messages(text)
     assert isinstance(message, ToolMessage)
     assert message.artifact == {"when": "{1, 2}"}
-
-
-def test_without_the_files_their_names_stand_in() -> None:
-    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}}
-    media = Media("/media")
-    (payload,) = media.inside(image)
-    (message,) = parse_messages(written([HumanMessage([image])], media))
-    assert message.content == [
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{media.path(payload)}"}}
-    ]
-
-
-def test_other_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="should begin here"):
-        parse_messages("Hello")

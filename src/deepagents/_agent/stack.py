@@ -20,7 +20,7 @@ from deepagents.middleware.approval.middleware import Approval, ApprovalBelow
 from deepagents.middleware.approval.tool_identity import tools_of
 from deepagents.middleware.memory.middleware import remembering
 from deepagents.middleware.prompt_caching.middleware import STAND_INS
-from deepagents.middleware.summarization.middleware import told_of
+from deepagents.middleware.summarization.middleware import under_rules as _summarizing_under_rules
 
 STACK: Final[tuple[Slot | Place, ...]] = (
     Slot(
@@ -77,7 +77,7 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "SummarizationMiddleware",
         _makers.summarization,
         "counts the request as it will be sent: prompt, tools and messages",
-        take=lambda building, brought: told_of(_makers.rules_of(building), brought),
+        take=lambda building, brought: _summarizing_under_rules(_makers.rules_of(building), brought),
     ),
     Slot(
         "ModelFallbackMiddleware",

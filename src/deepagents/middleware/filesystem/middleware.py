@@ -34,7 +34,7 @@ from deepagents.middleware._base import (
     inner,
     keeping,
 )
-from deepagents.middleware._incremental import Beginnings
+from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware.approval.middleware import Approval, InterruptOn
 from deepagents.middleware.approval.path_rules import ASKED, LINKS, link_of, links, was_asked
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
@@ -127,7 +127,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
         self.read_format: ReadFormat = read_format
         self._patience = Patience(backend_timeout)
-        self._candidates: Candidates = Beginnings()
+        self._candidates: Candidates = IncrementalCache()
         self._offloads = offload_binary_content and keeps_out_of_state(self.backend)
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._guard = Guard(Rules(_permissions_of(permissions, _permissions)))

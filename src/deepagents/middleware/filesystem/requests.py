@@ -21,7 +21,7 @@ from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import Request
 from deepagents.middleware._history import media_behind_results, open_turn, shows_media
-from deepagents.middleware._incremental import Beginnings
+from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware._offload import join_content, save_text, split_content
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.middleware.filesystem.offload import OFFLOADED_TO
@@ -33,7 +33,7 @@ Its beginning and end:
 
 {{content_sample}}"""
 
-Candidates: TypeAlias = Beginnings[list[AnyMessage]]
+Candidates: TypeAlias = IncrementalCache[list[AnyMessage]]
 
 
 @dataclass(frozen=True, slots=True)

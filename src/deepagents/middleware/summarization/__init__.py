@@ -1,12 +1,12 @@
-"""Compaction: old messages go to an archive, and a summary stands for them."""
+"""Compaction: old messages go to an archive, and a summary replaces them in requests."""
 
 from deepagents._deprecation import legacy
 from deepagents.middleware.summarization.middleware import (
     SummarizationMiddleware,
+    compute_summarization_defaults,
     create_summarization_middleware,
 )
-from deepagents.middleware.summarization.settings import compute_summarization_defaults
-from deepagents.middleware.summarization.sizes import (
+from deepagents.middleware.summarization.settings import (
     SummarizationDefaults,
     TriggerClause,
     TruncateArgsSettings,

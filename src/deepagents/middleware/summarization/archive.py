@@ -1,51 +1,51 @@
-"""What is evicted from the context, whole and readable, in files of its own for each conversation."""
+"""Keep evicted messages, whole and readable, in Markdown files of each conversation that are only added to.
+
+A compaction adds sections. A section ends with a line that names the marks of its messages. A write that was
+torn has no such line, so its messages are added again; a message whose mark stands in one is never added
+twice. Nothing reads the files back into messages.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
 from deepagents._async import in_thread
 from deepagents.backends.calls import Files, SearchOptions
 from deepagents.errors import ToolFailure
-from deepagents.middleware.summarization.media import Media, Message, Payload, may_hold_media
-from deepagents.middleware.summarization.parts import (
-    FOLDER,
-    PART_BYTES,
-    archive_path,
-    part_number,
-    part_path,
-    part_sizes,
-)
-from deepagents.middleware.summarization.summary import is_summary
-from deepagents.middleware.summarization.transcript import FetchMedia, parse_messages, written
+from deepagents.middleware.summarization.media import MediaFiles, may_hold_media
+from deepagents.tools._tool import artifact_name
 
-__all__ = ["Archive", "Archived", "archive_path", "parse"]
-
-_SECTION_MARK: Final = 16
-_MESSAGE_MARK: Final = 12
-_BEGINNING = re.compile(r"^<!-- section ([0-9a-f]{16}), (\d+) characters -->\n\n", re.MULTILINE)
+FOLDER: Final = "conversation_history"
+PART_BYTES: Final = 4 * 1024 * 1024
+"""How large a part may be: searches on disk pass over files of more than 10 MB."""
 _ENDING: Final = "<!-- end of section "
-_END = re.compile(r"<!-- end of section ([0-9a-f]{16}):((?: [0-9a-f]{12})+) -->")
+_END: Final = re.compile(r"<!-- end of section ([0-9a-f]{16}):((?: [0-9a-f]{12})+) -->")
+# Names that could be those of another conversation's further parts or subagents are not used as they are.
+_OWNED: Final = r"(?:\.[0-9a-f]{8}|-[0-9a-f]{16}|\.\d{1,7})"
+_PLAIN: Final = re.compile(rf"(?!\.+\Z)(?!.*{_OWNED}\Z)[A-Za-z0-9._-]{{1,100}}")
+_PART: Final = re.compile(r"(?P<first>.+?)(?:\.(?P<number>[1-9]\d{0,6}))?\.md")
+_LONGEST_IN_LINE: Final = 120
+_LONGEST_LABEL: Final = 100
+_OWN_FENCE: Final = re.compile(r"content|content\.\d+(?:\.text)?")
+_UNFIT: Final = re.compile("[\0\ud800-\udfff]")
+_TO_ESCAPE: Final = re.compile("[\0\\\\\ud800-\udfff]")
+_FENCES: Final = re.compile("`+")
 
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """The part that messages were added to last, or why they are not kept.
-
-    `lost_media` could not get files of their own and stand in the archive whole; `unsaved` names them, for
-    `Archive.referenced`.
-    """
+    """The part that messages were added to last, or why they are not kept."""
 
     path: str | None
-    lost_media: int = 0
     error: str | None = None
-    unsaved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,91 +53,80 @@ class _Entry:
     """A message as it is written down, and what it is known by."""
 
     message: BaseMessage
-    body: str
+    text: str
     mark: str
 
-    @property
-    def size(self) -> int:
-        return len(self.body.encode())
 
-
-@dataclass(frozen=True, slots=True)
 class Archive:
-    """Files that are only ever added to, and the media beside them; for one compaction.
+    """The files of one conversation, for one compaction; `path` is the first of them."""
 
-    `path` is the first of them; another one is begun before one would have more than `part_bytes`.
-    """
-
-    files: Files
-    path: str
-    part_bytes: int = PART_BYTES
-    _media: Media = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        root, _, _ = self.path.rpartition(f"/{FOLDER}/")
-        object.__setattr__(self, "_media", Media(f"{root}/{FOLDER}/media", root))
-
-    async def referenced(
-        self, messages: Sequence[Message], unsaved: frozenset[str] = frozenset()
-    ) -> Sequence[Message]:
-        """Return messages that name their media instead of holding them; the same list where none do."""
-        if not any(map(may_hold_media, messages)):
-            return messages
-        return await in_thread(lambda: self._media.referenced(messages, unsaved))
+    def __init__(self, files: Files, path: str, part_bytes: int = PART_BYTES) -> None:
+        self.files = files
+        self.path = path
+        self.part_bytes = part_bytes
+        root = path.rpartition(f"/{FOLDER}/")[0]
+        self.media = MediaFiles(f"{root}/{FOLDER}/media", root)
 
     async def add(
         self, messages: Sequence[AnyMessage], *, made_at: str, since: str | None = None
     ) -> Archived:
-        """Add those of the messages that are not there whole yet; earlier summaries are left out.
+        """Add those of the messages that are not there whole yet.
 
         `since` is the part that the last compaction wrote to: none of the messages can be in an earlier one.
         """
-        new = [each for each in messages if not is_summary(each)]
-        if not new:
+        if not messages:
             return Archived(None)
-        entries = await in_thread(lambda: list(self._entries(new)))
-        sizes = await part_sizes(self.files, self.path)
+        entries = await in_thread(lambda: list(self._write(messages)))
+        sizes = await self._part_sizes()
         newest = max(sizes, default=1)
-        known = await self._known(part_number(since or "", self.path) or 1, newest)
+        known = await self._known_marks(part_number(since or "", self.path) or 1, newest)
         missing = [each for each in entries if each.mark not in known]
         if not missing:
             return Archived(part_path(self.path, newest))
         try:
-            return await self._added(missing, newest, sizes.get(newest, 0), made_at)
+            await self._save_media(missing)
+            return await self._append(missing, newest, sizes.get(newest, 0), made_at)
         except ToolFailure as failure:
-            return Archived(None, error=failure.text)
+            return Archived(None, failure.text)
 
-    async def media_names(self, messages: Sequence[Message]) -> frozenset[str]:
-        """Name all media that stand inline in messages."""
-        payloads = await in_thread(lambda: list(self._payloads(messages)))
-        return frozenset(each.name for each in payloads)
+    async def _save_media(self, entries: Sequence[_Entry]) -> None:
+        holding = [each.message for each in entries if may_hold_media(each.message)]
+        if holding:
+            await self.media.save(self.files, holding)
 
-    async def messages(self) -> list[BaseMessage]:
-        """Return all messages of all parts, with their media.
+    async def _append(self, entries: Sequence[_Entry], number: int, size: int, made_at: str) -> Archived:
+        if self.media.unsaved:
+            entries = await in_thread(
+                lambda: [replace(each, text=write_message(each.message, self.media)) for each in entries]
+            )
+        for section in _sections(entries, self.part_bytes):
+            text = _write_section(section, made_at)
+            length = len(text.encode())
+            if size and size + length > self.part_bytes:
+                number, size = number + 1, 0
+            await self.files.append(part_path(self.path, number), text)
+            size += length
+        return Archived(part_path(self.path, number))
 
-        Raises:
-            ToolFailure: where a file cannot be read.
-        """
-        texts: list[str] = []
-        for number in sorted(await part_sizes(self.files, self.path)):
-            whole = await self.files.download(part_path(self.path, number))
-            texts.append(whole.decode())
-        named: list[str] = []
-        parse("".join(texts), lambda path: named.append(path) or b"")
-        media: dict[str, bytes] = {}
-        for path in dict.fromkeys(named):
-            media[path] = await self.files.download(path)
-        return parse("".join(texts), media.__getitem__)
-
-    def _entries(self, messages: Sequence[BaseMessage]) -> Iterator[_Entry]:
+    def _write(self, messages: Sequence[BaseMessage]) -> Iterator[_Entry]:
         before = ""
         for message in messages:
-            body = written([message], self._media)
+            text = write_message(message, self.media)
+            # Without an id, what stands before a message tells it from others of the same words.
             context = "" if message.id else before
-            before = _digest(f"{self.path}\n{context}\n{body}")[:_MESSAGE_MARK]
-            yield _Entry(message, body, before)
+            before = _digest(f"{self.path}\n{context}\n{text}")[:12]
+            yield _Entry(message, text, before)
 
-    async def _known(self, first: int, newest: int) -> frozenset[str]:
+    async def _part_sizes(self) -> Mapping[int, int]:
+        """Return the bytes of each part that there is; nothing where the directory cannot be listed."""
+        try:
+            found = await self.files.ls(self.path.rpartition("/")[0])
+        except ToolFailure:
+            return {}
+        numbered = [(part_number(each["path"], self.path), each.get("size")) for each in found.entries or ()]
+        return {number: size or 0 for number, size in numbered if number}
+
+    async def _known_marks(self, first: int, newest: int) -> frozenset[str]:
         """Return the marks of all messages that stand whole in these parts."""
         marks: set[str] = set()
         for number in range(min(first, newest), newest + 1):
@@ -149,70 +138,120 @@ class Archive:
             marks.update(mark for end in ends if end for mark in end[2].split())
         return frozenset(marks)
 
-    async def _added(self, entries: Sequence[_Entry], number: int, size: int, made_at: str) -> Archived:
-        unsaved = await self._save_media([each.message for each in entries])
-        if unsaved:
-            entries = await in_thread(lambda: [self._with_media(each, unsaved) for each in entries])
-        for section in _sections(entries, self.part_bytes):
-            text = _written(section, made_at)
-            many = len(text.encode())
-            if size and size + many > self.part_bytes:
-                number, size = number + 1, 0
-            await self.files.append(part_path(self.path, number), text)
-            size += many
-        return Archived(part_path(self.path, number), len(unsaved), unsaved=unsaved)
 
-    def _with_media(self, entry: _Entry, unsaved: frozenset[str]) -> _Entry:
-        return replace(entry, body=written([entry.message], self._media, unsaved))
+def archive_path(root: str, thread_id: str | None, session_id: str, namespace: str) -> str:
+    """Name the first file of a conversation: one for a thread, one more for each subagent in it.
 
-    async def _save_media(self, messages: Sequence[BaseMessage]) -> frozenset[str]:
-        return await self._media.save(self.files, self._payloads(messages))
-
-    def _payloads(self, messages: Iterable[BaseMessage]) -> Iterator[Payload]:
-        for each in messages:
-            yield from self._media.inside(each.model_dump(exclude_defaults=True, warnings=False))
-
-
-def parse(text: str, media: FetchMedia | None = None) -> list[BaseMessage]:
-    """Return the messages of an archive; `media` gives the bytes of a file that it names.
-
-    The text is that of its parts, one after the other. A section that was not written to its end is passed
-    over, and one that is there twice counts once.
+    `namespace` is the checkpoint namespace of the node that asks; its last part is the node's own.
     """
-    found: list[BaseMessage] = []
-    seen: set[str] = set()
-    at = 0
-    while beginning := _BEGINNING.search(text, at):
-        mark, start = beginning[1], beginning.end()
-        stop = start + int(beginning[2])
-        at = start
-        end = _END.match(text, stop)
-        if end and end[1] == mark:
-            at = stop
-            found += [] if mark in seen else parse_messages(text[start:stop], media)
-            seen.add(mark)
-    return found
+    owner, _, _ = namespace.rpartition("|")
+    part = f".{_digest(owner)[:8]}" if owner else ""
+    name = thread_id or session_id
+    if not _PLAIN.fullmatch(name):
+        name = artifact_name(name, _digest(name)[:16])
+    return f"{root.rstrip('/')}/{FOLDER}/{name}{part}.md"
 
 
-def _sections(entries: Sequence[_Entry], most: int) -> Iterator[Sequence[_Entry]]:
-    """Group messages so that no group is larger than a part, but for a single message that is."""
-    section: list[_Entry] = []
-    size = 0
-    for entry in entries:
-        if section and size + entry.size > most:
-            yield section
-            section, size = [], 0
-        section.append(entry)
-        size += entry.size
-    yield section
+def part_path(first: str, number: int) -> str:
+    """Name a part of an archive; they are counted from 1."""
+    return first if number == 1 else f"{first.removesuffix('.md')}.{number}.md"
 
 
-def _written(section: Sequence[_Entry], made_at: str) -> str:
-    body = "".join(each.body for each in section)
-    mark = _digest(body)[:_SECTION_MARK]
+def part_number(path: str, first: str) -> int | None:
+    """Return which part of an archive a file is; `None` for any other file."""
+    known, number = _parse_part(path)
+    return number if known == first else None
+
+
+def describe_parts(path: str) -> str:
+    """Name a part and the parts that were written before it."""
+    first, number = _parse_part(path)
+    if number == 1:
+        return path
+    older = f"{path}, what is older to {first}"
+    if number == 2:
+        return older
+    second = f"{older} and {part_path(first, 2)}"
+    return second if number == 3 else f"{second} to {part_path(first, number - 1)}"
+
+
+def write_message(message: BaseMessage, media: MediaFiles) -> str:
+    """Write a message down whole: a heading, a line of JSON, and each longer text in a fence of its own.
+
+    Texts stand there as they are, so that grep finds them; only one with NUL or half characters has escapes,
+    and its fence says so. Media that have a file are named.
+    """
+    texts: list[tuple[str, str]] = []
+
+    def text(value: str, path: str) -> Any:
+        is_short = "\n" not in value and len(value) <= _LONGEST_IN_LINE
+        if is_short and not (value and _OWN_FENCE.fullmatch(path)):
+            return value
+        texts.append((re.sub(r"[^\w.-]", "_", path)[:_LONGEST_LABEL], value))
+        return {"$text": len(texts)}
+
+    def plain(value: Any, path: str) -> Any:
+        match value:
+            case str():
+                return text(value, path)
+            case bytes():
+                return {"$bytes": base64.b64encode(value).decode()}
+            case dict():
+                holder = cast("dict[Any, Any]", value)
+                return {
+                    str(key): media.reference(holder, key) or plain(holder[key], f"{path}.{key}".lstrip("."))
+                    for key in holder
+                }
+            case list() | tuple():
+                items = cast("Sequence[Any]", value)
+                return [plain(each, f"{path}.{number}") for number, each in enumerate(items)]
+            case _:
+                return value
+
+    data = plain(message.model_dump(exclude_defaults=True, warnings=False), "")
+    line = _write_fence("json", json.dumps(data, ensure_ascii=False, default=repr))
+    return f"### {message.type}\n\n{line}" + "".join(
+        _write_fence(f"text {label}", text) for label, text in texts
+    )
+
+
+def _write_fence(label: str, text: str) -> str:
+    fence = "`" * max(3, 1 + max(map(len, _FENCES.findall(text)), default=0))
+    if _UNFIT.search(text):
+        kind, _, rest = label.partition(" ")
+        label = f"{kind}-escaped {rest}".strip()
+        text = _TO_ESCAPE.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", text)
+    return f"{fence}{label}\n{text}\n{fence}\n\n"
+
+
+def _write_section(section: Sequence[_Entry], made_at: str) -> str:
+    body = "".join(each.text for each in section)
+    mark = _digest(body)[:16]
     beginning = f"<!-- section {mark}, {len(body)} characters -->"
     marks = " ".join(each.mark for each in section)
     return f"\n## Summarized at {made_at}\n\n{beginning}\n\n{body}{_ENDING}{mark}: {marks} -->\n"
+
+
+def _sections(entries: Sequence[_Entry], most: int) -> Iterator[Sequence[_Entry]]:
+    """Group messages so that no group is larger than a part, except for a single message that is."""
+    section: list[_Entry] = []
+    size = 0
+    for entry in entries:
+        length = len(entry.text.encode())
+        if section and size + length > most:
+            yield section
+            section, size = [], 0
+        section.append(entry)
+        size += length
+    yield section
+
+
+def _parse_part(path: str) -> tuple[str, int]:
+    """Return the first file of the archive that a path belongs to, and which part it is."""
+    found = _PART.fullmatch(path)
+    if found is None or found["number"] is None:
+        return path, 1
+    return f"{found['first']}.md", int(found["number"])
 
 
 def _digest(text: str) -> str:

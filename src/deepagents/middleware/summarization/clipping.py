@@ -1,67 +1,90 @@
-"""Long arguments of old file writes are clipped in batches, and point to the file that was written."""
+"""Show less of what lies in a file: long arguments of old file writes, and results that were moved out.
+
+Arguments are clipped in batches, and stay clipped: each batch changes the prompt prefix that providers cache.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from deepagents.errors import ConfigError
-from deepagents.middleware._offload import join_content, offload_notice, split_content
-from deepagents.middleware.summarization.caches import IdentityCache
-from deepagents.middleware.summarization.policy import (
+from deepagents.middleware._offload import join_content, split_content
+from deepagents.middleware.summarization.policy import Load, is_due
+from deepagents.middleware.summarization.settings import (
+    CLIP_KEEP_MESSAGES,
     LEAST_GAIN,
-    Load,
-    is_due,
-    least_gain,
+    Size,
+    Trigger,
+    TruncateArgsSettings,
+    parse_size,
+    parse_trigger,
 )
-from deepagents.middleware.summarization.sizes import ContextSize, Keep, Trigger, TruncateArgsSettings
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN, read_on
 
 CLIPPED_TOOLS: Final = frozenset({"write_file", "edit_file"})
-_HEAD: Final = 20
+_SHOWN_OF_ARGUMENT: Final = 20
+_SHOWN_OF_RESULT: Final = 600
 _MAX_LENGTH: Final = 2000
-_KEEP: Final[ContextSize] = ("messages", 20)
-_LEAST_WITHOUT_WINDOW: Final = 8000
 _BATCH: Final = 2
-"""How much more a batch must free than a compaction must: what stands behind it is sent anew."""
-_CHARACTERS_PER_TOKEN: Final = 4
-_READ_FILE_HEAD: Final = 4000
+"""How much more a batch must free than a compaction must: what comes after it is sent anew."""
+_MOST_LEAST_GAIN: Final = 8000
 _POINTER: Final = "...(argument truncated; see the file {path})"
 _NO_POINTER: Final = "...(argument truncated)"
-_READ_FILE_NOTICE: Final = (
-    "{head}\n\n[The rest of this result was cut to save context. Read on in {path} with read_file, "
-    "with offset and limit.]"
-)
+_MOVED: Final = """{what} too large, so all of it was saved to the file {path}
+{read_on}
+Its beginning and end:
 
-Record = Mapping[str, str | None]
+{sample}"""
+_IN_FILE: Final = """{sample}
+
+[The rest of this result was cut to save context. Read on in {path} with read_file, with offset and limit.]"""
+
+Counter = Callable[[Sequence[AnyMessage]], Sequence[int]]
+
+
+def shorten(text: str, most: int) -> str:
+    """Return the beginning and the end of a text, and how much is left out between them."""
+    if len(text) <= most:
+        return text
+    note = f" ... [{len(text) - most} characters left out] ... "
+    kept = max(most - len(note), 0)
+    head = int(kept * 0.6)
+    return f"{text[:head]}{note}{text[len(text) - (kept - head) :]}"
+
+
+def point_to_file(message: AnyMessage, path: str) -> AnyMessage:
+    """Return a message that shows how its text begins and ends, and names the file with all of it."""
+    text, others = split_content(message.content)
+    sample = shorten(text, _SHOWN_OF_RESULT)
+    if isinstance(message, ToolMessage) and message.name == "read_file":
+        notice = _IN_FILE.format(sample=sample, path=path)
+    else:
+        what = "Tool result" if isinstance(message, ToolMessage) else "Message"
+        notice = _MOVED.format(what=what, path=path, read_on=read_on(text), sample=sample)
+    return message.model_copy(update={"content": join_content(notice, others)})
 
 
 @dataclass(frozen=True, slots=True)
 class Clipping:
-    """When arguments are clipped, which messages are too new for it, and from which length on.
+    """When arguments are clipped, which messages are too new for it, and from which length on."""
 
-    Once clipped, an argument stays clipped. A batch is taken only where it frees 10 % of the window, or of
-    what stands for it, so that providers seldom lose the prefix they have cached.
-    """
-
-    trigger: Trigger = field(default_factory=Trigger)
-    keep: Keep = field(default_factory=lambda: Keep.of(_KEEP))
+    trigger: Trigger = ()
+    keep: Size = parse_size(CLIP_KEEP_MESSAGES)
     max_length: int = _MAX_LENGTH
     text: str | None = None
-    copies: IdentityCache[tuple[str | None, AnyMessage]] = field(
-        default_factory=lambda: IdentityCache[tuple[str | None, AnyMessage]](), compare=False, repr=False
-    )
 
     @classmethod
     def of(cls, settings: TruncateArgsSettings | None) -> Clipping:
-        """Check what a caller gave; without settings, or without a trigger in them, nothing is ever clipped.
+        """Validate what a caller gave; without settings, or without a trigger, nothing is ever clipped.
 
         Raises:
-            ConfigError: for unknown keys, and values that cannot be; also a ValueError.
-            TypeError: for settings, a trigger or a keep that have none of the forms they may have.
+            ConfigError: for unknown keys and impossible values; also a ValueError.
+            TypeError: for settings, a trigger or a keep of another form.
         """
         if settings is None:
             return cls()
@@ -84,90 +107,83 @@ class Clipping:
             raise TypeError(
                 f"The trigger {trigger!r} of truncate_args_settings is no pair such as ('fraction', 0.5)."
             )
-        return cls(Trigger.of(trigger), Keep.of(settings.get("keep", _KEEP)), length, text)
+        keep = parse_size(settings.get("keep", CLIP_KEEP_MESSAGES))
+        return cls(parse_trigger(trigger), keep, length, text)
 
     def next_batch(
-        self,
-        messages: Sequence[AnyMessage],
-        counts: Callable[[Sequence[AnyMessage]], Sequence[int]],
-        load: Load,
-        already: Collection[str] = (),
+        self, messages: Sequence[AnyMessage], sizes: Counter, load: Load, already: Collection[str] = ()
     ) -> frozenset[str]:
-        """Return the ids of the messages to clip besides those that are; none where it gains too little.
+        """Return the ids of further messages to clip; none where a batch would free too little.
 
-        `messages` are those of the view, clipped or not; `counts` counts each of some messages, and is asked
-        only once the trigger is met.
+        `messages` are those that a request shows; `sizes` is asked only where a batch is likely.
         """
         if not is_due(self.trigger, load):
             return frozenset()
-        gains: dict[str, int] = {}
-        again = False
-        for message, answers in _with_answers(messages, self._old(messages, counts, load.window)):
-            if message.id is None or message.id in already:
-                again = again or message.id is not None
-                continue
-            gain = sum(map(self._gain, _done(message, answers)))
-            if gain > 0:
-                gains[message.id] = gain
-        enough = sum(gains.values()) >= _CHARACTERS_PER_TOKEN * self._least_gain(load.window, again=again)
-        return frozenset(gains) if enough else frozenset()
+        gains = [
+            (at, message, sum(map(self._gain, _written(message, _results(messages, at)))))
+            for at, message in enumerate(messages)
+            if isinstance(message, AIMessage) and message.id and _writes(message)
+        ]
+        again = any(message.id in already for _, message, _ in gains)
+        new = [(at, message.id or "", gain) for at, message, gain in gains if message.id not in already]
+        least = max(CHARACTERS_PER_TOKEN * self._least_gain(load.window, again=again), 1)
+        # Sizes are worked out message by message, so first see whether all together would be enough.
+        if sum(gain for _, _, gain in new if gain > 0) < least:
+            return frozenset()
+        old = self._count_old(messages, sizes, load.window)
+        batch = {message_id: gain for at, message_id, gain in new if at < old and gain > 0}
+        return frozenset(batch) if sum(batch.values()) >= least else frozenset()
 
-    def _least_gain(self, window: int | None, *, again: bool) -> int:
-        """Return the tokens a batch must free; the first one that a number of messages triggers, any."""
-        if not again and all(size.metric == "messages" for clause in self.trigger.clauses for size in clause):
-            return 0
-        if window is not None:
-            return _BATCH * (least_gain(self.trigger, window) or int(LEAST_GAIN * window))
-        return min(_BATCH * least_gain(self.trigger, None) or _LEAST_WITHOUT_WINDOW, _LEAST_WITHOUT_WINDOW)
+    def show(self, messages: list[AnyMessage], record: Mapping[str, str | None]) -> list[AnyMessage]:
+        """Return the messages with copies in place of those in the record.
 
-    def clipped(self, messages: list[AnyMessage], record: Record) -> list[AnyMessage]:
-        """Return the messages as a request shows them: copies of those in the record, all others as they are.
-
-        Of a model's message long arguments of file writes that succeeded are clipped; of a tool's, the file
+        Of a model's message, long arguments of file writes that succeeded are clipped; of any other, the file
         that the record names holds the text.
         """
         if not record:
             return messages
         return [
-            self._copy(messages, at, record[message.id]) if message.id and message.id in record else message
+            self._clip_at(messages, at, record[message.id])
+            if message.id and message.id in record
+            else message
             for at, message in enumerate(messages)
         ]
 
-    def _copy(self, messages: Sequence[AnyMessage], at: int, path: str | None) -> AnyMessage:
+    def _clip_at(self, messages: Sequence[AnyMessage], at: int, path: str | None) -> AnyMessage:
         message = messages[at]
-        known = self.copies.get(message)
-        if known is not None and known[0] == path:
-            return known[1]
-        match message:
-            case AIMessage():
-                copy = self._clip(message, _answers(messages, at))
-            case ToolMessage() if path is not None:
-                copy = _pointing(message, path)
-            case _:
-                copy = message
-        return self.copies.put(message, (path, copy))[1]
+        if isinstance(message, AIMessage):
+            return self._clip(message, _results(messages, at))
+        return message if path is None else point_to_file(message, path)
 
-    def _old(
-        self,
-        messages: Sequence[AnyMessage],
-        counts: Callable[[Sequence[AnyMessage]], Sequence[int]],
-        window: int | None,
-    ) -> int:
+    def _least_gain(self, window: int | None, *, again: bool) -> int:
+        """Return the tokens a batch must free; the first one that a number of messages triggers, any."""
+        sizes = [size for clause in self.trigger for size in clause]
+        if all(size.metric == "messages" for size in sizes):
+            if not again:
+                return 0
+            return _MOST_LEAST_GAIN if window is None else int(_BATCH * LEAST_GAIN * window)
+        gain = min(
+            int(_BATCH * LEAST_GAIN * size.span(window)) for size in sizes if size.metric != "messages"
+        )
+        return min(gain, _MOST_LEAST_GAIN) if window is None else gain
+
+    def _count_old(self, messages: Sequence[AnyMessage], sizes: Counter, window: int | None) -> int:
         """Count the messages that are old enough."""
-        size = self.keep.size
-        most = size.threshold(window)
-        if most is None or size.metric == "messages":
-            return max(len(messages) - (most or _KEEP[1]), 0)
+        most = self.keep.threshold(window)
+        if most is None or self.keep.metric == "messages":
+            return max(len(messages) - (most or int(CLIP_KEEP_MESSAGES[1])), 0)
         at = len(messages)
-        for count in reversed(counts(messages)):
-            most -= count
+        for size in reversed(sizes(messages)):
+            most -= size
             if most < 0:
                 return at
             at -= 1
         return at
 
-    def _clip(self, message: AIMessage, answers: Mapping[str, ToolMessage]) -> AIMessage:
-        args = {call["id"]: self._args(call) for call in _done(message, answers) if self._gain(call) > 0}
+    def _clip(self, message: AIMessage, results: Mapping[str, ToolMessage]) -> AIMessage:
+        args = {
+            call["id"]: self._clip_args(call) for call in _written(message, results) if self._gain(call) > 0
+        }
         if not args:
             return message
         calls = [{**call, "args": args.get(call["id"], call["args"])} for call in message.tool_calls]
@@ -183,12 +199,12 @@ class Clipping:
     def _gain(self, call: ToolCall) -> int:
         """Count the characters that clipping a call saves."""
         long = [value for value in call["args"].values() if self._is_long(value)]
-        return sum(map(len, long)) - len(long) * (_HEAD + len(self._note(call)))
+        return sum(map(len, long)) - len(long) * (_SHOWN_OF_ARGUMENT + len(self._note(call)))
 
-    def _args(self, call: ToolCall) -> dict[str, Any]:
+    def _clip_args(self, call: ToolCall) -> dict[str, Any]:
         note = self._note(call)
         return {
-            name: value[:_HEAD] + note if self._is_long(value) else value
+            name: value[:_SHOWN_OF_ARGUMENT] + note if self._is_long(value) else value
             for name, value in call["args"].items()
         }
 
@@ -196,74 +212,53 @@ class Clipping:
         path = call["args"].get("file_path")
         if self.text is not None:
             return self.text
-        named = isinstance(path, str) and not self._is_long(path)
-        return _POINTER.format(path=path) if named else _NO_POINTER
+        is_named = isinstance(path, str) and not self._is_long(path)
+        return _POINTER.format(path=path) if is_named else _NO_POINTER
 
     def _is_long(self, value: Any) -> bool:
         return isinstance(value, str) and len(value) > self.max_length
 
 
-def _pointing(message: ToolMessage, path: str) -> ToolMessage:
-    """Return a result that shows a part of its text, and says where all of it is."""
-    text, others = split_content(message.content)
-    if message.name == "read_file":
-        notice = _READ_FILE_NOTICE.format(head=text[:_READ_FILE_HEAD], path=path)
-    else:
-        notice = offload_notice(path, text)
-    return message.model_copy(update={"content": join_content(notice, others)})
+def _writes(message: AIMessage) -> bool:
+    return any(call["name"] in CLIPPED_TOOLS for call in message.tool_calls)
 
 
-def _with_answers(
-    messages: Sequence[AnyMessage], old: int
-) -> Iterator[tuple[AIMessage, Mapping[str, ToolMessage]]]:
-    for at, message in enumerate(messages[:old]):
-        if isinstance(message, AIMessage) and any(
-            call["name"] in CLIPPED_TOOLS for call in message.tool_calls
-        ):
-            yield message, _answers(messages, at)
-
-
-def _answers(messages: Sequence[AnyMessage], at: int) -> Mapping[str, ToolMessage]:
-    """Return by call the results behind a message of the model."""
-    answers: dict[str, ToolMessage] = {}
-    for behind in range(at + 1, len(messages)):
-        message = messages[behind]
+def _results(messages: Sequence[AnyMessage], at: int) -> Mapping[str, ToolMessage]:
+    """Return the results that follow a message of the model, by call."""
+    results: dict[str, ToolMessage] = {}
+    for following in range(at + 1, len(messages)):
+        message = messages[following]
         if isinstance(message, AIMessage):
             break
         if isinstance(message, ToolMessage):
-            answers[message.tool_call_id] = message
-    return answers
+            results[message.tool_call_id] = message
+    return results
 
 
-def _done(message: AIMessage, answers: Mapping[str, ToolMessage]) -> Iterator[ToolCall]:
-    """Yield the calls that wrote a file: what failed is nowhere else."""
+def _written(message: AIMessage, results: Mapping[str, ToolMessage]) -> Iterator[ToolCall]:
+    """Yield the calls that wrote a file: what failed to be written is nowhere else."""
     for call in message.tool_calls:
-        answer = answers.get(call["id"] or "")
-        if call["name"] in CLIPPED_TOOLS and answer is not None and answer.status != "error":
+        result = results.get(call["id"] or "")
+        if call["name"] in CLIPPED_TOOLS and result is not None and result.status != "error":
             yield call
 
 
 def _with_args(block: Any, args: Mapping[str | None, Mapping[str, Any]]) -> Any:
-    """Return a call in a provider's form with clipped arguments, if they are clipped."""
+    """Return a call in a provider's form with its arguments clipped as in `args`; anything else as it is."""
     if not isinstance(block, dict):
         return block
     given = cast("dict[str, Any]", block)
     clipped = args.get(given.get("call_id") or given.get("id"))
     if clipped is None:
         return given
+    as_json = json.dumps(clipped, ensure_ascii=False, default=str)
     if isinstance(given.get("function"), dict):
-        return {
-            **given,
-            "function": {
-                **given["function"],
-                "arguments": json.dumps(clipped, ensure_ascii=False, default=str),
-            },
-        }
+        return {**given, "function": {**given["function"], "arguments": as_json}}
     changed: dict[str, Any] = {}
     for key in ("input", "args"):
         if isinstance(given.get(key), dict):
             changed[key] = dict(clipped)
     for key in ("arguments", "partial_json"):
         if isinstance(given.get(key), str):
-            changed[key] = json.dumps(clipped, ensure_ascii=False, default=str)
+            changed[key] = as_json
     return {**given, **changed}

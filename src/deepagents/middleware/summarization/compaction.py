@@ -1,39 +1,49 @@
-"""Compaction: what is old goes to the archive whole, and a summary takes its place."""
+"""Make a context smaller: clip it, compact it, and after a refusal do whatever else helps."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
+from uuid import uuid4
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, as_io_call, gather, in_thread
 from deepagents._deprecation import warn_caller
+from deepagents._state.custom_events import emit
 from deepagents._state.runtime import has_channel, in_graph
 from deepagents._text import described
 from deepagents.backends.calls import Files
 from deepagents.backends.state import CHANNEL
-from deepagents.errors import BackendError
+from deepagents.errors import BackendError, ToolFailure
+from deepagents.middleware._history import open_turn
+from deepagents.middleware._incremental import BoundedCache, IncrementalCache
+from deepagents.middleware._offload import large_result_path, save_text, split_content
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
-from deepagents.middleware.summarization.caches import BoundedCache
-from deepagents.middleware.summarization.context import Context, answers
-from deepagents.middleware.summarization.counting import Meter
+from deepagents.middleware.summarization.clipping import Clipping, point_to_file
+from deepagents.middleware.summarization.context import Context, ContextReader, answers, as_piece
+from deepagents.middleware.summarization.counting import ContextCounter
 from deepagents.middleware.summarization.media import may_hold_media
-from deepagents.middleware.summarization.place import Place
-from deepagents.middleware.summarization.state import SummarizationEvent
-from deepagents.middleware.summarization.summarizer import Summarizer
-from deepagents.middleware.summarization.summary import (
+from deepagents.middleware.summarization.policy import cut, is_due, is_half_due, least_gain
+from deepagents.middleware.summarization.settings import FULL_SHARE, LEAST_GAIN, Size, Trigger
+from deepagents.middleware.summarization.state import CompactionState, SummarizationEvent
+from deepagents.middleware.summarization.summarizer import (
+    Summarizer,
     evicted_request,
-    extracts,
+    extract,
     is_summary,
     summary_message,
 )
+from deepagents.models.traits import input_window, model_provider
 from deepagents.permissions import Rules
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
 
@@ -47,194 +57,339 @@ _MEDIA_LOST: Final = (
 
 
 class SummaryFailed(Exception):
-    """Nobody could sum up what was to be evicted."""
+    """No summary could be had of what was to be evicted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A context that is to be compacted, parted in what goes and what stays."""
+class ContextCompactor:
+    """The settings of one middleware; what it remembers between calls may be lost at any time."""
 
-    context: Context
-    evicted: Sequence[AnyMessage]
-    kept: Sequence[AnyMessage]
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of the messages that are newly evicted."""
-        return [each.id for each in self.evicted if each.id and not is_summary(each)]
-
-    @property
-    def whole(self) -> list[AnyMessage]:
-        """The evicted messages as the state holds them, whatever requests showed of them."""
-        own = {each.id: each for each in self.context.originals if each.id is not None}
-        new = [each for each in self.evicted if not is_summary(each)]
-        return [own.get(each.id, each) if each.id is not None else each for each in new]
-
-    @property
-    def owed(self) -> list[AnyMessage]:
-        """The messages for the archive: what could not be archived before, and what is evicted now."""
-        memory = self.context.memory
-        ids = set(list(memory.hidden)[self.archived :]) if self.archived < len(memory.hidden) else set[str]()
-        return [*(each for each in self.context.originals if each.id in ids), *self.whole]
-
-    @property
-    def archived(self) -> int:
-        """How many of the messages that were hidden before stand in the archive."""
-        event, hidden = self.context.memory.event, self.context.memory.hidden
-        return event.get("archived", len(hidden) if event.get("file_path") else 0) if event else 0
-
-    @property
-    def since(self) -> str | None:
-        """The part of the archive that was written to last before this."""
-        event = self.context.memory.event
-        return event.get("file_path") if event else None
-
-    @property
-    def told(self) -> list[AnyMessage]:
-        """The evicted messages for the summarizer: as shown, but with their media as the state names them."""
-        whole = iter(self.whole)
-        pairs = [(each, each if is_summary(each) else next(whole)) for each in self.evicted]
-        return [shown if isinstance(shown.content, str) else own for shown, own in pairs]
-
-    @property
-    def request(self) -> str | None:
-        """What the user asked for last, where no request shows that any more."""
-        return evicted_request(self.context.originals, {*self.context.memory.hidden, *self.ids})
-
-    def event(self, message: HumanMessage, archived: Archived, tokens: int) -> SummarizationEvent:
-        """Describe the compaction, after which the context has so many tokens."""
-        event: SummarizationEvent = {
-            "cutoff_index": self._cutoff(),
-            "summary_message": message,
-            "file_path": archived.path or self.since,
-            "created_at_index": len(self.context.originals),
-            "after_id": self.context.newest,
-            "answers_before": answers(self.kept),
-            "tokens_after": tokens,
-            "messages_after": len(self.kept) + 1,
-        }
-        if archived.error is not None:
-            event["archived"] = self.archived
-        return event
-
-    def _cutoff(self) -> int:
-        """Count the messages of the state before the first that is kept; never fewer than last time."""
-        kept = {each.id for each in self.kept if each.id}
-        own = self.context.originals
-        at = next((at for at, each in enumerate(own) if each.id in kept), len(own))
-        earlier = self.context.memory.event
-        return max(at, earlier["cutoff_index"] if earlier else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Compactor:
-    """Archives and sums up. A summary is remembered for a while: the attempt that it was for may fail."""
-
+    model: BaseChatModel
+    trigger: Trigger
+    keep: Size
+    clipping: Clipping
+    counter: ContextCounter
+    reader: ContextReader
     summarizer: Summarizer
-    meter: Meter
     rules: Rules = field(default_factory=Rules)
-    written: BoundedCache[str] = field(default_factory=BoundedCache[str])
+    failed_at: BoundedCache[int] = field(default_factory=BoundedCache[int])
+    summaries: BoundedCache[str] = field(default_factory=BoundedCache[str])
+    sessions: IncrementalCache[str] = field(default_factory=IncrementalCache[str])
+
+    def read(
+        self,
+        messages: list[AnyMessage],
+        state: Mapping[str, Any],
+        model: BaseChatModel,
+        system: SystemMessage | None = None,
+        tools: Sequence[Any] = (),
+    ) -> Context:
+        """Return what a request with these messages is to show, as things are."""
+        memory = CompactionState.of(state)
+        own: Sequence[AnyMessage] = state.get("messages") or messages
+        shown = self.reader.show(messages, memory, own=own, provider=model_provider(model))
+        tokens = self.counter.tokens(shown.total, shown.messages, system, tools)
+        window = input_window(model) or input_window(self.model)
+        first = shown.total.first_reported
+        return Context(model, system, tools, own, shown.messages, memory, window, tokens, first)
+
+    def clip(self, context: Context) -> Context:
+        """Return the context with the next batch of old arguments clipped, if it is time for one."""
+        clips = context.memory.clips
+        batch = self.clipping.next_batch(
+            context.shown, lambda _: self._sizes(context), context.load, clips.keys()
+        )
+        return self._with_clips(context, dict.fromkeys(batch)) if batch else context
+
+    def is_due(self, context: Context) -> bool:
+        """Return whether to compact now; after a failure not before the context has grown a little."""
+        if not is_due(self.trigger, context.load, context.since):
+            return False
+        failed_at = self.failed_at.get(self._conversation(context))
+        if failed_at is None or not self._fits(context):
+            return True
+        grown = context.tokens - failed_at
+        return not 0 <= grown < LEAST_GAIN * (context.window or failed_at)
+
+    def is_worth_asking(self, context: Context) -> bool:
+        """Return whether the model may have its context compacted."""
+        return is_half_due(self.trigger, context.load)
+
+    async def compact_if_possible(self, context: Context, files: Files) -> Context:
+        """Compact; go on without where there is no summary and the context still fits."""
+        try:
+            return await self.compact(context, files, or_extract=not self._fits(context)) or context
+        except SummaryFailed as failure:
+            self.failed_at.put(self._conversation(context), context.tokens)
+            logger.warning("Going on without compaction, no summary could be had: %s", failure)
+            return context
 
     async def compact(
-        self, case: Case, files: Files, place: Place, *, or_extracts: bool = False
-    ) -> SummarizationEvent:
-        """Return what is to be remembered; `or_extracts` takes extracts where there is no summary.
+        self, context: Context, files: Files, *, or_extract: bool = False, at: int | None = None
+    ) -> Context | None:
+        """Return the context compacted, cut by the settings or at a message; `None` without enough to evict.
 
         Raises:
-            SummaryFailed: when there is no summary, and extracts are not wanted.
+            SummaryFailed: when there is no summary, and `or_extract` does not ask for extracts instead.
         """
-        archive = Archive(files, _path(files, case, place))
-        mark = await _digest(case.evicted)
-        key = (place.agent, mark)
-        archived, summary = await self._archived_and_summed_up(archive, case, key, insist=or_extracts)
+        at = self._cut(context) if at is None else at
+        only_here = context.only_here if at else frozenset[int]()
+        evicted = [each for place, each in enumerate(context.shown[:at]) if place not in only_here]
+        kept = [each for place, each in enumerate(context.shown) if place >= at or place in only_here]
+        if all(map(is_summary, evicted)):
+            return None
+        new = [each for each in evicted if not is_summary(each)]
+        archive = Archive(files, self._archive_path(context, files))
+        digest = await in_thread(lambda: _digest(evicted))
+        archived, summary = await self._archive_and_summarize(context, evicted, archive, digest, or_extract)
         if isinstance(summary, Exception):
-            if not or_extracts:
+            if not or_extract:
                 raise SummaryFailed(described(summary)) from summary
             logger.warning("No summary could be had, so extracts take its place: %s", described(summary))
-            summary = extracts(case.evicted)
-        return self._event(case, summary, archived, mark)
+            summary = extract(evicted)
+        ids = [each.id for each in new if each.id]
+        event = context.memory.event
+        path = archived.path or (event.get("file_path") if event else None)
+        message = summary_message(
+            summary,
+            path if path is not None and self.rules.decide("read", path) != "deny" else None,
+            evicted_request(context.own, {*context.memory.hidden, *ids}),
+            window=context.window,
+            message_id=f"summary-{digest[:32]}",
+            in_part=archived.error is not None,
+        )
+        tokens = self._tokens_with(context, [message, *kept])
+        made = _event(context, message, kept, path, tokens)
+        if archived.error is not None:
+            made["archived"] = context.memory.archived
+        self.failed_at.drop(self._conversation(context))
+        emit("context_compacted")
+        return replace(context.compact(made, ids, kept, self._session(context)), tokens=tokens)
 
-    async def _archived_and_summed_up(
-        self, archive: Archive, case: Case, key: Hashable, *, insist: bool
+    async def shrink(self, context: Context, share: float, files: Files) -> Context | None:
+        """Return the context with at most a share of the tokens that were refused; `None` if nothing can go.
+
+        Old messages go first, then the largest texts of the open turn move to files. With a share of 0
+        everything goes that can, results that the model has not seen included: they are in the archive.
+        """
+        limit = int(share * min(context.tokens, context.window or context.tokens))
+        sizes = self._sizes(context)
+        at = self._cut(context, most=limit - self._fixed(context), unseen_too=not share)
+        large = _movable(context)
+        # A summary of next to nothing is not worth it where a large result is in the way.
+        if share and large and sum(sizes[:at]) < LEAST_GAIN * context.tokens:
+            at = 0
+        smaller = await self.compact(context, files, or_extract=True, at=at) if at else None
+        return await self._move_out(smaller or context, limit, files) or smaller
+
+    async def _move_out(self, context: Context, limit: int, files: Files) -> Context | None:
+        """Move texts of the open turn to files, the largest first, until the rest fits."""
+        moved: dict[str, str | None] = {}
+        tokens = context.tokens
+        scale = tokens / max(self._estimate(context, context.shown), 1) / CHARACTERS_PER_TOKEN
+        for message, source in _movable(context):
+            if tokens <= limit:
+                break
+            text, _ = split_content(message.content)
+            path = source or large_result_path(
+                files, getattr(message, "tool_call_id", message.id) or "", text
+            )
+            saving = len(text) - len(split_content(point_to_file(message, path).content)[0])
+            if saving <= 0:
+                continue
+            try:
+                if source is None:
+                    await save_text(files, path, text)
+            except ToolFailure:
+                continue
+            moved[message.id or ""] = path
+            tokens -= int(saving * scale)
+        return self._with_clips(context, moved) if moved else None
+
+    async def _archive_and_summarize(
+        self, context: Context, evicted: Sequence[AnyMessage], archive: Archive, digest: str, insist: bool
     ) -> tuple[Archived, str | Exception]:
-        """Do both at the same time; one after the other where the summarizer is told of files with media."""
-        told: Sequence[AnyMessage] = case.told
-        if not any(map(may_hold_media, told)):
-            beside: list[IOCall[Any]] = [
-                as_io_call(lambda: _archived(archive, case)),
-                as_io_call(lambda: self._summary(told, key, insist=insist)),
+        """Do both at the same time; one after the other where the summarizer is shown the files of media."""
+        own = {each.id: each for each in context.own if each.id is not None}
+        whole = [own.get(each.id, each) if each.id is not None else each for each in evicted]
+        # What could not be archived before goes first.
+        owed = set(list(context.memory.hidden)[context.memory.archived :])
+        messages = [each for each in context.own if owed and each.id in owed]
+        messages += [each for each in whole if not is_summary(each)]
+        since = context.memory.event.get("file_path") if context.memory.event else None
+        # The state names media that a request may hold as bytes.
+        asked = [
+            each if isinstance(each.content, str) else original
+            for each, original in zip(evicted, whole, strict=True)
+        ]
+        key = (self._conversation(context), digest)
+        if not any(map(may_hold_media, asked)):
+            both: list[IOCall[Any]] = [
+                as_io_call(lambda: _archive(archive, messages, since)),
+                as_io_call(lambda: self._summarize(asked, key, insist)),
             ]
-            archived, summary = await gather(beside)
+            archived, summary = await gather(both)
             return archived, summary
-        archived = await _archived(archive, case)
-        failed = archived.error is not None
-        unsaved = await archive.media_names(told) if failed else archived.unsaved
-        told = await archive.referenced(told, unsaved)
-        return archived, await self._summary(told, key, insist=insist)
+        archived = await _archive(archive, messages, since)
+        if archived.error is not None:
+            archive.media.refuse_all(asked)
+        named = await in_thread(lambda: list(map(archive.media.describe, asked)))
+        return archived, await self._summarize(named, key, insist)
 
-    async def _summary(self, told: Sequence[AnyMessage], key: Hashable, *, insist: bool) -> str | Exception:
-        known = self.written.get(key)
+    async def _summarize(
+        self, messages: Sequence[AnyMessage], key: tuple[object, ...], insist: bool
+    ) -> str | Exception:
+        # The model call that a summary was made for may fail and be made again.
+        known = self.summaries.get(key)
         if known is not None:
             return known
         try:
-            summary = await self.summarizer.summarize(told, insist=insist)
+            summary = await self.summarizer.summarize(messages, insist=insist)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
             return error
-        self.written.put(key, summary)
+        self.summaries.put(key, summary)
         return summary
 
-    def _event(self, case: Case, summary: str, archived: Archived, mark: str) -> SummarizationEvent:
-        path = archived.path or case.since
-        message = summary_message(
-            summary,
-            path if path is not None and self.rules.decide("read", path) != "deny" else None,
-            case.request,
-            window=case.context.window,
-            message_id=f"summary-{mark[:32]}",
-            in_part=archived.error is not None,
+    def _cut(self, context: Context, *, most: int | None = None, unseen_too: bool = False) -> int:
+        only_here, sizes = context.only_here, self._sizes(context)
+        pieces = [
+            as_piece(message, 0 if at in only_here else size)
+            for at, (message, size) in enumerate(zip(context.shown, sizes, strict=True))
+        ]
+        return cut(
+            pieces,
+            self.keep,
+            window=context.window,
+            fixed=self._fixed(context) + sum(sizes[at] for at in only_here),
+            least=least_gain(self.trigger, context.load),
+            most=most,
+            unseen_too=unseen_too,
         )
-        frame = case.context.frame
-        measured = case.context.tokens - self.meter.fixed(frame.system, frame.tools)
-        sizes = self.meter.each(case.context.shown, measured)
-        evicted = set(map(id, case.evicted))
-        gone = sum(size for each, size in zip(case.context.shown, sizes, strict=True) if id(each) in evicted)
-        gone -= self.meter.added([message])
-        return case.event(message, archived, max(case.context.tokens - gone, 0))
+
+    def _with_clips(self, context: Context, ids: Mapping[str, str | None]) -> Context:
+        shown = self.clipping.show(context.shown, ids)
+        return replace(context.clip(ids, shown), tokens=self._tokens_with(context, shown))
+
+    def _estimate(self, context: Context, messages: Sequence[AnyMessage]) -> int:
+        prompt = [] if context.system is None else [context.system]
+        return self.counter.estimate([*prompt, *messages]) + self.counter.estimate_tools(context.tools)
+
+    def _tokens_with(self, context: Context, messages: Sequence[AnyMessage]) -> int:
+        """Return the size of the context with other messages, their estimate scaled as it is for these."""
+        scale = context.tokens / max(self._estimate(context, context.shown), 1)
+        return int(scale * self._estimate(context, messages))
+
+    def _sizes(self, context: Context) -> list[int]:
+        scale = context.tokens / max(self._estimate(context, context.shown), 1)
+        return [int(scale * self.counter.estimate([each])) for each in context.shown]
+
+    def _fixed(self, context: Context) -> int:
+        """Return the size of the system prompt and the tools."""
+        return self._tokens_with(context, [])
+
+    def _fits(self, context: Context) -> bool:
+        return context.window is None or context.tokens < FULL_SHARE * context.window
+
+    def _session(self, context: Context) -> str:
+        """Return the name of a conversation without a thread, the same when a call is made again."""
+        return context.memory.session or self.sessions.of(
+            context.own, lambda: f"session_{uuid4().hex}", lambda session, _: session
+        )
+
+    def _conversation(self, context: Context) -> tuple[str, str]:
+        thread, namespace = _location()
+        return thread or self._session(context), namespace.rpartition("|")[0]
+
+    def _archive_path(self, context: Context, files: Files) -> str:
+        thread, namespace = _location()
+        root = files.capabilities().artifacts_root
+        return archive_path(root, thread, self._session(context), namespace)
 
 
-def _path(files: Files, case: Case, place: Place) -> str:
-    root = files.capabilities().artifacts_root
-    return archive_path(root, place.thread, case.context.session, place.namespace)
-
-
-async def _archived(archive: Archive, case: Case) -> Archived:
-    """Save what is evicted, with a warning where that cannot be done."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+def _location() -> tuple[str | None, str]:
+    """Return the thread that this code runs in, and the checkpoint namespace of the node."""
     try:
-        _check_kept(archive)
-        archived = await archive.add(case.owed, made_at=now, since=case.since)
+        configurable = get_config().get("configurable", {})
+    except RuntimeError:
+        return None, ""
+    thread = configurable.get("thread_id")
+    return None if thread is None else str(thread), str(configurable.get("checkpoint_ns") or "")
+
+
+def _event(
+    context: Context, message: HumanMessage, kept: Sequence[AnyMessage], path: str | None, tokens: int
+) -> SummarizationEvent:
+    left = {each.id for each in kept if each.id}
+    cutoff = next((at for at, each in enumerate(context.own) if each.id in left), len(context.own))
+    event = context.memory.event
+    return {
+        # Never fewer than last time: of two compactions in one step, the one that hides more is kept.
+        "cutoff_index": max(cutoff, event["cutoff_index"] if event else 0),
+        "summary_message": message,
+        "file_path": path,
+        "after_id": next((each.id for each in reversed(context.own) if each.id), None),
+        "answers_before": answers(kept),
+        "tokens_after": tokens,
+        "messages_after": len(kept) + 1,
+    }
+
+
+def _movable(context: Context) -> list[tuple[AnyMessage, str | None]]:
+    """Return what the model has not seen yet and could read in a file instead, the largest first.
+
+    With each comes the file that it was read from, if it was.
+    """
+    own = {each.id: each for each in context.own}
+    asked = next((each for each in reversed(context.shown) if isinstance(each, AIMessage)), None)
+    found = [
+        (whole, _read_from(whole, asked))
+        for each in open_turn(context.shown)
+        if isinstance(each, ToolMessage | HumanMessage) and not is_summary(each)
+        if each.id is not None and each.id not in context.memory.clips
+        if isinstance(whole := own.get(each.id), ToolMessage | HumanMessage)
+    ]
+    return sorted(found, key=lambda pair: -len(split_content(pair[0].content)[0]))
+
+
+def _read_from(message: AnyMessage, asked: AIMessage | None) -> str | None:
+    """Return the file that a successful `read_file` showed."""
+    if not isinstance(message, ToolMessage) or message.name != "read_file" or message.status == "error":
+        return None
+    call = next(
+        (each for each in (asked.tool_calls if asked else ()) if each["id"] == message.tool_call_id), None
+    )
+    path = call["args"].get("file_path") if call else None
+    return path if isinstance(path, str) else None
+
+
+async def _archive(archive: Archive, messages: Sequence[AnyMessage], since: str | None) -> Archived:
+    """Save evicted messages, with a warning where that cannot be done."""
+    try:
+        _require_files_channel(archive)
+        made_at = datetime.now(UTC).isoformat(timespec="seconds")
+        archived = await archive.add(messages, made_at=made_at, since=since)
     except Exception as error:
         if isinstance(error, GraphBubbleUp):
             raise
-        archived = Archived(None, error=described(error))
+        archived = Archived(None, described(error))
     if archived.error is not None:
-        said = _NOT_ARCHIVED.format(error=archived.error)
-        logger.error(said)
-        warn_caller(said)
-    elif archived.lost_media:
-        said = _MEDIA_LOST.format(many=archived.lost_media)
-        logger.warning(said)
-        warn_caller(said)
+        text = _NOT_ARCHIVED.format(error=archived.error)
+        logger.error(text)
+        warn_caller(text)
+    elif archive.media.unsaved:
+        text = _MEDIA_LOST.format(many=len(archive.media.unsaved))
+        logger.warning(text)
+        warn_caller(text)
     return archived
 
 
-def _check_kept(archive: Archive) -> None:
-    """Refuse files in a state that has no place for them: nothing else would tell that they are lost.
+def _require_files_channel(archive: Archive) -> None:
+    """Refuse files in a state that has no channel for them: nothing else would show that they are lost.
 
     Raises:
-        BackendError: where the graph has no channel for files.
+        BackendError: where the graph has no such channel.
     """
     if archive.files.capabilities(archive.path).state_files and in_graph() and not has_channel(CHANNEL):
         raise BackendError(
@@ -242,33 +397,10 @@ def _check_kept(archive: Archive) -> None:
         )
 
 
-async def _digest(messages: Sequence[AnyMessage]) -> str:
-    if any(map(may_hold_media, messages)):
-        return await in_thread(lambda: _hashed(messages))
-    return _hashed(messages)
-
-
-def _hashed(messages: Sequence[AnyMessage]) -> str:
+def _digest(messages: Sequence[AnyMessage]) -> str:
+    """Return what tells these messages from any others, also after they were loaded from a checkpoint."""
     found = hashlib.sha256()
     for each in messages:
-        for piece in _pieces([each.id, each.content, getattr(each, "tool_calls", None)]):
-            found.update(piece.encode(errors="surrogatepass"))
+        text = repr((each.id, each.content, getattr(each, "tool_calls", None)))
+        found.update(text.encode(errors="surrogatepass"))
     return found.hexdigest()
-
-
-def _pieces(value: Any) -> Iterator[str]:
-    """Walk over a value, each text of it as it is: a copy of media would be felt."""
-    match value:
-        case str():
-            yield f"{len(value)} characters "
-            yield value
-        case list():
-            items = cast("list[Any]", value)
-            yield f"{len(items)} items "
-            for each in items:
-                yield from _pieces(each)
-        case dict():
-            holder = cast("dict[Any, Any]", value)
-            yield from _pieces([each for pair in holder.items() for each in pair])
-        case _:
-            yield f"{value!r} "

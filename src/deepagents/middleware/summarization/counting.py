@@ -1,4 +1,8 @@
-"""How many tokens a context has: what the provider reported of it, and estimates of what is new since."""
+"""Count the tokens of a request: an estimate of all, or the provider's last report plus what came since.
+
+The larger of the two counts. A report can be too low (of another context, or a false one), an estimate can be
+too low (a dense language); to compact somewhat early costs little, a refused request costs a whole one.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,17 @@ import inspect
 import logging
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from operator import is_
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from deepagents.middleware.summarization.caches import BoundedCache, IdentityCache
-from deepagents.middleware.summarization.estimates import (
-    largest_medium,
-    tokens_of,
-    tool_tokens,
-    unsent_reasoning,
-)
-
 TokenCounter = Callable[..., int]
 logger = logging.getLogger(__name__)
 
+# What models name their provider, and what the answers of the same provider name it.
 _ALIASES: Final = MappingProxyType(
     {
         "amazon_bedrock": "bedrock",
@@ -35,244 +32,182 @@ _ALIASES: Final = MappingProxyType(
         "mistral": "mistralai",
     }
 )
-_MOST_OVERHEADS: Final = 4096
-_MOST_SCALED: Final = 8.0
-_FAR_BELOW: Final = 1 / 3
-_BELOW: Final = 0.8
-"""The shares of an estimate from which on a report is credible: always, and after a larger report."""
+_IMAGES: Final = frozenset({"image", "image_url", "input_image"})
+_MEDIA: Final = frozenset({"file", "audio", "video", "document", "input_audio", "input_file", "media"})
+_CALLS: Final = frozenset({"tool_use", "tool_call", "function_call"})
+_IMAGE_TOKENS: Final = 85
+_MEDIUM_TOKENS: Final = 2_000
+"""About one page of a document; only the provider knows better, and says so in its report."""
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """What a context was before it last changed: its newest message then, and the answers it had."""
+class TokenTotal:
+    """The messages of a context, counted from its start.
 
-    newest: str | None = None
-    answers: Container[str | None] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """What the messages up to one are estimated to have, and the largest report of them with its estimate.
-
-    `is_doubted` where a report fell far behind one before it: the context was another one at that time.
+    `reported` is what the provider last said that a request had, and `since` counts the messages from the
+    answer on that bears this report: what of an answer's output is sent again is for an estimate to say, as
+    providers drop reasoning. `first_reported` is the first report since the context last changed.
     """
 
-    newest: str | None
-    tokens: int = 0
-    most: int = 0
-    tokens_at_most: int = 0
-    is_doubted: bool = False
+    counted: int = 0
+    reported: int = 0
+    since: int = 0
+    first_reported: int = 0
 
 
-class Meter:
-    """Counts the tokens of contexts.
-
-    Without a counter of the caller's own, a count starts from the provider's last report of the same
-    context, and estimates only the messages after it, each once for as long as it lives.
-    """
+class ContextCounter:
+    """Counts with LangChain's counter or a caller's own, each message once."""
 
     def __init__(self, counter: TokenCounter = count_tokens_approximately) -> None:
         self._counter = counter
-        self._is_own = _unwrapped(counter) is not count_tokens_approximately
+        usual: object = getattr(counter, "func", counter)
+        self._is_usual = usual is count_tokens_approximately
+        self._approximate: TokenCounter = counter if self._is_usual else count_tokens_approximately
         self._takes_tools = _takes_tools(counter)
         self._takes_parts = True
-        self._tokens: IdentityCache[int] = IdentityCache()
-        self._tool_tokens: IdentityCache[int] = IdentityCache()
-        self._sums: IdentityCache[_Sum] = IdentityCache()
-        self._overheads: BoundedCache[int] = BoundedCache(_MOST_OVERHEADS)
+        self._known_tools: tuple[Sequence[Any], int] = ((), 0)
+        self._known_fixed: tuple[SystemMessage | None, Sequence[Any], int] | None = None
 
-    def of(
+    def add(
         self,
+        total: TokenTotal,
+        new: Sequence[AnyMessage],
+        provider: str | None,
+        outdated: Container[str | None] = (),
+    ) -> TokenTotal:
+        """Return the total with further messages; reports of `outdated` answers count another context."""
+        added = self._count(new)
+        counted = total.counted + added
+        reports = [
+            (at, reported)
+            for at, each in enumerate(new)
+            if (reported := _reported(each, provider)) and each.id not in outdated
+        ]
+        if not reports:
+            return replace(total, counted=counted, since=total.since + added)
+        at, reported = reports[-1]
+        since = self._count(new[at:]) if at else added
+        return TokenTotal(counted, reported, since, total.first_reported or reports[0][1])
+
+    def tokens(
+        self,
+        total: TokenTotal,
         messages: Sequence[AnyMessage],
         system: SystemMessage | None,
         tools: Sequence[Any],
-        *,
-        provider: str | None = None,
-        past: Past = Past(),
-        scale: float = 1.0,
     ) -> int:
-        """Count a request as it is to be sent; `scale` says by how much estimates are known to fall short.
-
-        Only reports by models of the same provider count, and only those of the context as it is now, not of
-        its past. One far below the estimate of the same messages speaks of another context, too.
-        """
-        anchor = self._anchor(messages, provider, past)
-        if self._is_own:
-            reported = 0 if anchor is None else self._reported(messages[anchor])
-            return max(int(scale * self._counted(messages, system, tools)), reported)
-        overhead = self.fixed(system, tools)
-        tokens = None
-        if anchor is not None:
-            tokens, least = self._by_report(messages, anchor, overhead, past, scale)
-            scale = max(scale, least)
-        if tokens is None:
-            tokens = int(scale * (overhead + sum(map(self._estimate, messages))))
-        self._note(messages, overhead)
-        return tokens
-
-    def first_report(self, messages: Sequence[AnyMessage], provider: str | None, past: Past) -> int | None:
-        """Return the place of the first answer that reports of the context as it is now."""
-        for at, message in enumerate(messages):
-            if _is_report(message, provider) and message.id not in past.answers:
-                return at
-        return None
-
-    def unmeasured_medium(self, messages: Sequence[AnyMessage], provider: str | None, past: Past) -> int:
-        """Return the estimate of the largest medium that no report has spoken of yet."""
-        if self._is_own:
-            return 0
-        anchor = self._anchor(messages, provider, past)
-        new = messages if anchor is None else messages[anchor + 1 :]
-        return max(map(largest_medium, new), default=0)
-
-    def each(self, messages: Sequence[AnyMessage], measured: int | None = None) -> list[int]:
-        """Count each message alone; estimates grow where all are known to have more tokens, `measured`."""
-        counts = [self._estimate(message) for message in messages]
-        total = sum(counts)
-        if measured is None or not total or (self._is_own and self._takes_parts):
-            return counts
-        factor = min(measured / total, _MOST_SCALED)
-        if not self._is_own:
-            factor = max(factor, 1.0)
-        return [int(count * max(factor, 0)) for count in counts]
-
-    def added(self, messages: Sequence[AnyMessage]) -> int:
-        """Estimate messages together."""
-        return sum(map(self._estimate, messages))
+        """Return how large a request is; `total` is that of its messages."""
+        fixed = self.fixed(system, tools)
+        is_added_up = self._takes_parts
+        counted = fixed + total.counted if is_added_up else self._count_whole(messages, system, tools)
+        return max(counted, total.reported + total.since if total.reported else 0)
 
     def fixed(self, system: SystemMessage | None, tools: Sequence[Any]) -> int:
         """Count the system prompt and the tools."""
-        if system is None and not tools:
-            return 0
-        if self._is_own and self._takes_parts:
-            counted = self._part(lambda: self._counted((), system, tools))
-            if counted is not None:
-                return counted
-        prompt = 0 if system is None else self._estimate(system)
-        return prompt + sum(self._tool_tokens.of(tool, tool_tokens) for tool in tools)
+        if not self._is_usual and self._takes_parts and (system or tools):
+            known = self._known_fixed
+            if known is None or known[0] != system or not _same(known[1], tools):
+                counted = self._try(lambda: self._count_whole((), system, tools))
+                known = None if counted is None else (system, list(tools), counted)
+                self._known_fixed = known
+            if known is not None:
+                return known[2]
+        return self.estimate([] if system is None else [system]) + self.estimate_tools(tools)
 
-    def _estimate(self, message: BaseMessage) -> int:
-        return self._tokens.of(message, self._alone)
+    def estimate(self, messages: Sequence[BaseMessage]) -> int:
+        """Estimate messages by their length, media by a number each."""
+        plain = [_without_media(each) for each in messages]
+        return self._approximate([each for each, _ in plain]) + sum(media for _, media in plain)
 
-    def _alone(self, message: BaseMessage) -> int:
-        if not self._is_own:
-            return tokens_of(message, self._counter)
-        counted = self._part(lambda: self._counter([message])) if self._takes_parts else None
-        return tokens_of(message) if counted is None else counted
+    def estimate_tools(self, tools: Sequence[Any]) -> int:
+        """Estimate the schemas of tools."""
+        # Schemas are rendered for counting, 0.1 ms a tool; the list is mostly that of the call before.
+        known, tokens = self._known_tools
+        if not _same(known, tools):
+            tokens = self._approximate([], tools=list(tools)) if tools else 0
+            self._known_tools = list(tools), tokens
+        return tokens
 
-    def _part(self, count: Callable[[], int]) -> int | None:
-        """Count a part of a request; from the first refusal on, parts are estimated."""
+    def _count(self, messages: Sequence[AnyMessage]) -> int:
+        if self._is_usual or not self._takes_parts or not messages:
+            return self.estimate(messages)
+        counted = self._try(lambda: self._counter(list(messages)))
+        return self.estimate(messages) if counted is None else counted
+
+    def _try(self, count: Callable[[], int]) -> int | None:
+        """Count a part of a request; after the first refusal whole requests are counted."""
         try:
             return count()
         except Exception:
             self._takes_parts = False
-            logger.info("Estimating parts of requests: the token counter takes none", exc_info=True)
+            logger.info("Counting whole requests: the token counter takes no parts of them", exc_info=True)
         return None
 
-    def _counted(
+    def _count_whole(
         self, messages: Sequence[AnyMessage], system: SystemMessage | None, tools: Sequence[Any]
     ) -> int:
         everything = list(messages) if system is None else [system, *messages]
-        if self._takes_tools is False:
-            return self._counter(everything)
-        try:
+        if self._takes_tools:
             return self._counter(everything, tools=list(tools))
-        except TypeError:
-            if self._takes_tools:
-                raise
         return self._counter(everything)
 
-    def _anchor(self, messages: Sequence[AnyMessage], provider: str | None, past: Past) -> int | None:
-        """Find the last report that speaks of this context."""
-        for at in range(len(messages) - 1, -1, -1):
-            if _is_report(messages[at], provider):
-                return None if messages[at].id in past.answers else at
-        return None
 
-    def _by_report(
-        self, messages: Sequence[AnyMessage], anchor: int, overhead: int, past: Past, scale: float
-    ) -> tuple[int | None, float]:
-        """Count by a report, or say why not: by how much estimates are too low where it is not credible."""
-        reported = self._reported(messages[anchor])
-        known = self._sum(messages, anchor, past)
-        if not _is_credible(reported, known, overhead):
-            known = self._sum(messages, anchor, past, anew=True)
-        if _is_credible(reported, known, overhead):
-            new = int(scale * self.added(messages[anchor + 1 :]))
-            return max(reported + self._growth(messages, anchor, overhead), 0) + new, 1.0
-        estimate = overhead + known.tokens_at_most
-        return None, min(max(known.most / estimate, 1.0), _MOST_SCALED) if estimate else 1.0
-
-    def _sum(self, messages: Sequence[AnyMessage], anchor: int, past: Past, *, anew: bool = False) -> _Sum:
-        """Add up to a report; where that was done before for an earlier one, only from there on."""
-        at, found = anchor, None
-        while at >= 0 and found is None:
-            found = None if anew else self._sums.get(messages[at])
-            found = found if found is not None and found.newest == past.newest else None
-            at -= 1
-        start = at + 1 if found is None else at + 2
-        found = found or _Sum(past.newest)
-        for message in messages[start : anchor + 1]:
-            found = self._with(found, message, past)
-        return self._sums.put(messages[anchor], found)
-
-    def _with(self, known: _Sum, message: AnyMessage, past: Past) -> _Sum:
-        tokens = known.tokens + self._estimate(message)
-        counts = _is_report(message, None) and message.id not in past.answers
-        reported = self._reported(message) if counts else 0
-        if reported > known.most:
-            return replace(known, tokens=tokens, most=reported, tokens_at_most=tokens)
-        is_doubted = known.is_doubted or (counts and reported < _BELOW * min(tokens, known.most))
-        return replace(known, tokens=tokens, is_doubted=is_doubted)
-
-    def _reported(self, message: AnyMessage) -> int:
-        """Return what a report says, without the reasoning that is not sent again."""
-        usage = message.usage_metadata if isinstance(message, AIMessage) else None
-        if usage is None:
-            return 0
-        unsent = unsent_reasoning(message)
-        least = usage["input_tokens"] + self._estimate(message) if unsent else 0
-        return min(max(usage["total_tokens"] - unsent, least), usage["total_tokens"])
-
-    def _growth(self, messages: Sequence[AnyMessage], anchor: int, overhead: int) -> int:
-        """Say by how much system prompt and tools have grown since a report, if that is known."""
-        known = self._overheads.get(messages[anchor - 1].id) if anchor else None
-        return 0 if known is None else overhead - known
-
-    def _note(self, messages: Sequence[AnyMessage], overhead: int) -> None:
-        last = messages[-1].id if messages else None
-        if last is not None:
-            self._overheads.put(last, overhead)
-
-
-def _is_credible(reported: int, known: _Sum, overhead: int) -> bool:
-    """Tell whether a report can be of all these messages."""
-    share = _BELOW if known.is_doubted or reported < known.most else _FAR_BELOW
-    return reported >= share * (overhead + known.tokens)
-
-
-def _is_report(message: AnyMessage, provider: str | None) -> bool:
+def _reported(message: AnyMessage, provider: str | None) -> int:
+    """Return how many tokens the request had that this message answered, as its provider reported; else 0."""
     if not isinstance(message, AIMessage) or message.usage_metadata is None:
-        return False
+        return 0
     by: Any = message.response_metadata.get("model_provider")
-    same = by is None or provider is None or _ALIASES.get(by, by) == _ALIASES.get(provider, provider)
-    return same and message.usage_metadata["input_tokens"] > 0
+    if by is not None and provider is not None and _ALIASES.get(by, by) != _ALIASES.get(provider, provider):
+        return 0
+    return max(message.usage_metadata["input_tokens"], 0)
 
 
-def _unwrapped(counter: TokenCounter) -> object:
-    return counter.func if isinstance(counter, partial) else counter
+def _without_media(message: BaseMessage) -> tuple[BaseMessage, int]:
+    """Return a message as LangChain's counter can take it, and the tokens of its media.
+
+    The counter would count the bytes of a document as text, and passes over calls beside a list of content.
+    """
+    invalid: list[Any] = message.invalid_tool_calls if isinstance(message, AIMessage) else []
+    if isinstance(message.content, str) and not invalid:
+        return message, 0
+    texts = [repr(invalid)] if invalid else list[str]()
+    media = 0
+    has_calls = isinstance(message, AIMessage) and bool(message.tool_calls)
+    for block in (
+        [message.content] if isinstance(message.content, str) else cast("list[Any]", message.content)
+    ):
+        kind = block_type(block)
+        if isinstance(block, str):
+            texts.append(block)
+        elif kind in _IMAGES or kind in _MEDIA:
+            media += _IMAGE_TOKENS if kind in _IMAGES else _MEDIUM_TOKENS
+        elif kind == "text":
+            texts.append(str(block.get("text") or ""))
+        elif not (has_calls and kind in _CALLS):
+            texts.append(repr(block))
+    return message.model_copy(update={"content": "".join(texts)}), media
 
 
-def _takes_tools(counter: TokenCounter) -> bool | None:
-    """Tell by its signature whether a counter takes tools; `None` where it shows none."""
+def block_type(block: Any) -> str | None:
+    """Return the type that a block of content states."""
+    kind = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+def _takes_tools(counter: TokenCounter) -> bool:
+    """Return whether a counter's signature has a place for `tools=`."""
     try:
         parameters = inspect.signature(counter).parameters
     except (TypeError, ValueError):
-        return None
+        return False
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
         return True
     named = parameters.get("tools")
-    return named is not None and named.kind not in (
-        inspect.Parameter.VAR_POSITIONAL,
-        inspect.Parameter.POSITIONAL_ONLY,
+    return named is not None and named.kind in (
+        inspect.Parameter.KEYWORD_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
     )

@@ -1,31 +1,24 @@
-"""Media that lie inline in messages: found, kept in files of their own, and named where their bytes were."""
+"""Find media that lie inline in messages, and keep them in files of their own beside the archive."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeVar, cast
-from urllib.parse import quote, unquote_to_bytes
+from typing import Any, Final, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 
 from deepagents.backends.calls import Files
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import blob_of, blobs_below
 
-Message = TypeVar("Message", bound=BaseMessage)
-Coding = Literal["base64", "percent", "bytes", "verbatim"]
-"""How the bytes of a file become what stood in the message; `verbatim`: they are its text."""
-
 _NAME_LENGTH: Final = 32
 _UNKNOWN: Final = "application/octet-stream"
-_DATA_URL: Final = re.compile(
-    r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*(?P<coded>;base64)?,", re.I
-)
+_DATA_URL: Final = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,", re.I)
 _ENDINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "audio/mpeg": "mp3",
@@ -38,168 +31,151 @@ _ENDINGS: Final[Mapping[str, str]] = MappingProxyType(
         _UNKNOWN: "bin",
     }
 )
-_ENDING = re.compile(r"[a-z0-9]{1,8}")
-_UNRESERVED: Final = "!#$&'()*+,/:;=?@[]~"
+_ENDING: Final = re.compile(r"[a-z0-9]{1,8}")
 _TYPE_KEYS: Final = ("mime_type", "media_type")
 _MARKS_OF_BASE64: Final = frozenset({*_TYPE_KEYS, "format", "transcript", "expires_at"})
 _TEXT_KEYS: Final = frozenset({"text", "thinking", "reasoning", "content", "arguments"})
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
-    """What one place in a message holds inline: its bytes, the name of a file for them, the way back."""
+class Medium:
+    """Bytes that lie inline in a message, and the name of a file for them: the same for the same bytes."""
 
     data: bytes = field(repr=False)
-    media_type: str
-    coding: Coding
-    before: str = ""
-    name: str = ""
-
-    @property
-    def kind(self) -> str:
-        """Say in a word what it is."""
-        return _kind(self.media_type.partition("/")[0])
+    kind: str
+    name: str
+    before: str | None
+    """What stands before the coded bytes; `None` where the message holds bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Media:
-    """The inline media of some messages, and the directory for them; each payload is decoded once.
+class MediaFiles:
+    """The files for the media of some messages, each decoded once.
 
-    `root` is where the directory of media lies that have moved out of messages earlier.
+    `folder` is for new ones; blobs below `root` hold those that moved out of messages earlier.
     """
 
-    folder: str
-    root: str = "/"
-    _known: dict[tuple[str, str | bytes], Payload] = field(
-        default_factory=dict[tuple[str, str | bytes], Payload], repr=False
-    )
+    def __init__(self, folder: str, root: str = "/") -> None:
+        self.folder = folder
+        self.root = root
+        self.unsaved: frozenset[str] = frozenset()
+        self._known: dict[tuple[str, str | bytes], Medium | None] = {}
 
-    def path(self, payload: Payload) -> str:
-        """Name the file of a payload."""
-        return f"{self.folder}/{payload.name}"
-
-    def at(self, holder: Mapping[Any, Any], key: Any) -> Payload | None:
-        """Return what lies inline at a key of a mapping; nothing where that is no medium."""
-        value = holder[key]
-        if not isinstance(value, (str, bytes)) or not value or not _may_hold(holder, key, value):
+    def reference(self, holder: Mapping[Any, Any], key: Any) -> dict[str, str] | None:
+        """Return what replaces the medium at a key in the archive; `None` without one that has a file."""
+        medium = self._find(holder, key)
+        if medium is None or medium.name in self.unsaved:
             return None
-        named = _named_type(holder)
-        seen = (named, value)
-        if seen not in self._known:
-            self._known[seen] = _payload(value, named)
-        return self._known[seen]
+        before = {} if medium.before is None else {"before": medium.before}
+        return {"$media": f"{self.folder}/{medium.name}", **before}
 
-    def inside(self, value: Any) -> Iterator[Payload]:
-        """Walk over all payloads in a tree of mappings and lists."""
-        if isinstance(value, Mapping):
-            holder = cast("Mapping[Any, Any]", value)
-            for key in holder:
-                payload = self.at(holder, key)
-                yield from [payload] if payload else self.inside(holder[key])
-        elif isinstance(value, (list, tuple)):
-            for each in cast("Sequence[Any]", value):
-                yield from self.inside(each)
-
-    async def save(self, files: Files, payloads: Iterable[Payload]) -> frozenset[str]:
-        """Put payloads in their files, those that are not there yet with one call; name what failed."""
-        wanted = {each.name: each for each in payloads}
-        there = await _sizes(files, self.folder) if wanted else {}
-        missing = [each for each in wanted.values() if there.get(self.path(each)) != len(each.data)]
+    async def save(self, files: Files, messages: Sequence[BaseMessage]) -> None:
+        """Upload with one call the media that are not there yet; note in `unsaved` what failed."""
+        dumped = [each.model_dump(exclude_defaults=True, warnings=False) for each in messages]
+        wanted = {f"{self.folder}/{each.name}": each for each in self._inside(dumped)}
+        there = await _file_sizes(files, self.folder) if wanted else {}
+        # Compare sizes too: a crash can leave half a file.
+        missing = {path: each for path, each in wanted.items() if there.get(path) != len(each.data)}
         if not missing:
-            return frozenset()
+            return
         try:
-            done = await files.upload_all([(self.path(each), each.data) for each in missing])
+            done = await files.upload_all([(path, each.data) for path, each in missing.items()])
         except ToolFailure:
             done = [False] * len(missing)
-        return frozenset(each.name for each, saved in zip(missing, done, strict=True) if not saved)
+        failed = [each.name for each, saved in zip(missing.values(), done, strict=True) if not saved]
+        self.unsaved |= frozenset(failed)
 
-    def tag(self, payload: Payload, unsaved: Collection[str] = ()) -> str:
-        """Name a payload for a reader."""
-        if payload.name in unsaved:
-            return f'<{payload.kind} error="failed_to_offload" />'
-        return f'<{payload.kind} url="{self.path(payload)}" />'
+    def refuse_all(self, messages: Sequence[BaseMessage]) -> None:
+        """Note that none of the media of messages has a file."""
+        dumped = [each.model_dump(exclude_defaults=True, warnings=False) for each in messages]
+        self.unsaved |= frozenset(each.name for each in self._inside(dumped))
 
-    def referenced(self, messages: Sequence[Message], unsaved: Collection[str] = ()) -> Sequence[Message]:
-        """Return messages that name their media instead of holding them; the same list where none do."""
-        shown = [self._shown(each, unsaved) for each in messages]
-        return messages if _same(messages, shown) else shown
-
-    def _shown(self, message: Message, unsaved: Collection[str]) -> Message:
+    def describe(self, message: AnyMessage) -> AnyMessage:
+        """Return a message with a tag in place of each medium, for a reader that cannot see media."""
         update: dict[str, Any] = {}
         for part in ("content", "additional_kwargs", "artifact"):
             before = getattr(message, part, None)
-            after = self._named(before, unsaved)
-            if after is not before:
+            after = self._describe(before)
+            if after != before:
                 update[part] = after
         return message.model_copy(update=update) if update else message
 
-    def _named(self, value: Any, unsaved: Collection[str]) -> Any:
+    def _describe(self, value: Any) -> Any:
         if isinstance(value, list):
-            items = cast("list[Any]", value)
-            after = [self._block(each, unsaved) for each in items]
-            return items if _same(items, after) else after
+            return [self._describe_block(each) for each in cast("list[Any]", value)]
         if isinstance(value, dict):
             holder = cast("dict[Any, Any]", value)
-            named = [self._named_at(holder, key, unsaved) for key in holder]
-            return holder if _same(list(holder.values()), named) else dict(zip(holder, named, strict=True))
+            return {key: self._tag_at(holder, key) or self._describe(each) for key, each in holder.items()}
         return value
 
-    def _named_at(self, holder: dict[Any, Any], key: Any, unsaved: Collection[str]) -> Any:
-        payload = self.at(holder, key)
-        return self.tag(payload, unsaved) if payload else self._named(holder[key], unsaved)
-
-    def _block(self, block: Any, unsaved: Collection[str]) -> Any:
-        """Return a text that names a medium for the block that is one."""
+    def _describe_block(self, block: Any) -> Any:
+        """Return a text block of tags for a block that is a medium."""
         digest = blob_of(block)
         if digest is not None:
-            tag = f'<{_kind(block.get("type"))} url="{blobs_below(self.root)}/{digest}" />'
-            return {"type": "text", "text": tag}
-        tags = [self.tag(each, unsaved) for each in self._own(block)]
-        return {"type": "text", "text": " ".join(tags)} if tags else self._named(block, unsaved)
+            kind = _kind(block.get("type"))
+            return {"type": "text", "text": f'<{kind} url="{blobs_below(self.root)}/{digest}" />'}
+        tags = list(self._own_tags(block))
+        return {"type": "text", "text": " ".join(tags)} if tags else self._describe(block)
 
-    def _own(self, block: Any) -> Iterator[Payload]:
-        """Walk over the payloads of a block, but not over those of blocks inside it."""
+    def _own_tags(self, block: Any) -> Iterator[str]:
+        """Walk over the media of a block, but not over those of blocks inside it."""
         if isinstance(block, Mapping):
             holder = cast("Mapping[Any, Any]", block)
             for key in holder:
-                payload = self.at(holder, key)
-                yield from [payload] if payload else self._own(holder[key])
+                tag = self._tag_at(holder, key)
+                yield from [tag] if tag else self._own_tags(holder[key])
+
+    def _tag_at(self, holder: Mapping[Any, Any], key: Any) -> str | None:
+        medium = self._find(holder, key)
+        if medium is None:
+            return None
+        if medium.name in self.unsaved:
+            return f'<{medium.kind} error="failed_to_offload" />'
+        return f'<{medium.kind} url="{self.folder}/{medium.name}" />'
+
+    def _inside(self, value: Any) -> Iterator[Medium]:
+        """Walk over all media in a tree of mappings and lists."""
+        if isinstance(value, Mapping):
+            holder = cast("Mapping[Any, Any]", value)
+            for key in holder:
+                medium = self._find(holder, key)
+                yield from [medium] if medium else self._inside(holder[key])
+        elif isinstance(value, list | tuple):
+            for each in cast("Sequence[Any]", value):
+                yield from self._inside(each)
+
+    def _find(self, holder: Mapping[Any, Any], key: Any) -> Medium | None:
+        value = holder[key]
+        if not isinstance(value, str | bytes) or not value or not _may_hold(holder, key, value):
+            return None
+        seen = (_media_type(holder, value), value)
+        if seen not in self._known:
+            self._known[seen] = _decode(value, seen[0])
+        return self._known[seen]
 
 
 def may_hold_media(message: BaseMessage) -> bool:
-    """Tell whether there is any place in a message where media could be."""
+    """Return whether there is anywhere in a message where media could be."""
     extra: Any = message.additional_kwargs or getattr(message, "artifact", None)
     return bool(extra) or not isinstance(message.content, str)
 
 
-def _kind(name: Any) -> str:
-    return name if name in ("image", "audio", "video") else "file"
-
-
-def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:
-    return all(new is old for new, old in zip(after, before, strict=True))
-
-
-async def _sizes(files: Files, folder: str) -> dict[str, int | None]:
-    """Tell what lies in a directory; nothing that is known of where it cannot be listed."""
-    try:
-        found = await files.ls(folder)
-    except ToolFailure:
-        return {}
-    return {each["path"]: each.get("size") for each in found.entries or ()}
-
-
-def original(data: bytes, coding: Coding, before: str) -> str | bytes:
-    """Turn the bytes of a file into what stood in the message."""
-    match coding:
-        case "bytes":
-            return data
-        case "base64":
-            return before + base64.b64encode(data).decode()
-        case "percent":
-            return before + quote(data, safe=_UNRESERVED)
-        case "verbatim":
-            return before + data.decode("utf-8", "surrogatepass")
+def _decode(value: str | bytes, media_type: str) -> Medium | None:
+    """Return the medium of a value; text that its bytes would not give again is none, and stays as it is."""
+    data, before = value if isinstance(value, bytes) else b"", None
+    if isinstance(value, str):
+        url = _DATA_URL.match(value)
+        coded = value[url.end() :] if url else value
+        try:
+            data = base64.b64decode(coded, validate=True)
+        except ValueError:
+            return None
+        if base64.b64encode(data).decode() != coded:
+            return None
+        before = value[: len(value) - len(coded)]
+    family, _, subtype = media_type.lower().partition("/")
+    subtype = subtype.removeprefix("x-")
+    ending = _ENDINGS.get(media_type.lower()) or (subtype if _ENDING.fullmatch(subtype) else "bin")
+    return Medium(data, _kind(family), f"{hashlib.sha256(data).hexdigest()[:_NAME_LENGTH]}.{ending}", before)
 
 
 def _may_hold(holder: Mapping[Any, Any], key: Any, value: str | bytes) -> bool:
@@ -213,48 +189,24 @@ def _may_hold(holder: Mapping[Any, Any], key: Any, value: str | bytes) -> bool:
     return _DATA_URL.match(value) is not None
 
 
-def _named_type(holder: Mapping[Any, Any]) -> str:
+def _media_type(holder: Mapping[Any, Any], value: str | bytes) -> str:
+    url = _DATA_URL.match(value) if isinstance(value, str) else None
+    if url is not None:
+        return url["type"] or "text/plain"
     for key in _TYPE_KEYS:
         if isinstance(holder.get(key), str):
             return holder[key]
     return f"audio/{holder['format']}" if isinstance(holder.get("format"), str) else _UNKNOWN
 
 
-def _payload(value: str | bytes, named: str) -> Payload:
-    if isinstance(value, bytes):
-        return _with_name(Payload(value, named, "bytes"))
-    url = _DATA_URL.match(value)
-    if url is None:
-        return _decoded(value, named, "")
-    before, rest = value[: url.end()], value[url.end() :]
-    named = url["type"] or "text/plain"
-    if url["coded"]:
-        return _decoded(rest, named, before)
-    data = unquote_to_bytes(rest.encode("utf-8", "surrogatepass"))
-    return _checked(Payload(data, named, "percent", before), rest)
+def _kind(name: Any) -> str:
+    return name if name in ("image", "audio", "video") else "file"
 
 
-def _decoded(text: str, named: str, before: str) -> Payload:
+async def _file_sizes(files: Files, folder: str) -> dict[str, int | None]:
+    """Return the sizes of the files in a directory; nothing where it cannot be listed."""
     try:
-        data = base64.b64decode(text, validate=True)
-    except ValueError:
-        return _checked(None, text, before)
-    return _checked(Payload(data, named, "base64", before), text, before)
-
-
-def _checked(payload: Payload | None, text: str, before: str = "") -> Payload:
-    """Keep the text itself where its spelling would not come back from the bytes."""
-    if payload is None or original(payload.data, payload.coding, "") != text:
-        before = payload.before if payload else before
-        return _with_name(Payload(text.encode("utf-8", "surrogatepass"), "text/plain", "verbatim", before))
-    return _with_name(payload)
-
-
-def _with_name(payload: Payload) -> Payload:
-    digest = hashlib.sha256(payload.data).hexdigest()[:_NAME_LENGTH]
-    return replace(payload, name=f"{digest}.{_ending(payload.media_type.lower())}")
-
-
-def _ending(media_type: str) -> str:
-    subtype = media_type.partition("/")[2].removeprefix("x-")
-    return _ENDINGS.get(media_type) or (subtype if _ENDING.fullmatch(subtype) else "bin")
+        found = await files.ls(folder)
+    except ToolFailure:
+        return {}
+    return {each["path"]: each.get("size") for each in found.entries or ()}

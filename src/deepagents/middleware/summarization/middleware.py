@@ -1,9 +1,10 @@
-"""SummarizationMiddleware: a context is compacted before it is too large, and when it was refused."""
+"""SummarizationMiddleware: compact a context before it is too large, and when a provider refused it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -12,10 +13,12 @@ from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from deepagents import _models
+from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._legacy import warn_form
 from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.errors import ConfigError
 from deepagents.middleware._base import (
     BaseMiddleware,
     Middleware,
@@ -26,41 +29,43 @@ from deepagents.middleware._base import (
     with_messages,
 )
 from deepagents.middleware.summarization.clipping import Clipping
-from deepagents.middleware.summarization.compaction import Compactor
-from deepagents.middleware.summarization.context import Context, Frame, Record
-from deepagents.middleware.summarization.counting import Meter, TokenCounter
-from deepagents.middleware.summarization.engine import Engine
+from deepagents.middleware.summarization.compaction import ContextCompactor
+from deepagents.middleware.summarization.context import Context, ContextReader
+from deepagents.middleware.summarization.counting import ContextCounter, TokenCounter
 from deepagents.middleware.summarization.overflow import as_overflow, is_overflow
-from deepagents.middleware.summarization.place import Place
 from deepagents.middleware.summarization.settings import (
+    AFTER_REFUSAL,
     DEFAULT_KEEP,
-    check_fractions,
-    compute_summarization_defaults,
-    with_older,
-)
-from deepagents.middleware.summarization.sizes import (
     ContextSize,
-    Keep,
+    Size,
+    SummarizationDefaults,
     Trigger,
     TriggerLike,
     TruncateArgsSettings,
+    defaults_for,
+    parse_size,
+    parse_trigger,
 )
-from deepagents.middleware.summarization.state import SUMMARIZED_IDS_KEY, SummarizationState
+from deepagents.middleware.summarization.state import (
+    SUMMARIZED_IDS_KEY,
+    CompactionState,
+    SummarizationState,
+)
 from deepagents.middleware.summarization.summarizer import (
     DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
     Summarizer,
     SummarizerLike,
 )
-from deepagents.models.traits import is_chat_model
+from deepagents.models.traits import input_window, is_chat_model
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import Runtime
 
 
 class SummarizationMiddleware(BaseMiddleware):
-    """Put a summary in the place of old messages when the context grows large; the state keeps all of them.
+    """Replace old messages by a summary when the context grows large; the state keeps all of them.
 
     What is evicted goes to an archive on the backend first, whole, and the summary names it. Where the
-    provider refuses a request as too long, the context is compacted and the request made once more.
+    provider refuses a request as too long, the context is made smaller and the request is made again.
 
     Args:
         model: whose window counts, and who writes the summaries; a chat model or its name.
@@ -69,7 +74,8 @@ class SummarizationMiddleware(BaseMiddleware):
             `("messages", 50)`; a dict of sizes that must all be reached; a list of either, of which one
             suffices; `None` for refusals only.
         keep: how much of the newest part stays as it is.
-        token_counter: counts messages; one of your own is asked on every call.
+        token_counter: counts messages. Your own is asked about new messages only, or about whole requests
+            if it does not take parts of them.
         summary_prompt: with `{messages}` where the messages go.
         trim_tokens_to_summarize: most tokens that the summarizer is given; `None` is three quarters of its
             window.
@@ -78,8 +84,8 @@ class SummarizationMiddleware(BaseMiddleware):
         permissions: rules of the agent; a summary names no archive that may not be read.
 
     Raises:
-        ConfigError: for sizes and settings that cannot be (also a ValueError).
-        TypeError: for arguments that there are not, and sizes of no known form.
+        ConfigError: for impossible sizes and settings (also a ValueError).
+        TypeError: for unknown arguments, and sizes of no known form.
     """
 
     state_schema: type[Any] = SummarizationState
@@ -102,32 +108,34 @@ class SummarizationMiddleware(BaseMiddleware):
         **deprecated_kwargs: object,
     ) -> None:
         super().__init__()
-        self.trigger, self.keep = with_older(trigger, keep, deprecated_kwargs)
+        self.trigger, self.keep = _apply_older_arguments(trigger, keep, deprecated_kwargs)
         self.model = _models.resolve_model(model)
         self.backend: BACKEND_TYPES = backend
         self.token_counter = token_counter
         warn_form(backend)
-        meter = Meter(token_counter)
-        writer = Summarizer.of(
+        written_by = Summarizer.of(
             summarizer,
             self.model,
             prompt=summary_prompt,
             most_tokens=trim_tokens_to_summarize,
-            counter=token_counter,
+            count=token_counter,
         )
-        self._engine = Engine(
+        counter, clipping = ContextCounter(token_counter), Clipping.of(truncate_args_settings)
+        self._compactor = ContextCompactor(
             self.model,
-            Trigger.of(self.trigger),
-            Keep.of(self.keep),
-            Clipping.of(truncate_args_settings),
-            meter,
-            Compactor(writer, meter, Rules(permissions)),
+            parse_trigger(self.trigger),
+            parse_size(self.keep),
+            clipping,
+            counter,
+            ContextReader(counter, clipping),
+            written_by,
+            Rules(permissions),
         )
-        check_fractions(self.model, self._engine.trigger, self._engine.keep)
+        _require_known_window(self.model, self._compactor.trigger, self._compactor.keep)
 
     def with_permissions(self, permissions: Sequence[FilesystemPermission]) -> Self:
         """Return a copy under these rules; rules of its own stay."""
-        if not permissions or self._engine.compactor.rules:
+        if not permissions or self._compactor.rules:
             return self
         clone = copy(self)
         clone.take_permissions(permissions)
@@ -135,43 +143,42 @@ class SummarizationMiddleware(BaseMiddleware):
 
     def take_permissions(self, permissions: Sequence[FilesystemPermission]) -> None:
         """Name no archive that these rules forbid to read."""
-        self._engine = self._engine.under(Rules(permissions))
+        self._compactor = replace(self._compactor, rules=Rules(permissions))
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
-        await self._engine.compactor.summarizer.checked()
+        compactor = self._compactor
+        await compactor.summarizer.check_driver()
         request = with_messages(request)
         state = cast("Mapping[str, Any]", request.state)
-        place = self._engine.place(request.messages, state)
-        frame = Frame(request.model, request.system_message, request.tools)
-        self._engine.frames.put(place.agent, frame)
         with writes_undone_on_failure():
-            context = self._engine.context(request.messages, state, frame, place)
-            context = self._engine.with_new_clips(context)
-            if self._engine.is_due(context, place):
-                files = self._files(request.runtime)
-                context = await self._engine.compacted_or_not(context, files, place)
-            response, context = await self._answered(request, handler, context, place)
+            context = compactor.read(
+                request.messages, state, request.model, request.system_message, request.tools
+            )
+            context = compactor.clip(context)
+            if compactor.is_due(context):
+                context = await compactor.compact_if_possible(context, self._files(request.runtime))
+            response, context = await self._answer(request, handler, context)
         return keeping(response, [], context.update)
 
-    async def _answered(
-        self, request: Request, handler: Callable[[Request], Response], context: Context, place: Place
+    async def _answer(
+        self, request: Request, handler: Callable[[Request], Response], context: Context
     ) -> tuple[Response, Context]:
-        """Call the model; where a request is refused as too long, do what is left to do and call again."""
-        engine = self._engine
+        """Call the model; make a request that is refused as too long again, smaller, up to two times."""
         try:
-            return await _sent(request, handler, context)
+            return await _send(request, handler, context), context
         except Exception as error:
             if not is_overflow(error):
                 raise
             refusal = error
-        files = self._files(request.runtime)
-        for remedy in (engine.forced, engine.without_tail):
-            smaller = await remedy(context, files, place)
+        # Half of it first. If the provider counts far more than we do, as little as there can be: a run that
+        # ended here would end the same way with every later message of its thread.
+        for share in (AFTER_REFUSAL, 0):
+            smaller = await self._compactor.shrink(context, share, self._files(request.runtime))
             if smaller is None:
                 continue
             context = smaller
             try:
-                return await _sent(request, handler, context)
+                return await _send(request, handler, context), context
             except Exception as error:
                 if not is_overflow(error):
                     raise
@@ -180,23 +187,21 @@ class SummarizationMiddleware(BaseMiddleware):
 
     def shown_of(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
         """Return the messages of a state as the model is shown them."""
-        return self._engine.shown(list(state.get("messages", ())), Record.of(state, ""))
+        messages = list(state.get("messages", ()))
+        return self._compactor.reader.show(messages, CompactionState.of(state)).messages
 
-    async def compacted_for(self, runtime: Runtime) -> tuple[int, Mapping[str, Any]] | None:
-        """Compact at someone's wish: how many messages went, and what the state is to take.
+    async def compact_now(self, runtime: Runtime) -> tuple[int, Mapping[str, Any]] | None:
+        """Compact because the model asks for it; return how many messages went, and the update for the state.
 
         `None` where there is nothing to compact yet.
 
         Raises:
             SummaryFailed: when there is no summary; nothing has changed then.
         """
-        messages = runtime.state["messages"]
-        place = self._engine.place(messages, runtime.state)
-        frame = self._engine.frames.get(place.agent) or Frame(self.model)
-        context = self._engine.context(messages, runtime.state, frame, place)
-        if not self._engine.is_worth_asking(context):
+        context = self._compactor.read(runtime.state["messages"], runtime.state, self.model)
+        if not self._compactor.is_worth_asking(context):
             return None
-        done = await self._engine.compacted(context, self._files(runtime), place)
+        done = await self._compactor.compact(context, self._files(runtime))
         return None if done is None else (len(done.update[SUMMARIZED_IDS_KEY]), done.update)
 
     def _files(self, runtime: Any) -> Files:
@@ -232,18 +237,53 @@ def create_summarization_middleware(
     )
 
 
-def told_of(rules: Rules, middleware: Middleware) -> Middleware:
-    """Return a middleware whose summaries send no model to an archive that it may not read."""
+def compute_summarization_defaults(model: BaseChatModel) -> SummarizationDefaults:
+    """Return the settings that fit a model: shares of its input window if its profile states one."""
+    return defaults_for(input_window(model))
+
+
+def under_rules(rules: Rules, middleware: Middleware) -> Middleware:
+    """Return a middleware whose summaries name no archive that its agent may not read."""
     known = isinstance(middleware, SummarizationMiddleware)
     return middleware.with_permissions(rules.given) if known else middleware
 
 
-async def _sent(
-    request: Request, handler: Callable[[Request], Response], context: Context
-) -> tuple[Response, Context]:
-    shown = context.shown
-    request = request if shown is request.messages else request.override(messages=shown)
+async def _send(request: Request, handler: Callable[[Request], Response], context: Context) -> Response:
+    if context.shown is not request.messages:
+        request = request.override(messages=context.shown)
     if context.update:
-        state: Any = {**request.state, **context.memory.as_state}
+        state: Any = {**request.state, **context.memory.as_state()}
         request = request.override(state=state)
-    return await inner(handler, request), context
+    return await inner(handler, request)
+
+
+def _apply_older_arguments(
+    trigger: TriggerLike | None, keep: ContextSize, older: Mapping[str, Any]
+) -> tuple[TriggerLike | None, ContextSize]:
+    """Return the sizes with the arguments of older versions applied; each of those warns."""
+    tokens, messages = "max_tokens_before_summary", "messages_to_keep"
+    if "history_path_prefix" in older:
+        raise TypeError(
+            "history_path_prefix is no argument of SummarizationMiddleware: set artifacts_root of a "
+            "CompositeBackend, and the archive lies in its conversation_history directory"
+        )
+    unknown = sorted(older.keys() - {tokens, messages})
+    if unknown:
+        raise TypeError(f"SummarizationMiddleware takes no argument {', '.join(map(repr, unknown))}")
+    if tokens in older:
+        warn_legacy(f"{tokens} is deprecated: pass trigger=('tokens', {older[tokens]!r}).")
+        trigger = ("tokens", older[tokens]) if trigger is None else trigger
+    if messages in older:
+        warn_legacy(f"{messages} is deprecated: pass keep=('messages', {older[messages]!r}).")
+        keep = ("messages", older[messages]) if keep == DEFAULT_KEEP else keep
+    return trigger, keep
+
+
+def _require_known_window(model: BaseChatModel, trigger: Trigger, keep: Size) -> None:
+    sizes = [keep, *(size for clause in trigger for size in clause)]
+    if input_window(model) is None and any(size.metric == "fraction" for size in sizes):
+        raise ConfigError(
+            f"a fraction in trigger or keep needs a model that tells max_input_tokens in its profile, and "
+            f"{type(model).__name__} does not: pass ('tokens', ...) or ('messages', ...), or give the model "
+            "a profile={'max_input_tokens': ...}"
+        )

@@ -1,21 +1,24 @@
-"""What providers say when a request is too long for their model, and what is to be learnt from that."""
+"""Recognise what providers answer when a request is too long for their model."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final, cast
 
 from langchain_core.exceptions import ContextOverflowError
 
 from deepagents.models.failures import status_of
 
-_MOST_SCALED: Final = 8.0
-_STATUS: Final = frozenset({400, 413, 422})
+_TOO_LARGE: Final = 413
+# Refused for another reason, though the text may speak of tokens: keys, missing models, rate limits.
+_OTHER_STATUS: Final = frozenset({401, 403, 404, 408, 409, 429})
+_MOST_TEXT: Final = 20_000
 MARKERS: Final = (
     "context_length_exceeded",
     "context length exceeded",
     "contextwindowexceedederror",
     "maximum context length",
+    "exceeds the context length",
     "exceeds the context window",
     "exceed the context window",
     "exceeds the model's context",
@@ -23,13 +26,17 @@ MARKERS: Final = (
     "exceed_context_size_error",
     "exceeds the limit of tokens",
     "exceeds the maximum number of tokens",
+    "greater than the context length",
+    "when context the overflows",
     "`inputs` must have less than",
     "`inputs` tokens + `max_new_tokens` must be",
     "input is too long",
+    "input length exceeds",
     "input length and `max_tokens` exceed context limit",
     "input token count exceeds",
     "prompt is too long",
     "prompt too long",
+    "request entity too large",
     "request exceeds the maximum size",
     "request_too_large",
     "too many input tokens",
@@ -38,18 +45,13 @@ MARKERS: Final = (
     "string_above_max_length",
     "model_max_prompt_tokens_exceeded",
 )
-"""In lower case: OpenAI, Anthropic, Google, Bedrock, Mistral, Cohere, Groq, xAI, LiteLLM, llama.cpp, vLLM,
-TGI."""
+"""In lower case: OpenAI, Anthropic, Google, Bedrock, Mistral, Cohere, Groq, xAI, LiteLLM, llama.cpp,
+LM Studio, Ollama, vLLM, TGI."""
 
 
 def is_overflow(error: BaseException) -> bool:
-    """Tell whether a provider refused a request because it is too long."""
-    if isinstance(error, ContextOverflowError):
-        return True
-    if status_of(error) not in _STATUS:
-        return False
-    said = str(error).lower()
-    return any(marker in said for marker in MARKERS)
+    """Return whether a provider refused a request because it is too long."""
+    return any(map(_is_refusal, _causes(error, set())))
 
 
 def as_overflow(error: Exception) -> Exception:
@@ -61,25 +63,28 @@ def as_overflow(error: Exception) -> Exception:
     return overflow
 
 
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """What refusals have taught: by how much estimates fall short, or how much a model takes in truth."""
+def _causes(error: BaseException, seen: set[int]) -> Iterator[BaseException]:
+    """Walk over an error, what it was raised from, and the members of a group."""
+    if id(error) in seen:
+        return
+    seen.add(id(error))
+    yield error
+    if isinstance(error, BaseExceptionGroup):
+        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _causes(each, seen)
+    if error.__cause__ is not None:
+        yield from _causes(error.__cause__, seen)
 
-    scale: float = 1.0
-    window: int | None = None
 
-    def after(self, tokens: int, estimated: float, window: int | None) -> Lesson:
-        """Learn from the refusal of a request that was counted as so many tokens, with this scale.
-
-        Of these, `estimated` tokens (without the scale) are not known from a report. A refusal of less than
-        the window says that estimates are too low; where they would be far too low, that the window is
-        smaller, as it does where nobody knows the window.
-        """
-        if window is None:
-            return Lesson(self.scale, tokens)
-        missing = window - tokens
-        if missing <= 0:
-            return self
-        if missing <= (_MOST_SCALED - self.scale) * estimated:
-            return Lesson(self.scale + missing / estimated, self.window)
-        return Lesson(window=tokens)
+def _is_refusal(error: BaseException) -> bool:
+    if isinstance(error, ContextOverflowError):
+        return True
+    status = status_of(error)
+    if status == _TOO_LARGE:
+        return True
+    body: Any = getattr(error, "body", None)
+    # A plain exception that happens to use such words is none: it has neither a status nor an answer.
+    if status in _OTHER_STATUS or (status is None and body is None and not hasattr(error, "response")):
+        return False
+    text = f"{error} {body!r}"[:_MOST_TEXT].lower()
+    return any(marker in text for marker in MARKERS)

@@ -1,16 +1,16 @@
-"""The summary: what a summarizer is asked, how its input is made to fit, and what a request then shows."""
+"""Ask for a summary, and make of it the message that takes the place of what was evicted."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage, HumanMessage, get_buffer_string
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, get_buffer_string
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import GraphBubbleUp
 
@@ -18,13 +18,15 @@ from deepagents import _models
 from deepagents._async import IOCall
 from deepagents._text import described
 from deepagents.errors import ConfigError
-from deepagents.middleware.summarization.fitting import fitted
+from deepagents.middleware._history import said_by_a_person
+from deepagents.middleware.summarization.archive import describe_parts
+from deepagents.middleware.summarization.clipping import shorten
 from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.models.traits import input_window, is_chat_model
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
 
-Counter: TypeAlias = Callable[[Iterable[Any]], int]
 SummarizerLike: TypeAlias = (
     str
     | BaseChatModel
@@ -33,11 +35,33 @@ SummarizerLike: TypeAlias = (
     | Callable[[list[AnyMessage]], Awaitable[str]]
 )
 
-_PLACE: Final = "{messages}"
-_TAG: Final = re.compile(r'&lt;(image|audio|video|file) ((?:url|error)="[^"<>]*") /&gt;')
-"""What names a medium, as it stands in a text that was made fit for XML."""
-_SHARE_OF_WINDOW: Final = 0.75
+SOURCE: Final = "summarization"
+_MESSAGES: Final = "{messages}"
 _WINDOW_WHEN_UNKNOWN: Final = 170_000
+_SHARE_OF_WINDOW: Final = 0.75
+_SHARE_OF_SUMMARY: Final = 0.25
+_SHARE_OF_REQUEST: Final = 0.05
+_MOST_OF_REQUEST: Final = 4_000
+_MOST_EXTRACT: Final = 1_500
+_MOST_FILES: Final = 40
+_FIT_TRIES: Final = 6
+_SHORTEST: Final = 240
+_PER_MESSAGE: Final = 60
+_NO_SUMMARY: Final = "No summary could be written; these are extracts."
+_PATHS: Final = ("file_path", "path")
+# What names a medium, in a text whose angle brackets were escaped for XML.
+_TAG: Final = re.compile(r'&lt;(image|audio|video|file) ((?:url|error)="[^"<>]*") /&gt;')
+_WRITTEN: Final = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
+
+_BEGINNING: Final = "You are in the middle of a conversation that has been summarized to save space."
+_ARCHIVED: Final = (
+    "The full conversation history has been saved to {path}, each message whole. Look there before you guess "
+    "or ask again: grep finds a detail in it, and read_file with offset and limit shows it."
+)
+_ARCHIVED_IN_PART: Final = (
+    "A part of the conversation history has been saved to {path}, each message whole; the rest could not be "
+    "saved yet. grep finds a detail in it, and read_file with offset and limit shows it."
+)
 
 DEEPAGENTS_DEFAULT_SUMMARY_PROMPT: Final = """\
 You keep the working notes of an agent. The conversation below has become too long: the agent will go on \
@@ -83,7 +107,7 @@ class Summarizer:
     target: BaseChatModel | Runnable[Any, Any]
     prompt: str
     most_tokens: int | None
-    counter: Counter
+    count: Callable[[Iterable[Any]], int]
 
     @classmethod
     def of(
@@ -93,34 +117,34 @@ class Summarizer:
         *,
         prompt: str,
         most_tokens: int | None,
-        counter: Counter,
+        count: Callable[[Iterable[Any]], int],
     ) -> Summarizer:
-        """Make one of whatever names a summarizer; `None` is the agent's own model.
+        """Make one of whatever a caller gave; `None` is the agent's own model.
 
         Raises:
-            ConfigError: for a prompt without `{messages}`, or what can be no summarizer.
+            ConfigError: for a prompt without `{messages}`, or anything that cannot summarize.
         """
-        if _PLACE not in prompt:
+        if _MESSAGES not in prompt:
             raise ConfigError(
-                f"summary_prompt must hold {_PLACE}, where the messages go; got {prompt[:200]!r}"
+                f"summary_prompt must hold {_MESSAGES}, where the messages go; got {prompt[:200]!r}"
             )
-        return cls(model if given is None else _target(given), prompt, most_tokens, counter)
+        return cls(model if given is None else _resolve(given), prompt, most_tokens, count)
 
-    async def checked(self) -> None:
-        """See that the summarizer can be asked in this call_mode.
+    async def check_driver(self) -> None:
+        """Check that the summarizer can be asked in this kind of run.
 
         Raises:
-            TypeError: for one that can only be awaited, where nothing is awaited.
+            TypeError: for a coroutine function in a blocking run.
         """
         target: object = self.target
         if isinstance(target, RunnableLambda) and not hasattr(cast("object", target), "func"):
-            await IOCall(_refused, _taken)
+            await IOCall(_refuse_blocking, _allow_awaiting)
 
     async def summarize(self, messages: Sequence[AnyMessage], *, insist: bool = False) -> str:
         """Ask for a summary of messages whose media are named by their files.
 
-        A request that was too long is made once more with half as much. `insist` asks once more after
-        anything else that may pass; how long to wait before that is for the client of the model to know.
+        A request that was too long is made once more with half as much. `insist` asks once more after any
+        other failure that may pass.
 
         Raises:
             TypeError: when a runnable or a function returns no text.
@@ -128,7 +152,7 @@ class Summarizer:
         """
         room = self._room()
         try:
-            return await self._asked(fitted(messages, room, self._size))
+            return await self._ask(fit(messages, room, self._size))
         except Exception as error:
             if is_overflow(error):
                 room //= 2
@@ -136,11 +160,16 @@ class Summarizer:
                 raise
             else:
                 logger.warning("Asking for the summary once more: %s", described(error))
-        return await self._asked(fitted(messages, room, self._size))
+        return await self._ask(fit(messages, room, self._size))
 
-    async def _asked(self, messages: list[AnyMessage]) -> str:
-        target, config = self.target, _unheard()
-        asked: Any = self._written(messages) if is_chat_model(target) else messages
+    async def _ask(self, messages: list[AnyMessage]) -> str:
+        # Tags and metadata keep the tokens of the summary out of every stream of the run.
+        config: RunnableConfig = {
+            "tags": ["nostream"],
+            "metadata": {"lc_source": SOURCE, **internal_call_metadata()},
+        }
+        target = self.target
+        asked: Any = self._render(messages) if is_chat_model(target) else messages
         answer: object = await IOCall(
             lambda: target.invoke(asked, config), lambda: target.ainvoke(asked, config)
         )
@@ -151,12 +180,12 @@ class Summarizer:
             raise ValueError("the summarizer returned an empty summary")
         return text.strip()
 
-    def _written(self, messages: Sequence[AnyMessage]) -> str:
+    def _render(self, messages: Sequence[AnyMessage]) -> str:
         shown = _TAG.sub(r"<\1 \2 />", get_buffer_string(messages, format="xml"))
-        return self.prompt.replace(_PLACE, shown)
+        return self.prompt.replace(_MESSAGES, shown)
 
     def _size(self, messages: Sequence[AnyMessage]) -> int:
-        return self.counter([HumanMessage(self._written(messages))])
+        return self.count([HumanMessage(self._render(messages))])
 
     def _room(self) -> int:
         window = input_window(self.target) if is_chat_model(self.target) else None
@@ -164,7 +193,7 @@ class Summarizer:
         return min(self.most_tokens or share, share) if window else self.most_tokens or share
 
 
-def _target(given: SummarizerLike) -> BaseChatModel | Runnable[Any, Any]:
+def _resolve(given: SummarizerLike) -> BaseChatModel | Runnable[Any, Any]:
     if isinstance(given, str) or is_chat_model(given):
         return _models.resolve_model(given)
     if isinstance(given, Runnable):
@@ -174,17 +203,150 @@ def _target(given: SummarizerLike) -> BaseChatModel | Runnable[Any, Any]:
     raise ConfigError(f"summarizer must be a model, its name, a Runnable or a function, got {given!r}")
 
 
-def _refused() -> None:
+def _refuse_blocking() -> None:
     raise TypeError(
         "the summarizer is a coroutine function, so the agent can only be awaited: call ainvoke or astream, "
         "or give summarizer=RunnableLambda(function, coroutine_function)"
     )
 
 
-async def _taken() -> None:
+async def _allow_awaiting() -> None:
     pass
 
 
-def _unheard() -> RunnableConfig:
-    """Keep the tokens of the summary out of every stream of the run."""
-    return {"tags": ["nostream"], "metadata": {"lc_source": "summarization", **internal_call_metadata()}}
+def fit(
+    messages: Sequence[AnyMessage], room: int, size: Callable[[Sequence[AnyMessage]], int]
+) -> list[AnyMessage]:
+    """Return messages of at most `room` tokens if possible: long texts lose their middle, then some go."""
+    shown = list(messages)
+    characters = sum(map(len, _texts(messages)))
+    for _ in range(_FIT_TRIES):
+        tokens = size(shown)
+        if tokens <= room:
+            break
+        characters = int(characters * room / tokens * 0.95)
+        shown = _shorten_all(messages, characters)
+    return shown
+
+
+def _shorten_all(messages: Sequence[AnyMessage], characters: int) -> list[AnyMessage]:
+    most = _longest_allowed([len(text) for text in _texts(messages)], characters)
+    if most < _SHORTEST:
+        # Too many messages to show a readable part of each: keep the first ones and more of the last ones.
+        many = max(characters // (_SHORTEST + _PER_MESSAGE), 2)
+        if many < len(messages):
+            head = max(many // 4, 1)
+            note = HumanMessage(f"[{len(messages) - many} messages left out here]")
+            messages = [*messages[:head], note, *messages[len(messages) - (many - head) :]]
+        most = max(_longest_allowed([len(text) for text in _texts(messages)], characters), 1)
+    shown: list[AnyMessage] = []
+    for each in messages:
+        changed: dict[str, Any] = {"content": _shorten_in(each.content, most)}
+        if isinstance(each, AIMessage):
+            changed["tool_calls"] = _shorten_in(each.tool_calls, most)
+        shown.append(each.model_copy(update=changed))
+    return shown
+
+
+def _longest_allowed(lengths: Sequence[int], room: int) -> int:
+    """Return how long each text may be so that all together have room."""
+    left = room
+    for at, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - at)
+        if length > share:
+            return share
+        left -= length
+    return max(lengths, default=0)
+
+
+def _texts(messages: Sequence[AnyMessage]) -> Iterator[str]:
+    for message in messages:
+        yield from _strings(message.content)
+        if isinstance(message, AIMessage):
+            yield from _strings([call["args"] for call in message.tool_calls])
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        inside = (
+            cast("dict[Any, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+        )
+        for each in inside:
+            yield from _strings(each)
+
+
+def _shorten_in(value: Any, most: int) -> Any:
+    match value:
+        case str():
+            return shorten(value, most)
+        case list():
+            return [_shorten_in(each, most) for each in cast("list[Any]", value)]
+        case dict():
+            return {key: _shorten_in(each, most) for key, each in cast("dict[Any, Any]", value).items()}
+        case _:
+            return value
+
+
+def summary_message(
+    summary: str,
+    path: str | None,
+    request: str | None,
+    *,
+    window: int | None,
+    message_id: str,
+    in_part: bool = False,
+) -> HumanMessage:
+    """Make the message that replaces what was evicted, naming its archive and quoting the user's request.
+
+    `in_part` says that the archive does not hold all of it.
+    """
+    characters = (window or _WINDOW_WHEN_UNKNOWN) * CHARACTERS_PER_TOKEN
+    parts = [_BEGINNING]
+    if path is not None:
+        parts.append((_ARCHIVED_IN_PART if in_part else _ARCHIVED).format(path=describe_parts(path)))
+    written = shorten(summary, int(characters * _SHARE_OF_SUMMARY))
+    parts.append(f"What happened so far:\n\n<summary>\n{written}\n</summary>")
+    if request is not None:
+        quoted = shorten(request, min(_MOST_OF_REQUEST, int(characters * _SHARE_OF_REQUEST)))
+        said = "The user's latest request, in the user's own words:"
+        parts.append(f"{said}\n\n<request>\n{quoted}\n</request>")
+    return HumanMessage("\n\n".join(parts), id=message_id, additional_kwargs={"lc_source": SOURCE})
+
+
+def is_summary(message: AnyMessage) -> bool:
+    """Return whether this message replaces evicted ones."""
+    return isinstance(message, HumanMessage) and message.additional_kwargs.get("lc_source") == SOURCE
+
+
+def evicted_request(messages: Sequence[AnyMessage], evicted: Container[str | None]) -> str | None:
+    """Return what the user asked for last, if that message is among the evicted ones."""
+    latest = next((each for each in reversed(messages) if said_by_a_person(each)), None)
+    return latest.text if latest is not None and latest.id in evicted else None
+
+
+def extract(messages: Sequence[AnyMessage]) -> str:
+    """Summarize without a model: the earlier summary, the last requests, the files named, the last words."""
+    asked = [each.text for each in messages if said_by_a_person(each)][-3:]
+    files = list(dict.fromkeys(_named_files(messages)))[-_MOST_FILES:]
+    last = next((each.text for each in reversed(messages) if isinstance(each, AIMessage) and each.text), "")
+    earlier = next((each.text for each in reversed(messages) if is_summary(each)), "")
+    found = _WRITTEN.search(earlier)
+    sections = {
+        "EARLIER SUMMARY": (found[1] if found else earlier).removeprefix(_NO_SUMMARY).strip(),
+        "SESSION INTENT": "\n\n".join(shorten(each, _MOST_EXTRACT) for each in asked),
+        "SUMMARY": shorten(last, _MOST_EXTRACT),
+        "ARTIFACTS": "\n".join(files),
+    }
+    shown = "\n\n".join(f"## {name}\n{text}" for name, text in sections.items() if text)
+    return f"{_NO_SUMMARY}\n\n{shown}".rstrip()
+
+
+def _named_files(messages: Sequence[AnyMessage]) -> Iterator[str]:
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            arguments: dict[str, Any] = call["args"]
+            path = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), None)
+            if path:
+                yield f"{call['name']} {shorten(path, 200)}"

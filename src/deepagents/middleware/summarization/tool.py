@@ -72,7 +72,7 @@ class SummarizationToolMiddleware(BaseMiddleware):
         if not _is_first(runtime):
             return ToolOutput(f"{_NOTHING}: the first call of this turn takes care of it.")
         try:
-            done = await self.summarization.compacted_for(runtime)
+            done = await self.summarization.compact_now(runtime)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise

@@ -11,10 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from deepagents.middleware.summarization.caches import IdentityCache
-from deepagents.middleware.summarization.view import visible
+from deepagents.middleware.summarization.clipping import Clipping
+from deepagents.middleware.summarization.context import ContextReader
+from deepagents.middleware.summarization.counting import ContextCounter
+from deepagents.middleware.summarization.state import CompactionState
 
 SUMMARY = HumanMessage("What happened so far.", id="summary")
+
+
+def visible(
+    messages: list[AnyMessage],
+    made: Any,
+    hidden: dict[str, None] | None = None,
+    *,
+    state: list[AnyMessage] | None = None,
+) -> list[AnyMessage]:
+    reader = ContextReader(ContextCounter(), Clipping())
+    return reader.show(messages, CompactionState(made, hidden or {}), own=state).messages
 
 
 def talk(many: int, *, ids: bool = True) -> list[AnyMessage]:
@@ -191,21 +204,10 @@ def test_reasoning_bound_to_its_context_is_not_carried_over(
 ) -> None:
     message = thought(**metadata)
 
-    shown = visible([*talk(2), message], event(2, after_id="m2"), ids(2))
+    shown = visible([*talk(2), message], event(2, answers_before=["m2"]), ids(2))
 
     assert kinds(shown[1]) == left
     assert kinds(message) == [block["type"] for block in THOUGHTS]
-
-
-def test_only_messages_from_before_the_compaction_lose_their_reasoning() -> None:
-    messages = [*talk(2), thought("m2"), HumanMessage("so", id="m3"), thought("m4")]
-
-    for more in ({"after_id": "m3"}, {"created_at_index": 4}, {"after_id": "gone", "created_at_index": 4}):
-        shown = visible(messages, event(2, **more), ids(2))
-        assert kinds(shown[1]) == ["reasoning", "text"]
-        assert shown[3] is messages[4]
-
-    assert visible(messages, event(2), ids(2))[1:] == messages[2:]
 
 
 def test_answers_that_were_there_lose_their_reasoning_whatever_is_deleted() -> None:
@@ -218,28 +220,22 @@ def test_answers_that_were_there_lose_their_reasoning_whatever_is_deleted() -> N
     assert shown[3:] == messages[4:]
 
 
-def test_deleting_summarised_messages_moves_no_message_to_before_the_compaction() -> None:
-    messages: list[AnyMessage] = [thought("m2"), HumanMessage("so", id="m3"), thought("m4")]
-
-    shown = visible(messages, event(2, after_id="m3", created_at_index=4), ids(2))
-
-    assert kinds(shown[1]) == ["reasoning", "text"]
-    assert shown[3] is messages[2]
-
-
 def test_plain_text_stays_the_same_message() -> None:
     message = AIMessage("done", id="m2")
 
-    assert visible([*talk(2), message], event(2, after_id="m2"), ids(2))[1] is message
+    assert visible([*talk(2), message], event(2, answers_before=["m2"]), ids(2))[1] is message
 
 
-def test_a_copy_is_made_once() -> None:
-    copies: IdentityCache[AnyMessage] = IdentityCache()
+def test_a_message_is_looked_at_once() -> None:
+    reader = ContextReader(ContextCounter(), Clipping())
+    made, hidden = event(2, answers_before=["m2"]), ids(2)
     messages = [*talk(2), thought()]
+    memory = CompactionState(cast(Any, made), hidden)
+    first = reader.show(messages, memory).messages
+    second = reader.show([*messages, HumanMessage("so", id="m3")], CompactionState(cast(Any, made), hidden))
 
-    first, second = (visible(messages, event(2, after_id="m2"), ids(2), copies)[1] for _ in range(2))
-
-    assert first is second
+    assert [each is other for each, other in zip(first, second.messages, strict=False)] == [True, True]
+    assert second.messages[2].text == "so"
 
 
 # Any changes.

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from deepagents.middleware._incremental import Beginnings
+from deepagents.middleware._incremental import IncrementalCache
 
 
 class Reader:
     """Joins texts, and counts the messages that it looked at."""
 
     def __init__(self) -> None:
-        self.known = Beginnings[str]()
+        self.known = IncrementalCache[str]()
         self.looked = 0
 
     def read(self, messages: Sequence[AnyMessage], *about: object) -> str:
