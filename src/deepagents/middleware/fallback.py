@@ -1,11 +1,11 @@
-"""ModelFallbackMiddleware: when a model fails, others are asked, but not about a request that is too long."""
+"""Ask other models when one fails, but not about a request that is too long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from langchain.agents.middleware import ModelFallbackMiddleware as Asking
+from langchain.agents.middleware import ModelFallbackMiddleware as LangChainFallback
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, arun, run
@@ -14,11 +14,11 @@ from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Res
 __all__ = ["ModelFallbackMiddleware"]
 
 
-class _Passed(GraphBubbleUp):
+class _Escape(GraphBubbleUp):
     """Carries an error out of LangChain's loop over models, which asks the next one after any other error.
 
-    LangChain's middleware takes no rule about which errors to ask others for, but what LangGraph steers a run
-    by goes through it untouched. This is raised below it and caught above it, so nobody else ever sees one.
+    LangChain's middleware takes no rule about which errors to ask others for, but exceptions by which
+    LangGraph steers a run go through it untouched. This one is raised inside the loop and caught outside it.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -27,14 +27,14 @@ class _Passed(GraphBubbleUp):
 
 
 class ModelFallbackMiddleware(BaseMiddleware):
-    """Ask other models by LangChain's middleware; what is none of theirs to cure passes it at once.
+    """Ask other models by LangChain's middleware, except after errors that none of them could cure.
 
     Args:
         asking: LangChain's middleware, with the models to ask.
-        passes: tells the errors that another model is not asked for.
+        passes: returns whether an error goes to the caller at once.
     """
 
-    def __init__(self, asking: Asking[Any, Any], passes: Callable[[BaseException], bool]) -> None:
+    def __init__(self, asking: LangChainFallback[Any, Any], passes: Callable[[BaseException], bool]) -> None:
         super().__init__()
         self.models = asking.models
         self._asking: Middleware = asking
@@ -42,28 +42,31 @@ class ModelFallbackMiddleware(BaseMiddleware):
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         call: IOCall[Any] = IOCall(
-            lambda: self._asking.wrap_model_call(request, lambda each: run(self._tried(each, handler))),
-            lambda: self._asking.awrap_model_call(request, lambda each: arun(self._tried(each, handler))),
+            lambda: self._asking.wrap_model_call(request, lambda each: run(self._try(each, handler))),
+            lambda: self._asking.awrap_model_call(request, lambda each: arun(self._try(each, handler))),
         )
         try:
             return await call
-        except _Passed as passed:
-            refusal = passed.error
-        raise refusal
+        except _Escape as escape:
+            error = escape.error
+        # Raised outside of the `except`: there it would get the escape as its context.
+        raise error
 
-    async def _tried(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+    async def _try(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         try:
             return await inner(handler, request)
         except Exception as error:
             if not self._passes(error):
                 raise
-            raise _Passed(error) from error
+            raise _Escape(error) from error
 
 
 def passing(middleware: Middleware, passes: Callable[[BaseException], bool]) -> Middleware:
-    """Return LangChain's own middleware with what passes it; any other as it is.
+    """Return LangChain's own middleware wrapped, so that some errors pass it; any other as it is.
 
     A subclass decides for itself which errors it asks others for, and may have hooks, tools and state of its
     own, which would not be seen inside another middleware.
     """
-    return ModelFallbackMiddleware(middleware, passes) if type(middleware) is Asking else middleware
+    return (
+        ModelFallbackMiddleware(middleware, passes) if type(middleware) is LangChainFallback else middleware
+    )

@@ -1,4 +1,4 @@
-"""Planning: LangChain's to-do list with short words of our own, and a tool to read it back."""
+"""Keep a plan: LangChain's to-do list with short words of our own, and a tool to read it back."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ _MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 
 
 class WriteTodosSchema(BaseModel):
-    """What `write_todos` takes."""
+    """The arguments of `write_todos`."""
 
     todos: list[Todo]
 
 
 class ReadTodosSchema(BaseModel):
-    """`read_todos` takes nothing; LangChain injects a runtime only where there is a field for something."""
+    """The arguments of `read_todos`, of which there are none."""
 
+    # LangChain passes nothing, not even the runtime, to a tool whose schema has no field.
     runtime: Annotated[Any, InjectedToolArg] = None
 
 
@@ -69,10 +70,11 @@ class TodoListMiddleware(LangChainTodoList[Any, Any]):
     `system_prompt` replaces our short part of the system prompt; `""` leaves it out.
     """
 
-    # LangChain adds an empty part where there are no words.
+    # LangChain's own hook adds an empty section to the prompt where `system_prompt` is empty.
     wrap_model_call, awrap_model_call = cast("tuple[Any, Any]", sync_and_async(_around_model))
 
-    # The tool itself refuses a second list in one turn; a hook would cost a step after every model call.
+    # LangChain's `after_model` refuses two lists in one turn. As a node of the graph it costs a step after
+    # every model call, so the tool refuses the second list itself.
     after_model = cast(Any, AgentMiddleware.after_model)
     aafter_model = cast(Any, AgentMiddleware.aafter_model)
 

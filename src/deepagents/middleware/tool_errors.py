@@ -1,12 +1,14 @@
-"""A failing tool never ends the run: the model reads what went wrong and goes on.
+"""Turn what a tool raises into an error result, so that the model reads it and the run goes on.
 
-The conversion stands outermost, so that a caller's own retry sees the failure first. What is converted is
-only what a tool raised: an error in somebody's middleware is a bug, and reaches the caller.
+`ToolErrorMiddleware` is the outermost middleware, so that a caller's own retry sees the failure first.
+It converts only what a tool raised: an error in a middleware is a bug, and reaches the caller. To tell
+the two apart, `ToolOriginMiddleware` is the innermost and marks what passes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolMessage
@@ -20,8 +22,8 @@ from deepagents.errors import CodedError, ErrorCode
 from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner
 from deepagents.tools._tool import failure_message
 
-_ORIGIN = "raised_by_tool"
-_MOST_CHARACTERS = 4_000
+_ORIGIN: Final = "raised_by_tool"
+_MOST_CHARACTERS: Final = 4_000
 
 
 class ToolErrorMiddleware(BaseMiddleware):
@@ -35,20 +37,17 @@ class ToolErrorMiddleware(BaseMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
         try:
-            return _coded(await inner(handler, request), request)
+            return _add_code(await inner(handler, request), request)
         except GraphBubbleUp:
             raise
         except Exception as error:
             if self.raise_errors or not _came_from_tool(error):
                 raise
-            return _explained(error, request)
+            return _explain(error, request)
 
 
 class ToolOriginMiddleware(BaseMiddleware):
-    """Mark what a tool raised, so that it can be told from what middleware raised; stands innermost.
-
-    A failed call of the model is announced from here, whoever asks again further out.
-    """
+    """Mark what a tool raised, and emit an event for each failed call of the model, even if it is retried."""
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         try:
@@ -71,7 +70,7 @@ class ToolOriginMiddleware(BaseMiddleware):
             raise
 
 
-def _coded(result: ToolResult, request: ToolCallRequest) -> ToolResult:
+def _add_code(result: ToolResult, request: ToolCallRequest) -> ToolResult:
     if (
         not isinstance(result, ToolMessage)
         or result.status != "error"
@@ -86,7 +85,7 @@ def _coded(result: ToolResult, request: ToolCallRequest) -> ToolResult:
 
 
 def _wrong_arguments(request: ToolCallRequest) -> str:
-    """Say which arguments do not fit, without repeating them; nothing where a tool has words of its own."""
+    """Return which arguments do not fit, without repeating them; `""` where a tool explains that itself."""
     tool = request.tool
     takes = tool.args_schema if tool else None
     if tool is None or tool.handle_validation_error or not _is_model(takes):
@@ -95,10 +94,11 @@ def _wrong_arguments(request: ToolCallRequest) -> str:
         takes.model_validate(request.tool_call["args"])
     except ValidationError as error:
         shown = tool.tool_call_schema
+        # Arguments that LangGraph injects are not the model's to mend.
         unseen = takes.model_fields.keys() - shown.model_fields.keys() if _is_model(shown) else set[str]()
         found = [each for each in error.errors() if not unseen.intersection(each["loc"][:1])]
-        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
-        return truncate(f"{tool.name} cannot be called so: {said}", _MOST_CHARACTERS) if found else ""
+        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+        return truncate(f"{tool.name} cannot be called so: {problems}", _MOST_CHARACTERS) if found else ""
     return ""
 
 
@@ -106,15 +106,16 @@ def _is_model(schema: object) -> TypeIs[type[BaseModel]]:
     return isinstance(schema, type) and issubclass(schema, BaseModel)
 
 
-def _explained(error: Exception, request: ToolCallRequest) -> ToolResult:
+def _explain(error: Exception, request: ToolCallRequest) -> ToolResult:
     call = request.tool_call
     code: ErrorCode = error.code if isinstance(error, CodedError) else "tool_failed"
-    said = truncate(described(error), _MOST_CHARACTERS)
-    text = f"{call['name']} failed: {said}. Check the arguments, or reach the goal another way."
+    reason = truncate(described(error), _MOST_CHARACTERS)
+    text = f"{call['name']} failed: {reason}. Check the arguments, or reach the goal another way."
     return failure_message(call["name"], call["id"] or "", code, text)
 
 
 def _came_from_tool(error: BaseException | None) -> bool:
+    # A middleware in between may have raised an error of its own from the tool's.
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         if _ORIGIN in vars(error):

@@ -1,10 +1,10 @@
-"""Media that a model does not take are told to it in a sentence, instead of ending the run."""
+"""Replace media that a model does not take by a sentence, instead of letting them end the run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.exceptions import ModelInvalidRequestError
 from langchain_core.language_models import BaseChatModel
@@ -15,7 +15,9 @@ from deepagents.middleware._history import open_turn
 from deepagents.models.traits import Input, may_take_any_file, model_identifier, rejects_input
 
 REJECTED_BY: Final = "media_rejected_by"
-_KINDS: Final[Mapping[str, Input]] = MappingProxyType(
+"""Where `additional_kwargs` hold which models refused a message, and with how many more media it was sent."""
+
+_KIND_OF_TYPE: Final[Mapping[str, Input]] = MappingProxyType(
     {
         "image": "image",
         "image_url": "image",
@@ -26,24 +28,24 @@ _KINDS: Final[Mapping[str, Input]] = MappingProxyType(
         "document": "pdf",
     }
 )
-_PDF = "application/pdf"
-_SENTENCE = "{what}, of type {media_type}, is not shown: {why}"
-_TYPELESS = "One part of this message is not shown: its type is not a text."
-_NOT_TAKEN = "this model does not take it. Go on without it, or find another way to its content."
-_REFUSED = (
+_PDF: Final = "application/pdf"
+_SENTENCE: Final = "{what}, of type {media_type}, is not shown: {why}"
+_TYPELESS: Final = "One part of this message is not shown: its type is not a text."
+_NOT_TAKEN: Final = "this model does not take it. Go on without it, or find another way to its content."
+_REFUSED: Final = (
     "the provider refused a request that held it. Go on without it, or find another way to its content."
 )
-_REFUSED_AMONG = (
+_REFUSED_AMONG: Final = (
     "the provider refused a request that held it and {others} more, so another may be the cause. "
     "If it matters, {way_out}."
 )
 
-Reason = Callable[[AnyMessage, Mapping[str, Any]], str | None]
+Block: TypeAlias = Mapping[str, Any]
+Reason: TypeAlias = Callable[[AnyMessage, Block], str | None]
 
 
 class UnsupportedContentMiddleware(BaseMiddleware):
-    """Replace, in requests only, media that the model's profile rejects; and try again without those that it
-    refused.
+    """Replace, in requests only, media that the model's profile rejects; ask again without those it refused.
 
     After a refusal, results of `read_file` are replaced in state too, since the file can be read again;
     a person's message keeps its media, and is marked so that this model does not get them again.
@@ -52,24 +54,26 @@ class UnsupportedContentMiddleware(BaseMiddleware):
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         model = request.model
         request = with_messages(request)
-        request = _without(request, request.messages, lambda message, block: _unfit(model, message, block))
+        request = _replace(
+            request, request.messages, lambda message, block: _why_unfit(model, message, block)
+        )
         try:
             return await inner(handler, request)
         except ModelInvalidRequestError:
-            refused = _refused(request.messages)
-            if not refused:
+            suspects = _suspects(request.messages)
+            if not suspects:
                 raise
-        others = sum(map(_media_in, refused)) - 1
-        again = _without(request, refused, lambda message, block: _refusal(message, others))
+        others = sum(map(_count_media, suspects)) - 1
+        again = _replace(request, suspects, lambda message, block: _why_refused(message, others))
         response = await inner(handler, again)
-        return keeping(response, _kept(request, refused, others))
+        return keeping(response, _for_state(request, suspects, others))
 
 
-def _unfit(model: BaseChatModel, message: AnyMessage, block: Mapping[str, Any]) -> str | None:
-    """Say why a model is not to see a block, if it is not."""
-    others = _marks(message).get(_name(model))
+def _why_unfit(model: BaseChatModel, message: AnyMessage, block: Block) -> str | None:
+    """Return why a model is not to see a block; `None` if it may."""
+    others = _refusals(message).get(_name(model))
     if others is not None:
-        return _refusal(message, others)
+        return _why_refused(message, others)
     kind = _kind(block)
     in_tool_message = isinstance(message, ToolMessage)
     if kind is None:
@@ -79,7 +83,7 @@ def _unfit(model: BaseChatModel, message: AnyMessage, block: Mapping[str, Any]) 
     return _NOT_TAKEN if unfit else None
 
 
-def _refusal(message: AnyMessage, others: int) -> str:
+def _why_refused(message: AnyMessage, others: int) -> str:
     if others < 1:
         return _REFUSED
     read = message.additional_kwargs.get("read_file_path")
@@ -87,8 +91,8 @@ def _refusal(message: AnyMessage, others: int) -> str:
     return _REFUSED_AMONG.format(others=others, way_out=way_out)
 
 
-def _marks(message: AnyMessage) -> Mapping[str, int]:
-    """Return by name the models whose provider refused this message, and how many more media it was with."""
+def _refusals(message: AnyMessage) -> Mapping[str, int]:
+    """Return the models that refused this message, each with how many more media it was sent with."""
     marks: Any = message.additional_kwargs.get(REJECTED_BY)
     if not isinstance(marks, dict):
         return {}
@@ -96,35 +100,40 @@ def _marks(message: AnyMessage) -> Mapping[str, int]:
     return {name: others for name, others in given.items() if isinstance(others, int)}
 
 
-def _without(request: Request, messages: Sequence[AnyMessage], reason: Reason) -> Request:
-    """Return the request with sentences for what is rejected in some of its messages."""
+def _replace(request: Request, messages: Sequence[AnyMessage], reason: Reason) -> Request:
+    """Return the request with sentences for the media of these messages for which there is a reason."""
     changed: dict[int, AnyMessage] = {}
     for message in messages:
         if isinstance(message.content, list) and isinstance(message, (HumanMessage, ToolMessage)):
-            told = _told(message, reason)
-            if told is not message:
-                changed[id(message)] = told
+            replaced = _replace_in(message, reason)
+            if replaced is not message:
+                changed[id(message)] = replaced
     if not changed:
         return request
     return request.override(messages=[changed.get(id(each), each) for each in request.messages])
 
 
-def _told(message: AnyMessage, reason: Reason) -> AnyMessage:
+def _replace_in(message: AnyMessage, reason: Reason) -> AnyMessage:
     content: list[Any] = []
     for block in cast("list[Any]", message.content):
-        text = _TYPELESS if _is_typeless(block) else None
-        if _is_media(block) and (why := reason(message, block)) is not None:
-            text = _sentence(message, block, why)
-        if text is None:
-            content.append(block)
-            continue
-        sentence = {"type": "text", "text": text}
-        if sentence not in content:
-            content.append(sentence)
+        text = _sentence(message, block, reason)
+        shown: Any = block if text is None else {"type": "text", "text": text}
+        # The frames of one video, say, would all become the same sentence.
+        if text is None or shown not in content:
+            content.append(shown)
     return message if content == message.content else message.model_copy(update={"content": content})
 
 
-def _sentence(message: AnyMessage, block: Mapping[str, Any], why: str) -> str:
+def _sentence(message: AnyMessage, block: Any, reason: Reason) -> str | None:
+    """Return what stands in the place of a block; `None` for one that is shown."""
+    if not isinstance(block, dict):
+        return None
+    block = cast("dict[str, Any]", block)
+    if not isinstance(block.get("type", ""), str):
+        return _TYPELESS
+    why = reason(message, block) if _is_media(block) else None
+    if why is None:
+        return None
     path: Any = message.additional_kwargs.get("read_file_path") or block.get("filename")
     kind = _kind(block) or "file"
     what = f"The {kind} {path!r}" if path else f"One {kind} of this message"
@@ -132,53 +141,46 @@ def _sentence(message: AnyMessage, block: Mapping[str, Any], why: str) -> str:
 
 
 def _is_media(block: Any) -> bool:
-    if not isinstance(block, dict):
-        return False
-    kind = cast("dict[str, Any]", block).get("type")
-    return isinstance(kind, str) and (kind == "file" or kind in _KINDS)
+    kind: Any = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None
+    return isinstance(kind, str) and (kind == "file" or kind in _KIND_OF_TYPE)
 
 
-def _is_typeless(block: Any) -> bool:
-    """Tell whether the type of a block is no text, which nothing that reads requests can bear."""
-    return isinstance(block, dict) and not isinstance(cast("dict[str, Any]", block).get("type", ""), str)
-
-
-def _kind(block: Mapping[str, Any]) -> Input | None:
+def _kind(block: Block) -> Input | None:
     if block.get("type") == "file":
-        named = f"{block.get('filename') or ''}".lower()
-        return "pdf" if _media_type(block) == _PDF or named.endswith(".pdf") else None
-    return _KINDS.get(block.get("type", ""))
+        name = f"{block.get('filename') or ''}".lower()
+        return "pdf" if _media_type(block) == _PDF or name.endswith(".pdf") else None
+    return _KIND_OF_TYPE.get(block.get("type", ""))
 
 
-def _media_type(block: Mapping[str, Any]) -> str | None:
+def _media_type(block: Block) -> str | None:
     source: Any = block.get("source")
     nested = cast("dict[str, Any]", source).get("media_type") if isinstance(source, dict) else None
     return block.get("mime_type") or nested
 
 
-def _refused(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+def _suspects(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return the messages whose media the model may have refused: those it has not seen, or else all."""
-    return list(filter(_media_in, open_turn(messages))) or list(filter(_media_in, messages))
+    return list(filter(_count_media, open_turn(messages))) or list(filter(_count_media, messages))
 
 
-def _media_in(message: AnyMessage) -> int:
-    """Count the media of a message that are the model's to see."""
+def _count_media(message: AnyMessage) -> int:
     if not isinstance(message, (HumanMessage, ToolMessage)) or isinstance(message.content, str):
         return 0
     return sum(map(_is_media, message.content))
 
 
-def _kept(request: Request, refused: Sequence[AnyMessage], others: int) -> list[AnyMessage]:
+def _for_state(request: Request, refused: Sequence[AnyMessage], others: int) -> list[AnyMessage]:
     """Return what state is to hold instead, made of what state holds: a request may show less."""
     ids = {message.id for message in refused if message.id}
-    standing: Sequence[AnyMessage] = cast("dict[str, Any]", request.state).get("messages", ())
-    return [_marked(message, _name(request.model), others) for message in standing if message.id in ids]
+    messages: Sequence[AnyMessage] = cast("dict[str, Any]", request.state).get("messages", ())
+    name = _name(request.model)
+    return [_mark(message, name, others) for message in messages if message.id in ids]
 
 
-def _marked(message: AnyMessage, model: str, others: int) -> AnyMessage:
+def _mark(message: AnyMessage, model: str, others: int) -> AnyMessage:
     if message.additional_kwargs.get("read_file_path"):
-        return _told(message, lambda message, block: _refusal(message, others))
-    marks = {**message.additional_kwargs, REJECTED_BY: {**_marks(message), model: others}}
+        return _replace_in(message, lambda message, block: _why_refused(message, others))
+    marks = {**message.additional_kwargs, REJECTED_BY: {**_refusals(message), model: others}}
     return message.model_copy(update={"additional_kwargs": marks})
 
 
