@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -659,15 +658,3 @@ def test_an_evicted_result_is_not_advertised_where_it_may_not_be_read(call_mode:
                 create_deep_agent(model, tools=[much], permissions=rules), {"messages": "Go"}
             )
         assert advice in answers(result)[0].text
-
-
-def test_the_entries_are_found_under_their_older_name() -> None:
-    older = vars(import_module("deepagents.middleware._fs_interrupt"))
-    build = older["_build_interrupt_on_from_permissions"]
-
-    assert build([SECRET]) == {}
-    assert set(build([rule("/a", mode="interrupt", operations=["write"])], None)) == {
-        "write_file",
-        "edit_file",
-        "delete",
-    }

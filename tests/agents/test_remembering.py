@@ -13,7 +13,7 @@ from langgraph.types import Command
 from deepagents import FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.errors import ConfigError
-from deepagents.middleware.approval.remembered import RememberedDecisions
+from deepagents.middleware.approval import RememberedDecisions
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 from tests.savers import opened
@@ -303,7 +303,7 @@ TASK = call("task", description="Send", subagent_type="helper")
 
 
 @pytest.mark.parametrize("only_below", [False, True])
-def test_what_is_remembered_holds_for_the_agent_and_its_subagents(
+def test_what_a_subagent_remembers_holds_when_it_is_called_again(
     call_mode: CallMode, only_below: bool
 ) -> None:
     ada = call("send", to="Ada")
@@ -329,14 +329,6 @@ def test_what_a_fork_remembers_holds_for_the_next_one(call_mode: CallMode) -> No
     assert results(call_mode.invoke(agent, decide(ALWAYS), THREAD)) == ["once", "twice"]
 
 
-def test_a_subagent_knows_what_was_decided_before_it_began() -> None:
-    spec = helper(call("send", to="Ada"), "twice")
-    agent = agent_with(call("send", to="Ada"), TASK, "Done.", subagents=[spec])
-    agent.invoke({"messages": "Go"}, THREAD)
-
-    assert results(agent.invoke(decide(ALWAYS), THREAD)) == ["sent to Ada", "twice"]
-
-
 def test_a_subagent_that_does_not_remember_asks_all_the_same() -> None:
     spec = helper(call("send", to="Ada"), interrupt_on={"send": True})
     rules = {"send": REMEMBERING}
@@ -356,9 +348,9 @@ def test_it_survives_a_restart_and_can_be_listed_and_forgotten(call_mode: CallMo
         agent = agent_with("Done.", subagents=[helper("sent")], checkpointer=saver)
         call_mode.invoke(agent, decide(ALWAYS), THREAD)
     with opened("sqlite", call_mode, place) as saver:
-        agent = agent_with(
-            call("send", to="Ada"), "Done.", call("send", to="Ada"), "Done.", checkpointer=saver
-        )
+        again = [call("task", description="Send", subagent_type="helper") for _ in range(2)]
+        below = helper(call("send", to="Ada"), "sent again", call("send", to="Ada"))
+        agent = agent_with(again[0], "Done.", again[1], subagents=[below], checkpointer=saver)
         done = call_mode.invoke(agent, {"messages": "Again"}, THREAD)
         decisions = RememberedDecisions(agent, THREAD)
         (found,) = call_mode.call(decisions, "all")
@@ -366,8 +358,9 @@ def test_it_survives_a_restart_and_can_be_listed_and_forgotten(call_mode: CallMo
         assert call_mode.call(decisions, "all") == []
         asked = call_mode.invoke(agent, {"messages": "Again"}, THREAD)
 
-    assert results(done)[-1] == "sent to Ada"
+    assert results(done)[-1] == "sent again"
     assert (found.name, found.type, found.exact, found.patterns) == ("send", "approve", {"to": "Ada"}, {})
+    assert found.subagents == ("helper",)
     assert "__interrupt__" in asked
 
 
@@ -401,7 +394,7 @@ def sender(server: str) -> Any:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["down", "up"])
-def test_a_decision_holds_for_the_very_tool_and_no_other_of_its_name(
+def test_a_decision_holds_for_the_agent_it_was_given_for_and_no_other(
     call_mode: CallMode, before: bool
 ) -> None:
     spec = helper(call("send", to="Ada"), "below", tools=[sender("there")])
@@ -415,7 +408,7 @@ def test_a_decision_holds_for_the_very_tool_and_no_other_of_its_name(
     assert set(results(done)) == {"sent to Ada by here", "below"}
 
 
-def test_a_decision_about_a_subagents_own_tool_holds_for_that_subagent(call_mode: CallMode) -> None:
+def test_a_decision_of_a_subagent_holds_for_that_subagent(call_mode: CallMode) -> None:
     ada = [call("send", to="Ada"), "sent"]
     specs = [
         helper(*ada, call("send", to="Ada"), "again", tools=[sender("there")]),
@@ -479,44 +472,6 @@ def test_nor_does_one_that_a_tool_of_a_subagent_calls_that_asks_nobody() -> None
     agent.invoke({"messages": "Go"}, THREAD)
 
     assert "__interrupt__" in agent.invoke(decide(ALWAYS), THREAD)
-
-
-@pytest.mark.parametrize(("own_files", "asks"), [(True, True), (False, False)])
-@pytest.mark.parametrize("keeps", [None, True])
-def test_a_decision_about_a_file_holds_for_the_same_backend(
-    call_mode: CallMode, tmp_path: Path, own_files: bool, asks: bool, keeps: Any
-) -> None:
-    def write() -> Any:
-        return call("write_file", file_path="/notes/a", content="1")
-
-    backend: Any = FilesystemBackend(tmp_path)
-    inner = create_deep_agent(
-        ScriptedModel(write(), "written"),
-        backend=FilesystemBackend(tmp_path / "own") if own_files else backend,
-        interrupt_on={"write_file": REMEMBERING},
-        checkpointer=keeps,
-    )
-    compiled: Any = {"name": "helper", "description": "helps", "runnable": inner}
-    agent = agent_with(write(), TASK, "Done.", backend=backend, subagents=[compiled])
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-
-    assert ("__interrupt__" in call_mode.invoke(agent, decide(ALWAYS), THREAD)) is asks
-
-
-def test_after_a_restart_a_decision_holds_for_a_tool_that_shows_the_same() -> None:
-    @tool("send")
-    def send_and_delete(to: str, copies: int = 1) -> str:
-        """Send a letter, and delete the draft."""
-        return f"sent to {to}"
-
-    saver = InMemorySaver()
-    first = agent_with(call("send", to="Ada"), "Done.", tools=[sender("here")], checkpointer=saver)
-    first.invoke({"messages": "Go"}, THREAD)
-    first.invoke(decide(ALWAYS), THREAD)
-
-    for given, asks in ((sender("here"), False), (send_and_delete, True)):
-        agent = agent_with(call("send", to="Ada"), "Done.", tools=[given], checkpointer=saver)
-        assert ("__interrupt__" in agent.invoke({"messages": "Go"}, THREAD)) is asks
 
 
 def test_a_decision_is_forgotten_without_waking_a_finished_thread(call_mode: CallMode) -> None:

@@ -46,7 +46,7 @@ OFFERED = {
         RubricResult RubricState SkillMetadata SkillToolResolver SkillsMiddleware SkillsState SubAgent
         SubAgentMiddleware
     """,
-    "deepagents.middleware.approval.remembered": "ApprovalConfig RememberedDecision RememberedDecisions",
+    "deepagents.middleware.approval": "ApprovalConfig RememberedDecision RememberedDecisions",
     "deepagents.middleware.fallback": "ModelFallbackMiddleware",
     "deepagents.middleware.filesystem": """
         FilesystemMiddleware FilesystemOperation FilesystemPermission FilesystemState FsToolName FileData

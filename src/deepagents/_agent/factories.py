@@ -9,7 +9,7 @@ from deepagents._agent.slots import Building, Slot
 from deepagents._deprecation import already_warned
 from deepagents.errors import LimitExceeded, StackError
 from deepagents.middleware._base import Middleware
-from deepagents.middleware.approval.middleware import Approval, ApprovalBelow, adopted
+from deepagents.middleware.approval import ApprovalMiddleware, PassThroughApproval, wrap_langchain
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware, on_agent_server
 from deepagents.middleware.fallback import passing
@@ -97,7 +97,7 @@ def under_rules(building: Building, files: Middleware) -> Middleware:
         return files
     ruled = files.with_permissions(rules)
     own = building.replacement(APPROVAL)
-    if own and not isinstance(own, Approval) and Rules(ruled.permissions).has("interrupt"):
+    if own and not isinstance(own, ApprovalMiddleware) and Rules(ruled.permissions).has("interrupt"):
         raise StackError(
             f"{building.who} has permissions that ask a person and a {APPROVAL} of its own, which would "
             "drop them; give the agent a FilesystemMiddleware with the permissions, and its approval()"
@@ -160,15 +160,15 @@ def rules_of(building: Building) -> Rules:
 def approval(building: Building) -> Middleware | None:
     rules, interrupt_on = rules_of(building), building.plan.interrupt_on
     if interrupt_on or rules.has("interrupt"):
-        return Approval(rules, interrupt_on)
+        return ApprovalMiddleware(rules, interrupt_on)
     below = [each for each in building.plan.subagents if not isinstance(each, Worker)]
     asks = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in below)
-    return ApprovalBelow() if asks else None
+    return PassThroughApproval() if asks else None
 
 
 def asking_for_rules(building: Building, approval: Middleware) -> Middleware:
-    own = adopted(approval)
-    return own.under(rules_of(building)) if isinstance(own, Approval) else own
+    own = wrap_langchain(approval)
+    return own.with_rules(rules_of(building)) if isinstance(own, ApprovalMiddleware) else own
 
 
 def caching(kind: type[PromptCachingMiddleware]) -> Slot:

@@ -19,7 +19,7 @@ from deepagents.backends.calls import Files
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware, tool_name
-from deepagents.middleware.approval.middleware import InterruptOn
+from deepagents.middleware.approval import InterruptOn
 from deepagents.middleware.async_subagents.spec import is_remote, refuse_shared_names
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits.middleware import limits_in

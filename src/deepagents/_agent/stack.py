@@ -16,8 +16,7 @@ from deepagents._agent.slots import Building, CompileChild, Place, Slot
 from deepagents._agent.validation import prepared
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware
-from deepagents.middleware.approval.middleware import Approval, ApprovalBelow
-from deepagents.middleware.approval.tool_identity import tools_of
+from deepagents.middleware.approval import ApprovalMiddleware
 from deepagents.middleware.memory.middleware import remembering
 from deepagents.middleware.prompt_caching.middleware import STAND_INS
 from deepagents.middleware.summarization.middleware import under_rules as _summarizing_under_rules
@@ -124,8 +123,9 @@ def assemble(building: Building) -> list[Middleware]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise StackError(f"two middleware are named {twice!r}; give one of each pair another name")
-    tools = tools_of(stack, plan.tools)
-    told = [each.among(tools) if isinstance(each, Approval | ApprovalBelow) else each for each in stack]
+    told = [
+        each.with_stack(stack, plan.tools) if isinstance(each, ApprovalMiddleware) else each for each in stack
+    ]
     return [_children.acquainted(each, told, plan.state_schema) for each in told]
 
 

@@ -12,7 +12,7 @@ from deepagents._agent.plan import AgentPlan
 from deepagents._agent.slots import Building, CompileChild
 from deepagents._deprecation import warn_caller
 from deepagents.errors import StackError
-from deepagents.middleware.approval.entries import checked
+from deepagents.middleware.approval import validate_interrupt_on
 from deepagents.middleware.skills.middleware import refuse_second
 from deepagents.middleware.subagents.worker import Worker
 from deepagents.tools import specs_by_name
@@ -36,7 +36,7 @@ def prepared(
 
 def _refuse_contradictions(building: Building) -> None:
     plan, who = building.plan, building.who
-    checked(plan.interrupt_on)
+    validate_interrupt_on(plan.interrupt_on)
     names: list[Any] = [each.name for each in plan.middleware]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -1,12 +1,12 @@
-"""How remembered decisions reach the subagents that `task` starts, and come back from them.
+"""Pass remembered decisions to the subagents that `task` starts, and keep what they learn for the thread.
 
-A decision goes from one agent to another only as far as both have the very same tool. One about a tool of a
-subagent's own comes back with the subagent's name, `within`, and holds for that subagent alone.
+A subagent begins anew with each task, so the agent that calls it keeps its decisions, under its name
+(`within`). No decision goes from one agent to another: their tools may differ, though they share a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -17,114 +17,93 @@ from langgraph.config import get_config
 from langgraph.types import Command
 
 from deepagents.middleware._base import ToolResult
-from deepagents.middleware.approval.memory import Record, Records, key_of, within_of
+from deepagents.middleware.approval.memory import Record, Records, by_key
+from deepagents.middleware.approval.path_rules import Call
 from deepagents.middleware.approval.state import REMEMBERED
-from deepagents.middleware.approval.tool_identity import Tools, mark_of, same
 
 
 @dataclass(frozen=True, slots=True)
-class _Handed:
-    """What an agent hands to the subagent that one of its calls starts, and what that one learns."""
+class _TaskDecisions:
+    """What is remembered for the subagent that a call of `task` starts, and what it learns."""
 
+    subagent: str
     thread: str | None
-    place: tuple[str, ...]
-    to: str
-    tools: Tools
+    node: tuple[str, ...]
     known: Records
     learned: dict[str, Record] = field(default_factory=dict[str, Record])
 
 
-_HANDED: ContextVar[_Handed | None] = ContextVar("deepagents_remembered", default=None)
+_TASK: ContextVar[_TaskDecisions | None] = ContextVar("deepagents_task_decisions", default=None)
 
 
 @contextmanager
-def handing_down(
-    state: Mapping[str, Any], tools: Tools, call: Mapping[str, Any]
-) -> Generator[dict[str, Record]]:
-    """Let the subagent that this call starts know what is remembered; yield what it learns."""
-    to = call["args"].get("subagent_type") if call["name"] == "task" else None
-    handed = _Handed(*_here(), to, tools, known(state, tools)) if isinstance(to, str) else None
-    token = _HANDED.set(handed)
+def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[dict[str, Record]]:
+    """Let the subagent that this call starts know its decisions; yield what it learns."""
+    subagent = call["args"].get("subagent_type") if call["name"] == "task" else None
+    task = None
+    if isinstance(subagent, str):
+        own = known_decisions(state).values()
+        theirs = [each for each in own if (each.get("within") or [None])[0] == subagent]
+        known = by_key({**each, "within": [*each["within"][1:]]} for each in theirs)
+        task = _TaskDecisions(subagent, *_running_in(), known)
+    token = _TASK.set(task)
     try:
-        yield handed.learned if handed else {}
+        yield task.learned if task else {}
     finally:
-        _HANDED.reset(token)
+        _TASK.reset(token)
 
 
-def known(state: Mapping[str, Any], tools: Tools) -> Records:
-    """Return what is remembered in this agent, and in the one that it works for as far as it holds here."""
+def known_decisions(state: Mapping[str, Any]) -> Records:
+    """Return what is remembered in this agent, and what the agent that it works for keeps for it."""
     own: Records = state.get(REMEMBERED) or {}
-    handed = _handed()
-    return {**_by_key(_received(handed, tools)), **own} if handed else own
+    task = _own_task()
+    return {**task.known, **own} if task else own
 
 
-def _received(handed: _Handed, tools: Tools) -> Iterator[Record]:
-    for record in handed.known.values():
-        within = within_of(record)
-        if within and within[0] == handed.to:
-            yield {**record, "within": [*within[1:]]}
-        elif not within and _holds_for_both(record, handed.tools, tools):
-            yield {**record, "tool": mark_of(tools, record["name"])}
+def report_decisions(state: Mapping[str, Any]) -> None:
+    """Give what was learned here to the agent that this one works for."""
+    own: Records = state.get(REMEMBERED) or {}
+    if task := _own_task():
+        task.learned.update(
+            by_key({**each, "within": [task.subagent, *(each.get("within") or ())]} for each in own.values())
+        )
 
 
-def tell(state: Mapping[str, Any], tools: Tools) -> None:
-    """Tell the agent that this one works for what was learned here."""
-    handed = _handed()
-    if handed is not None:
-        own: Records = state.get(REMEMBERED) or {}
-        handed.learned.update(_by_key(_sent(each, handed, tools) for each in own.values()))
-
-
-def _sent(record: Record, handed: _Handed, tools: Tools) -> Record:
-    within = within_of(record)
-    if not within and _holds_for_both(record, tools, handed.tools):
-        return {**record, "tool": mark_of(handed.tools, record["name"])}
-    return {**record, "within": [handed.to, *within]}
-
-
-def _holds_for_both(record: Record, tools: Tools, others: Tools) -> bool:
-    """Tell whether a decision about one of these tools is about the same one of the others."""
-    name: str = record["name"]
-    return same(tools.get(name), others.get(name)) and record.get("tool") == mark_of(tools, name)
-
-
-def _by_key(records: Iterable[Record]) -> dict[str, Record]:
-    return {key_of(each): each for each in records}
-
-
-def with_learned(result: ToolResult, found: Mapping[str, Record]) -> ToolResult:
+def with_learned(result: ToolResult, learned: Mapping[str, Record]) -> ToolResult:
     """Return the result so that the agent keeps what was learned while the call ran."""
-    if not found:
+    if not learned:
         return result
     if isinstance(result, ToolMessage):
-        return Command(update={"messages": [result], REMEMBERED: dict(found)})
+        return Command(update={"messages": [result], REMEMBERED: dict(learned)})
     update: object = result.update
     if not isinstance(update, dict):
         return result
-    return replace(result, update={**cast("dict[str, Any]", update), REMEMBERED: dict(found)})
+    return replace(result, update={**cast("dict[str, Any]", update), REMEMBERED: dict(learned)})
 
 
-def _handed() -> _Handed | None:
-    """Return what was handed to this agent itself; not to one that only runs within such an agent."""
-    handed = _HANDED.get()
-    if handed is None:
+def _own_task() -> _TaskDecisions | None:
+    """Return the task that this very agent works on; none for an agent that a tool of the subagent calls."""
+    task = _TASK.get()
+    if task is None:
         return None
-    thread, place = _here()
-    return handed if thread == handed.thread and _is_right_below(place, handed.place) else None
+    thread, node = _running_in()
+    return task if thread == task.thread and _is_right_below(node, task.node) else None
 
 
-def _is_right_below(place: tuple[str, ...], above: tuple[str, ...]) -> bool:
-    """Tell whether a node is one of a graph that this node runs; a graph that keeps threads names no ids."""
-    if len(place) != len(above) + 1:
+def _is_right_below(node: tuple[str, ...], above: tuple[str, ...]) -> bool:
+    """Tell whether a node belongs to a graph that the other node runs."""
+    if len(node) != len(above) + 1:
         return False
-    return all(own in (theirs, theirs.partition(":")[0]) for own, theirs in zip(place, above, strict=False))
+    # A graph that keeps threads of its own has no ids of tasks in its namespace.
+    return all(own in (theirs, theirs.partition(":")[0]) for own, theirs in zip(node, above, strict=False))
 
 
-def _here() -> tuple[str | None, tuple[str, ...]]:
+def _running_in() -> tuple[str | None, tuple[str, ...]]:
     """Return the thread, and the nodes in which this runs, the outermost first."""
     try:
         given: Mapping[str, Any] = get_config().get("configurable", {})
     except RuntimeError:
         return None, ()
-    place: str = given.get("checkpoint_ns") or ""
-    return given.get("thread_id"), tuple(part for part in place.split("|") if part and not part.isdecimal())
+    namespace: str = given.get("checkpoint_ns") or ""
+    parts = (part for part in namespace.split("|") if part and not part.isdecimal())
+    return given.get("thread_id"), tuple(parts)

@@ -1,8 +1,7 @@
-"""Decisions that a person had remembered: how they are made, and what they match.
+"""Remember decisions of a person in a thread, and find the one that holds for a call.
 
-A decision holds for the very tool it was given for. Of each argument it keeps the value itself or a pattern
-that the person gave, and it matches calls with exactly those arguments. Nothing is widened but by such a
-pattern.
+A decision is about one agent, one tool and its arguments: of each it keeps the value itself or a pattern that
+the person gave, and it matches calls with exactly those arguments. Only such a pattern widens it.
 """
 
 from __future__ import annotations
@@ -10,47 +9,142 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
 
+from deepagents._async import IOCall, sync_and_async
 from deepagents._globs import anchor
 from deepagents.errors import ConfigError
-from deepagents.middleware.approval.path_rules import Specs, link_of, named_path, waits
+from deepagents.middleware.approval.path_rules import Call, Specs, link_of, named_path, waits
 from deepagents.middleware.approval.state import REMEMBERED
-from deepagents.middleware.approval.tool_identity import Tools, mark_of
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
 
 ANYTHING: Final = "**"
 """The pattern that any value matches."""
 
-Call: TypeAlias = Mapping[str, Any]
 Record: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = Mapping[str, Record]
 
-_CAN_BE: Final = ("approve", "reject")
 _PLAIN: Final = re.compile(r"[\w.,:/@+=-]*", re.ASCII)
-_NAMED: Final = re.compile("([@=])")
+_DELIMITER: Final = re.compile("([@=])")
 _UP: Final = re.compile(r"(^|[/\\])\.\.([/\\]|$)")
 _REJECTED: Final = (
     "A person rejected this call and all that are like it, so it was not run{reason}. Do not make it again."
 )
 
 
-def learned(answer: object, asked: Sequence[Call], tools: Tools) -> dict[str, dict[str, Record]]:
-    """Return what an answer adds to the state: the decisions that are to be remembered, by their keys."""
-    records = [_record(each, call, tools) for each, call in _wishes(answer, asked)]
-    return {REMEMBERED: {key_of(each): each for each in records}} if records else {}
+@dataclass(frozen=True, slots=True)
+class RememberedDecision:
+    """A decision about calls of one tool: arguments that have to be the same, and patterns for others.
+
+    `subagents` names the subagent that it is for, behind those that lead to it; empty for the agent itself.
+    """
+
+    key: str
+    name: str
+    type: Literal["approve", "reject"]
+    exact: Mapping[str, Any]
+    patterns: Mapping[str, str]
+    message: str | None = None
+    subagents: tuple[str, ...] = ()
 
 
-def wrong_wish(
-    answer: object, asked: Sequence[Call], remembering: Mapping[str, bool], specs: Specs
+class RememberedDecisions:
+    """The decisions that are remembered in a thread of an agent."""
+
+    def __init__(self, agent: Any, config: RunnableConfig) -> None:
+        self._agent = agent
+        self._config = config
+
+    async def _all(self) -> list[RememberedDecision]:
+        """List them, the oldest first."""
+        return [_from_record(key, record) for key, record in _records(await self._state()).items()]
+
+    async def _forget(self, key: str) -> None:
+        """Forget one, so that calls like it are asked about again.
+
+        Raises:
+            ConfigError: for a key that is not there, and while the thread waits for a person or is cut.
+        """
+        state = await self._state()
+        if key not in _records(state):
+            raise ConfigError(f"nothing is remembered under {key!r}; all() lists what is")
+        if state.next:
+            raise ConfigError("the thread waits or was cut; let its run come to an end, then forget")
+        await self._call("update_state", {REMEMBERED: {key: None}})
+        # LangGraph takes an update for a step of the agent, and would go on from it with the next message.
+        if (await self._state()).next:
+            await self._call("update_state", None, END)
+
+    async def _state(self) -> Any:
+        return await self._call("get_state")
+
+    def _call(self, method: str, *args: Any) -> IOCall[Any]:
+        block: Callable[..., Any] = getattr(self._agent, method)
+        wait: Callable[..., Any] = getattr(self._agent, f"a{method}")
+        return IOCall(lambda: block(self._config, *args), lambda: wait(self._config, *args))
+
+    all, aall = sync_and_async(_all)
+    forget, aforget = sync_and_async(_forget)
+
+
+def _records(state: Any) -> Records:
+    return state.values.get(REMEMBERED) or {}
+
+
+def _from_record(key: str, record: Record) -> RememberedDecision:
+    arguments: Mapping[str, Mapping[str, Any]] = record["args"]
+    return RememberedDecision(
+        key,
+        record["name"],
+        record["type"],
+        {name: value["is"] for name, value in arguments.items() if "is" in value},
+        {name: value["like"] for name, value in arguments.items() if "like" in value},
+        record.get("message"),
+        tuple(record.get("within") or ()),
+    )
+
+
+def records_of(answer: object, asked: Sequence[Call]) -> dict[str, Record]:
+    """Return the decisions of an answer that are to be remembered, by their keys."""
+    return by_key(_make_record(decision, call) for decision, call in _wishes(answer, asked))
+
+
+def by_key(records: Iterator[Record]) -> dict[str, Record]:
+    """Key records so that a later decision about the same calls takes the place of an earlier one."""
+    return {_key(each): each for each in records}
+
+
+def _make_record(decision: Mapping[str, Any], call: Call) -> Record:
+    wish = decision["remember"]
+    patterns = cast("Mapping[str, Any]", wish if isinstance(wish, Mapping) else {})
+    arguments = {
+        name: {"is": value} if _are_equal(patterns.get(name, value), value) else {"like": patterns[name]}
+        for name, value in call["args"].items()
+    }
+    reason = {"message": decision["message"]} if decision.get("message") else {}
+    return {"name": call["name"], "type": decision["type"], "args": arguments, **reason}
+
+
+def _key(record: Record) -> str:
+    text = _canonical([record["name"], record["args"], record.get("within") or ()])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def find_bad_wish(
+    answer: object, asked: Sequence[Call], can_remember: Callable[[str], bool], specs: Specs
 ) -> str | None:
-    """Say what is wrong with what a person wants to have remembered, if anything is."""
-    problems = (_wrong(each, call, remembering, specs) for each, call in _wishes(answer, asked))
+    """Describe what is wrong with what a person wants to have remembered, if anything is."""
+    problems = (
+        _describe_wish(decision, call, can_remember, specs) for decision, call in _wishes(answer, asked)
+    )
     return next(filter(None, problems), None)
 
 
@@ -62,153 +156,118 @@ def _wishes(answer: object, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str
             yield decision, call
 
 
-def _wrong(
-    decision: Mapping[str, Any], call: Call, remembering: Mapping[str, bool], specs: Specs
+def _describe_wish(
+    decision: Mapping[str, Any], call: Call, can_remember: Callable[[str], bool], specs: Specs
 ) -> str | None:
     tool, wish = call["name"], decision["remember"]
-    if not remembering.get(tool):
+    if not can_remember(tool):
         return f"decisions about {tool!r} are not remembered here; leave 'remember' out"
-    if decision["type"] not in _CAN_BE:
+    if decision["type"] not in ("approve", "reject"):
         return f"only approve and reject can be remembered, not {decision['type']!r}"
     if wish is True:
         return None
     if not isinstance(wish, Mapping):
         return f"'remember' must be True or a pattern for each argument that may differ, got {wish!r}"
     patterns = cast("Mapping[str, Any]", wish).items()
-    return next(filter(None, (_wrong_pattern(call, name, each, specs) for name, each in patterns)), None)
+    return next(filter(None, (_describe_pattern(call, *each, specs) for each in patterns)), None)
 
 
-def _wrong_pattern(call: Call, name: str, pattern: object, specs: Specs) -> str | None:
+def _describe_pattern(call: Call, name: str, pattern: object, specs: Specs) -> str | None:
     tool, arguments, spec = call["name"], call["args"], specs.get(call["name"])
     if name not in arguments:
         return f"'remember' names {name!r}, which is no argument of this call; it has {sorted(arguments)}"
-    if _same(pattern, arguments[name]):
+    if _are_equal(pattern, arguments[name]):
         return None
     if not isinstance(pattern, str):
         return f"the pattern for {name!r} must be text, got {pattern!r}"
     if spec and spec.effect == "run" and name in spec.summary_arguments:
         return f"{name!r} of {tool!r} can be remembered only as it is; leave it out of 'remember'"
-    wrong = _wrong_path(pattern) if spec and name == spec.path_argument and pattern != ANYTHING else None
-    if wrong is None and not _fits(call, name, {"like": pattern}, arguments[name], specs):
-        return f"the pattern {pattern!r} does not match {name!r} of this call, {arguments[name]!r}"
-    return wrong
-
-
-def _wrong_path(pattern: str) -> str | None:
     try:
-        FilesystemPermission(["read"], [pattern])
+        fits = _fits(call, name, {"like": pattern}, specs)
     except (ConfigError, NotImplementedError) as error:
         return str(error)
-    return None
+    mismatch = f"the pattern {pattern!r} does not match {name!r} of this call, {arguments[name]!r}"
+    return None if fits else mismatch
 
 
-def _record(decision: Mapping[str, Any], call: Call, tools: Tools) -> Record:
-    wish = decision["remember"]
-    patterns = cast("Mapping[str, Any]", wish if isinstance(wish, Mapping) else {})
-    kept = {
-        name: {"is": value}
-        if name not in patterns or _same(patterns[name], value)
-        else {"like": patterns[name]}
-        for name, value in call["args"].items()
-    }
-    reason = {"message": decision["message"]} if decision.get("message") else {}
-    tool = mark_of(tools, call["name"])
-    return {"name": call["name"], "tool": tool, "type": decision["type"], "args": kept, **reason}
-
-
-def key_of(record: Record) -> str:
-    """Return the key of a decision, the same one for a later decision about the same calls."""
-    told = _canonical([record["name"], record["tool"], record["args"], within_of(record)])
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def within_of(record: Record) -> Sequence[str]:
-    """Name the subagents whose own tool a decision is about, the outermost first."""
-    return record.get("within") or ()
-
-
-def _same(one: object, other: object) -> bool:
-    return _canonical(one) == _canonical(other)
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, default=repr)
-
-
-def decided(
-    records: Records,
-    call: Call,
-    tools: Tools,
-    allowed: Sequence[str],
-    rules: Rules,
-    state: Mapping[str, Any],
-    specs: Specs,
+def find_decision(
+    records: Records, call: Call, allowed: Sequence[str], rules: Rules, state: Any, specs: Specs
 ) -> Record | None:
-    """Return the remembered decision about a call, if there is one; a rejection goes before an approval.
-
-    An approval holds for a call that the rules make wait only where it was given for that place: its path as
-    it was, or a pattern that begins where the rules make all wait.
-    """
-    known = [each for each in records.values() if each["type"] in allowed and _is_about(each, call, tools)]
-    found = [each for each in known if _matches(each, call, specs)]
-    found = [each for each in found if each["type"] == "reject" or _lifts(each, call, rules, state, specs)]
-    return min(found, key=lambda each: each["type"] != "reject", default=None)
-
-
-def _is_about(record: Record, call: Call, tools: Tools) -> bool:
-    """Tell whether a decision is about the tool that a call of this agent runs."""
-    if record["name"] != call["name"] or within_of(record) or "tool" not in record:
-        return False
-    return record["tool"] == mark_of(tools, call["name"])
+    """Return the remembered decision about a call, if there is one; a rejection goes before an approval."""
+    found = [
+        each
+        for each in records.values()
+        if each["name"] == call["name"] and each["type"] in allowed and _matches(each, call, specs)
+    ]
+    rejections = [each for each in found if each["type"] == "reject"]
+    approvals = (each for each in found if _lifts_rules(each, call, rules, state, specs))
+    return next(iter(rejections), None) or next(approvals, None)
 
 
 def _matches(record: Record, call: Call, specs: Specs) -> bool:
-    kept, arguments = record["args"], call["args"]
-    return kept.keys() == arguments.keys() and all(
-        _fits(call, name, how, arguments[name], specs) for name, how in kept.items()
+    wanted, arguments = record["args"], call["args"]
+    return (
+        not record.get("within")
+        and wanted.keys() == arguments.keys()
+        and all(_fits(call, name, value, specs) for name, value in wanted.items())
     )
 
 
-def _fits(call: Call, name: str, how: Mapping[str, Any], value: object, specs: Specs) -> bool:
-    if "is" in how:
-        return _same(how["is"], value)
-    pattern: str = how["like"]
+def _fits(call: Call, name: str, wanted: Mapping[str, Any], specs: Specs) -> bool:
+    value = call["args"][name]
+    if "is" in wanted:
+        return _are_equal(wanted["is"], value)
+    pattern: str = wanted["like"]
     if pattern == ANYTHING:
         return True
     spec = specs.get(call["name"])
     if spec and name == spec.path_argument:
         path = spec.path_in(call["args"])
-        return path is not None and _below(pattern, path)
+        rules = Rules([FilesystemPermission(["read"], [pattern], "deny")])
+        return path is not None and rules.decide("read", path) == "deny"
     plain = isinstance(value, str) and _PLAIN.fullmatch(value) and not _UP.search(value)
-    return bool(plain) and _like(pattern, cast("str", value))
+    return bool(plain) and _matches_word(pattern, cast("str", value))
 
 
-def _like(pattern: str, value: str) -> bool:
-    """Match a word; only what the pattern itself names is an `@`, a `=` or a `-` at the beginning."""
+def _matches_word(pattern: str, value: str) -> bool:
+    """Match a word; only what the pattern itself names is an `@`, a `=` or a `-` at the beginning.
+
+    These make another thing of a word: `user@host`, `name=value`, `--option`.
+    """
     if value.startswith("-") and not pattern.startswith("-"):
         return False
-    wished, given = _NAMED.split(pattern), _NAMED.split(value)
-    return len(wished) == len(given) and all(map(fnmatchcase, given, wished))
+    wanted, given = _DELIMITER.split(pattern), _DELIMITER.split(value)
+    return len(wanted) == len(given) and all(map(fnmatchcase, given, wanted))
 
 
-def _below(pattern: str, path: str) -> bool:
-    return Rules([FilesystemPermission(["read"], [pattern], "deny")]).decide("read", path) == "deny"
+def _lifts_rules(record: Record, call: Call, rules: Rules, state: Any, specs: Specs) -> bool:
+    """Tell whether an approval holds although rules make the call wait.
 
-
-def _lifts(record: Record, call: Call, rules: Rules, state: Mapping[str, Any], specs: Specs) -> bool:
+    It does where it was given for that path: the path as it was, or a pattern that begins where the rules
+    make all wait. A path that leads elsewhere through a link is asked about each time.
+    """
     spec = specs.get(call["name"])
     if spec is None or spec.operation is None or not waits(rules, call, state, specs):
         return True
-    named, led_to = link_of(state, call.get("id"))
-    if led_to is not None and named == named_path(call, specs):
+    named, leads_to = link_of(state, call.get("id"))
+    if leads_to is not None and named == named_path(call, specs):
         return False
-    how = record["args"].get(spec.path_argument or "", {"is": None})
-    if "is" in how:
+    wanted = record["args"].get(spec.path_argument or "", {"is": None})
+    if "is" in wanted:
         return True
-    return how["like"] != ANYTHING and rules.waits(spec.operation, anchor(how["like"]))
+    return wanted["like"] != ANYTHING and rules.waits(spec.operation, anchor(wanted["like"]))
 
 
 def rejected(record: Record, call: Call) -> ToolMessage:
     """Answer a call that a remembered decision turns down."""
     reason = f", because: {record['message']}" if record.get("message") else ""
     return failure_message(call["name"], call["id"] or "", "not_run", _REJECTED.format(reason=reason))
+
+
+def _are_equal(one: object, other: object) -> bool:
+    # As JSON: Python takes 1 and True for equal, and a tool does not.
+    return _canonical(one) == _canonical(other)
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)

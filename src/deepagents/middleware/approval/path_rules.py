@@ -1,4 +1,4 @@
-"""Which calls of file tools wait for a person because of rules about paths, and where their paths lead."""
+"""Decide which calls of file tools wait for a person because of rules about paths, and where paths lead."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ LINKS: Final = "file_links"
 ASKED: Final = "file_calls_asked"
 """State key: the ids of the calls of the last turn that a person was asked about."""
 
+Call: TypeAlias = Mapping[str, Any]
 Specs: TypeAlias = Mapping[str, ToolSpec]
 
 
-def waits(rules: Rules, call: Mapping[str, Any], state: Any, specs: Specs) -> bool:
-    """Return whether a call waits for a person; the same answer each time for the same state."""
+def waits(rules: Rules, call: Call, state: Any, specs: Specs) -> bool:
+    """Tell whether a call waits for a person; the same answer each time for the same state."""
     spec, path = specs.get(call["name"]), named_path(call, specs)
     if spec is None or spec.operation is None or path is None:
         return False
-    named, led_to = link_of(state, call.get("id"))
-    paths = [path, led_to] if led_to is not None and named == path else [path]
+    named, leads_to = link_of(state, call.get("id"))
+    paths = [path, leads_to] if leads_to is not None and named == path else [path]
     if any(rules.decide(spec.operation, each) == "deny" for each in paths):
         return False
-    return any(_waits(rules, spec, each) for each in paths)
+    return any(_waits_at(rules, spec, each) for each in paths)
 
 
-def _waits(rules: Rules, spec: ToolSpec, path: str) -> bool:
+def _waits_at(rules: Rules, spec: ToolSpec, path: str) -> bool:
     if spec.effect == "search":
         return rules.waits("read", path)
     if rules.decide(spec.operation or "read", path) == "interrupt":
@@ -41,38 +42,38 @@ def _waits(rules: Rules, spec: ToolSpec, path: str) -> bool:
 
 def link_of(state: Any, call_id: str | None) -> tuple[str | None, str | None]:
     """Return the path that a call named when it was made, and where that led then."""
-    found_links = cast("Mapping[str, Any]", state).get(LINKS) if isinstance(state, Mapping) else None
-    found = cast("Mapping[str, Sequence[str]]", found_links or {}).get(call_id or "")
+    links = cast("Mapping[str, Any]", state).get(LINKS) if isinstance(state, Mapping) else None
+    found = cast("Mapping[str, Sequence[str]]", links or {}).get(call_id or "")
     return (found[0], found[1]) if found else (None, None)
 
 
 def was_asked(state: Any, call_id: str | None) -> bool | None:
-    """Return whether a person was asked about a call; `None` when no person can be asked."""
+    """Tell whether a person was asked about a call; `None` when no person can be asked."""
     asked = cast("Mapping[str, Any]", state).get(ASKED) if isinstance(state, Mapping) else None
     return None if asked is None else call_id in asked
 
 
-def named_path(call: Mapping[str, Any], specs: Specs) -> str | None:
-    """Return the path that a call of a file tool names, `None` when that is none."""
+def named_path(call: Call, specs: Specs) -> str | None:
+    """Return the path that a call of a file tool names; `None` where it names none."""
     spec = specs.get(call["name"])
     return None if spec is None else spec.path_in(call["args"])
 
 
-async def links(files: Files, calls: Sequence[Mapping[str, Any]], specs: Specs) -> dict[str, list[str]]:
-    """Find out where the paths lead that calls of file tools name, of those that lead elsewhere."""
+async def find_links(files: Files, calls: Sequence[Call], specs: Specs) -> dict[str, list[str]]:
+    """Find where the paths that calls name lead, by the call's id, for those that lead elsewhere."""
     found: dict[str, list[str]] = {}
     real_paths = RealPaths(files.backend, files.patience)
     for call in calls:
         path = named_path(call, specs)
         if not call["id"] or path is None:
             continue
-        real = await _led_to(real_paths, specs[call["name"]], path)
+        real = await _resolve(real_paths, specs[call["name"]], path)
         if real != path:
             found[call["id"]] = [path, real]
     return found
 
 
-async def _led_to(real_paths: RealPaths, spec: ToolSpec, path: str) -> str:
+async def _resolve(real_paths: RealPaths, spec: ToolSpec, path: str) -> str:
     try:
         # A deletion removes a link itself, not what it leads to.
         return await (real_paths.of_entry(path) if spec.effect == "delete" else real_paths.of(path))

@@ -35,8 +35,15 @@ from deepagents.middleware._base import (
     keeping,
 )
 from deepagents.middleware._incremental import IncrementalCache
-from deepagents.middleware.approval.middleware import Approval, InterruptOn
-from deepagents.middleware.approval.path_rules import ASKED, LINKS, link_of, links, was_asked
+from deepagents.middleware.approval import (
+    ASKED,
+    LINKS,
+    ApprovalMiddleware,
+    InterruptOn,
+    find_links,
+    link_of,
+    was_asked,
+)
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
 from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation
@@ -147,7 +154,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
 
         `interrupt_on` names further tools that wait. `create_deep_agent` does all this by itself.
         """
-        return Approval(self._guard.rules, interrupt_on, specs=self._specs)
+        return ApprovalMiddleware(self._guard.rules, interrupt_on, specs=self._specs, backend=self.backend)
 
     def with_permissions(self, permissions: Sequence[FilesystemPermission]) -> Self:
         """Return a copy under these rules, which may repeat its own but not differ from them.
@@ -246,7 +253,9 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         if not self._guard.rules.has("interrupt"):
             return None
         answers = [message for message in response.result if isinstance(message, AIMessage)]
-        found = await links(files, [call for message in answers for call in message.tool_calls], self._specs)
+        found = await find_links(
+            files, [call for message in answers for call in message.tool_calls], self._specs
+        )
         state = cast("Mapping[str, Any]", request.state)
         noted = {LINKS: found} if found or state.get(LINKS) else {}
         return {**noted, ASKED: None} if state.get(ASKED) is not None else noted or None

@@ -27,7 +27,7 @@ from deepagents.middleware._base import (
     inner,
     specs_of_call,
 )
-from deepagents.middleware.approval.requests import call_that_ran
+from deepagents.middleware.approval import executed_call
 from deepagents.middleware.memory.prompt import MEMORY_SYSTEM_PROMPT, check_template, fences_of, section
 from deepagents.middleware.memory.reading import Read, read_sources, sources_below
 from deepagents.middleware.memory.state import CHANGED, CONTENTS, PROBLEMS, MemoryState, changes, merged
@@ -114,7 +114,7 @@ class MemoryMiddleware(BaseMiddleware):
         failed = isinstance(result, ToolMessage) and result.status == "error"
         if failed or not self.sources or not in_graph():
             return result
-        call = call_that_ran(request)
+        call = executed_call(request)
         if call["name"] == _DELEGATING and has_channel(CHANGED):
             write_channel(CHANGED, True)
         spec = specs_of_call(request).get(call["name"])

@@ -28,7 +28,7 @@ from deepagents.middleware._base import (
     keeping,
     specs_of_call,
 )
-from deepagents.middleware.approval.requests import call_that_ran
+from deepagents.middleware.approval import executed_call
 from deepagents.middleware.skills import prompt
 from deepagents.middleware.skills.disclosure import named, offer, opened, paths_of, with_tools
 from deepagents.middleware.skills.kept import changes
@@ -218,7 +218,7 @@ class SkillsMiddleware(BaseMiddleware):
             request = await self._admitted(request)
         result = await inner(handler, request)
         if in_graph() and not _failed(result):
-            call = call_that_ran(request)
+            call = executed_call(request)
             self._note(
                 call, specs_of_call(request).get(call["name"]), cast("Mapping[str, Any]", request.state)
             )

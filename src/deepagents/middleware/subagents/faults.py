@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
-from deepagents.middleware.approval.entries import checked as checked_entries
+from deepagents.middleware.approval import validate_interrupt_on
 
 _MODES: Final = (None, "isolated", "fork")
 _KINDS: Final[Sequence[tuple[str, type[Any], str]]] = (
@@ -58,7 +58,7 @@ def _faults_of_kind(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def _faults_of_entries(interrupt_on: object) -> Iterator[str]:
     try:
-        checked_entries(interrupt_on)
+        validate_interrupt_on(interrupt_on)
     except (ConfigError, TypeError) as error:
         yield str(error)
 

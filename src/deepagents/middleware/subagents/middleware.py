@@ -23,7 +23,7 @@ from deepagents.middleware._base import (
     inner,
     shared_by_features,
 )
-from deepagents.middleware.approval.middleware import Approval
+from deepagents.middleware.approval import ApprovalMiddleware
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.legacy import with_defaults
 from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, check_complete, checked
@@ -151,7 +151,7 @@ def create_sub_agent(
     """
     middleware: list[Middleware] = list(spec.get("middleware") or ())
     if spec.get("interrupt_on"):
-        middleware.append(Approval(Rules(()), spec["interrupt_on"]))
+        middleware.append(ApprovalMiddleware(Rules(()), spec["interrupt_on"]))
     last = UnsupportedContentMiddleware()
     if all(each.name != last.name for each in middleware):
         middleware.append(last)

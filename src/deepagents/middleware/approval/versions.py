@@ -1,0 +1,62 @@
+"""Hold an approved change to the file as it was when the person was asked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from langchain_core.messages import ToolMessage
+
+from deepagents.backends.calls import Files
+from deepagents.errors import ToolFailure
+from deepagents.middleware.approval.path_rules import Call, Specs, named_path
+from deepagents.tools._tool import failure_message
+
+_ABSENT = "absent"
+
+
+async def note_versions(files: Files, calls: Sequence[Call], specs: Specs) -> dict[str, str]:
+    """Return by path what calls would change, as it is now."""
+    found: dict[str, str] = {}
+    for path in dict.fromkeys(_changed_path(call, specs) for call in calls):
+        if path is not None and (version := await _version(files, path)) is not None:
+            found[path] = version
+    return found
+
+
+async def refuse_stale(files: Files, call: Call, specs: Specs, seen: Mapping[str, str]) -> ToolMessage | None:
+    """Answer a call whose file is not as the person saw it; `None` where it may run."""
+    path = _changed_path(call, specs)
+    if path is None or path not in seen or seen[path] == await _version(files, path):
+        return None
+    text = (
+        f"'{path}' changed while a person was asked about this call, so nothing was done. Look at it again, "
+        "then make the call that fits it now."
+    )
+    return failure_message(call["name"], call["id"] or "", "stale_version", text)
+
+
+def _changed_path(call: Call, specs: Specs) -> str | None:
+    spec = specs.get(call["name"])
+    return named_path(call, specs) if spec is not None and spec.changes_files else None
+
+
+async def _version(files: Files, path: str) -> str | None:
+    """Return a text that differs when what stands at a path does; `None` where that cannot be told."""
+    try:
+        version = (await files.read(path, 0, 1)).version
+        return version or _digest(await files.download(path))
+    except ToolFailure as failure:
+        if failure.code not in ("file_not_found", "is_directory"):
+            return None
+        absent = failure.code == "file_not_found"
+    try:
+        below = (await files.glob("**", path)).matches or []
+    except ToolFailure:
+        return _ABSENT if absent else None
+    listed = sorted((each["path"], each.get("size"), each.get("modified_at")) for each in below)
+    return _digest(repr(listed).encode("utf-8", "surrogatepass")) if listed or not absent else _ABSENT
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
