@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.filesystem.tree import LeavesRoot, Tree
+from deepagents.backends.filesystem.confined_dir import ConfinedDirectory, LeavesRootError
 from tests.attacks.flipping import FLIP_DIRECTORY, FLIP_FILE, meanwhile
 
 SECRET = "the secret outside"
@@ -334,9 +334,9 @@ def test_no_writer_is_led_out_while_names_change_hands(
 
 @pytest.mark.parametrize("by_handle", [True, False])
 def test_both_ways_to_reach_places_keep_inside(root: Path, by_handle: bool) -> None:
-    tree = Tree(root, by_handle)
+    tree = ConfinedDirectory(root, by_handle)
 
-    with tree.place(["d", ".."]) as place:
+    with tree.entry(["d", ".."]) as place:
         assert place.parts == ()
     for parts in (
         ["to-directory", "secret.txt"],
@@ -345,9 +345,9 @@ def test_both_ways_to_reach_places_keep_inside(root: Path, by_handle: bool) -> N
         ["to-file"],
         ["dotted", "x"],
     ):
-        with pytest.raises(LeavesRoot), tree.place(parts):
+        with pytest.raises(LeavesRootError), tree.entry(parts):
             pass
-    with pytest.raises(OSError, match="symbolic links"), tree.place(["loop", "x"]):
+    with pytest.raises(OSError, match="symbolic links"), tree.entry(["loop", "x"]):
         pass
-    with tree.place(["to-file"], follow=False) as place:
+    with tree.entry(["to-file"], follow=False) as place:
         assert place.parts == ("to-file",)

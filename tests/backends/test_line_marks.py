@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from deepagents._text import to_lf
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.filesystem.line_marks import LineMarks, Trail
-from deepagents.backends.filesystem.pages import read_page
+from deepagents.backends.filesystem.pages import LineMarks, Trail, read_page
 
 LONG_AGO = 1_600_000_000
 MOST = 10 << 20

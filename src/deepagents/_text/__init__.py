@@ -13,7 +13,15 @@ from deepagents._text.lines import (
 )
 from deepagents._text.merge import Merge, merge3
 from deepagents._text.replace import EMPTY_OLD_STRING_ERROR, Replacement, replace_exact
-from deepagents._text.show import MAX_LINE_LENGTH, described, format_size, number_lines, preview, truncate
+from deepagents._text.show import (
+    MAX_LINE_LENGTH,
+    described,
+    escape_controls,
+    format_size,
+    number_lines,
+    preview,
+    truncate,
+)
 
 __all__ = [
     "EMPTY_OLD_STRING_ERROR",
@@ -23,6 +31,7 @@ __all__ = [
     "Replacement",
     "Window",
     "described",
+    "escape_controls",
     "format_size",
     "is_blank",
     "keep_line_endings",

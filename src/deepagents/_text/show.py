@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
@@ -13,6 +14,8 @@ _HEAD_LINES = 10
 _TAIL_LINES = 5
 _PREVIEW_LINE_LENGTH = 1000
 _CUT = "\n... [the rest was cut]"
+# Everything that ends a line somewhere, steers a terminal, turns the direction of text or cannot be encoded.
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def number_lines(text: str, start: int = 1) -> str:
@@ -50,6 +53,11 @@ def truncate(text: str, limit: int, note: str = _CUT) -> str:
     if len(text) <= limit:
         return text
     return text[: max(limit - len(note), 0)] + note[: max(limit, 0)]
+
+
+def escape_controls(text: str) -> str:
+    """Return a text in which nothing can pass for a further line: control characters as `\\n`, `\\x1b`."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def described(error: BaseException) -> str:

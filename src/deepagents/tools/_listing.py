@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -10,13 +9,6 @@ from deepagents.tools._context import ToolContext
 
 NOTHING_FOUND: Final = "No files found"
 _MOST_OF_A_LINE: Final = 5_000
-# Everything that ends a line somewhere, steers a terminal, turns the direction of text or cannot be encoded.
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def escape_name(path: str) -> str:
-    """Return a path in which nothing can pass for a further entry: control characters as `\\n`, `\\x1b`."""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), path)
 
 
 def render_listing(

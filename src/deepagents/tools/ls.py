@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
-from deepagents._text import format_size
+from deepagents._text import escape_controls, format_size
 from deepagents.backends.results import FileInfo
 from deepagents.tools._context import ToolContext
-from deepagents.tools._listing import NOTHING_FOUND, escape_name, render_listing
+from deepagents.tools._listing import NOTHING_FOUND, render_listing
 from deepagents.tools._tool import ToolOutput, ToolSpec
 
 
@@ -29,7 +29,7 @@ async def _ls(context: ToolContext, path: str) -> ToolOutput:
 
 
 def _line(entry: FileInfo) -> str:
-    path = escape_name(entry["path"])
+    path = escape_controls(entry["path"])
     if entry.get("is_dir"):
         return f"{path.rstrip('/')}/"
     size = entry.get("size")

@@ -1,57 +1,78 @@
-"""Replace a file in one step: whatever happens, the old content stands there or the new one, whole.
+"""Change a file in one step, under a lock of its directory.
 
-What is added at the end of one stands there whole, or not at all, unless the process is killed meanwhile.
+A file that is replaced holds the old content or the new one, whole, whatever happens. What is added at its
+end is there whole or not at all, unless the process is killed meanwhile.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import sys
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
 
 from deepagents.backends._directory import Directory, is_temporary, temporary_name
-from deepagents.backends.filesystem.tree import Place
+from deepagents.backends.filesystem.confined_dir import Entry
 
+if sys.platform != "win32":
+    import fcntl
+
+FORGOTTEN_AFTER: Final = 3600.0
+"""Seconds after which a temporary file was left by a writer that was killed."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_KEPT_MODE = 0o1777
-FORGOTTEN_AFTER = 3600.0
-"""Seconds after which a file that is still being written belongs to nobody."""
+_KEPT_MODE: Final = 0o1777
+_LOCKS: Final = 64
+_LONGEST_WAIT: Final = 30.0
+_FIRST_PAUSE: Final = 0.0005
+_LONGEST_PAUSE: Final = 0.02
 
 
-def version_of(found: os.stat_result) -> str:
-    """Name the content of a file: a write always changes this."""
-    return f"{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ino:x}"
+def version_of(about: os.stat_result) -> str:
+    """Return a name for the content of a file, which every write changes."""
+    return f"{about.st_mtime_ns:x}-{about.st_size:x}-{about.st_ino:x}"
 
 
-def replace(place: Place, data: bytes, before: os.stat_result | None) -> str:
-    """Put `data` in a place, keep the mode and owner of what stood there, and return the new version."""
+def replace(entry: Entry, data: bytes, before: os.stat_result | None) -> str:
+    """Make `data` the content of a file, keep its mode and owner, and return the new version."""
     temporary = temporary_name()
-    # Others must not read the new content of a private file meanwhile, nor after a kill: its mode comes last.
-    fd = place.above.open(temporary, _NEW, 0o644 if before is None else 0o600)
+    # Others must not read what is new in a private file meanwhile or after a kill: its mode comes last.
+    fd = entry.above.open(temporary, _NEW, 0o644 if before is None else 0o600)
     try:
         try:
-            _fill(fd, data)
-            _dress_as(fd, before)
+            _write_all(fd, data)
+            _copy_owner_and_mode(fd, before)
+            # Two writes within one tick of the file system's clock would get the same version.
+            if os.utime in os.supports_fd:
+                now = time.time_ns()
+                os.utime(fd, ns=(now, now))
+            # Without this, a power cut after the rename could leave the new name with no content.
+            os.fsync(fd)
             version = version_of(os.fstat(fd))
         finally:
             os.close(fd)
-        place.above.rename(temporary, place.name)
+        entry.above.rename(temporary, entry.name)
     except BaseException:
         with suppress(OSError):
-            place.above.unlink(temporary)
+            entry.above.unlink(temporary)
         raise
-    place.above.sync()
+    entry.above.sync()
     return version
 
 
-def extend(place: Place, data: bytes) -> str:
+def append(entry: Entry, data: bytes) -> str:
     """Add `data` at the end of a file, take it back if not all of it fits, and return the new version."""
-    fd = place.above.open(place.name, os.O_WRONLY | os.O_APPEND)
+    fd = entry.above.open(entry.name, os.O_WRONLY | os.O_APPEND)
     try:
         size = os.fstat(fd).st_size
         try:
-            _fill(fd, data)
+            _write_all(fd, data)
             os.fsync(fd)
         except BaseException:
             with suppress(OSError):
@@ -63,7 +84,7 @@ def extend(place: Place, data: bytes) -> str:
 
 
 def sweep(directory: Directory) -> None:
-    """Remove what killed writers left behind in a directory long ago."""
+    """Remove what killed writers left in a directory long ago."""
     long_ago = time.time() - FORGOTTEN_AFTER
     with suppress(OSError), directory.scan() as entries:
         for name in [entry.name for entry in entries if is_temporary(entry.name)]:
@@ -71,24 +92,72 @@ def sweep(directory: Directory) -> None:
                 directory.unlink(name)
 
 
-def _fill(fd: int, data: bytes) -> None:
+@contextmanager
+def hold_lock(directory: Directory, path: Path) -> Generator[None]:
+    """Hold the lock of one directory, which is at `path`.
+
+    The lock is on the directory, not on the file: a file that is replaced is another one afterwards, and a
+    lock file next to it would show up in listings.
+
+    Raises:
+        TimeoutError: when another holds it for too long.
+    """
+    # A system lock belongs to an open descriptor, and holds threads apart too; the lock in this process lets
+    # them wait without polling. Directories share a few of these, so that nothing grows with their number.
+    lock = _thread_locks()[hash(path) % _LOCKS]
+    if not lock.acquire(timeout=_LONGEST_WAIT):
+        raise _timeout()
+    try:
+        fd = directory.lock()
+        if fd is not None:
+            _lock_against_processes(fd)
+        yield
+    finally:
+        lock.release()
+
+
+def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
 
 
-def _dress_as(fd: int, before: os.stat_result | None) -> None:
-    """Give the new file the owner and mode of the old one, and a time that no earlier version had."""
-    if before is not None and hasattr(os, "fchmod"):
-        own = os.fstat(fd)
-        if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
-            with suppress(PermissionError):
-                os.fchown(fd, before.st_uid, before.st_gid)
-        mode = stat.S_IMODE(before.st_mode) & _KEPT_MODE
-        if mode != stat.S_IMODE(os.fstat(fd).st_mode):
-            with suppress(PermissionError):
-                os.fchmod(fd, mode)
-    if os.utime in os.supports_fd:
-        now = time.time_ns()
-        os.utime(fd, ns=(now, now))
-    os.fsync(fd)
+def _copy_owner_and_mode(fd: int, before: os.stat_result | None) -> None:
+    if before is None or not hasattr(os, "fchmod"):
+        return
+    own = os.fstat(fd)
+    if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):
+            os.fchown(fd, before.st_uid, before.st_gid)
+    mode = stat.S_IMODE(before.st_mode) & _KEPT_MODE
+    if mode != stat.S_IMODE(os.fstat(fd).st_mode):
+        with suppress(PermissionError):
+            os.fchmod(fd, mode)
+
+
+@cache
+def _thread_locks() -> tuple[threading.Lock, ...]:
+    return tuple(threading.Lock() for _ in range(_LOCKS))
+
+
+def _timeout() -> TimeoutError:
+    return TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+
+def _lock_against_processes(fd: int) -> None:
+    """Lock an open directory until it is closed; some file systems cannot, and go without."""
+    if sys.platform == "win32":
+        return
+    last, pause = time.monotonic() + _LONGEST_WAIT, _FIRST_PAUSE
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > last:
+                raise _timeout() from None
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        except OSError:
+            return
+        else:
+            return

@@ -13,10 +13,9 @@ from deepagents._async import await_thread
 from deepagents._globs import checked_glob
 from deepagents.backends._search import Query, Search
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.filesystem import finding, reading
-from deepagents.backends.filesystem.line_marks import LineMarks
-from deepagents.backends.filesystem.permits import Permit
-from deepagents.backends.filesystem.targets import HostNames, Names, Target, VirtualNames
+from deepagents.backends.filesystem import reading, searching
+from deepagents.backends.filesystem.pages import LineMarks
+from deepagents.backends.filesystem.paths import HostPaths, PathAccess, ResolvedPath, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
 from deepagents.backends.protocol import (
     ASYNC_GREP_TIMEOUT,
@@ -73,7 +72,9 @@ class FilesystemBackend(BackendProtocol):
         self.cwd = Path(root_dir or ".").expanduser().resolve()
         self.virtual_mode = virtual_mode
         self.max_file_size_bytes = int(max_file_size_mb * 1024 * 1024)
-        self._names: Names = VirtualNames(self.cwd) if virtual_mode else HostNames(self.cwd)
+        self._paths: VirtualPaths | HostPaths = (
+            VirtualPaths(self.cwd) if virtual_mode else HostPaths(self.cwd)
+        )
         self._writer = Writer(self.max_file_size_bytes)
         self._marks = LineMarks()
 
@@ -88,8 +89,8 @@ class FilesystemBackend(BackendProtocol):
         Raises:
             BackendError: when there is no such place, or none inside the root.
         """
-        target = self._names.find(path)
-        return self._names.shown(target.real_parts())
+        target = self._paths.resolve(path)
+        return self._paths.name_of(target.real_parts())
 
     def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
         """List one directory."""
@@ -156,7 +157,7 @@ class FilesystemBackend(BackendProtocol):
 
         def delete() -> DeleteResult:
             target = self._find(file_path, "write", allowed)
-            self._writer.delete(target, self._names.guards)
+            self._writer.delete(target, self._paths.is_undeletable)
             return DeleteResult(path=target.shown)
 
         return _answer(delete, DeleteResult)
@@ -165,8 +166,8 @@ class FilesystemBackend(BackendProtocol):
         """Find the files whose path matches `pattern`, by path; up to 1,000 come with size and time."""
 
         def glob() -> GlobResult:
-            target = self._with_permit(self._names.start(path), "read", allowed)
-            return finding.glob(target, pattern, DEFAULT_GLOB_TIMEOUT)
+            target = self._with_access(self._paths.resolve_start(path), "read", allowed)
+            return searching.glob(target, pattern, DEFAULT_GLOB_TIMEOUT)
 
         return _answer(glob, GlobResult)
 
@@ -197,7 +198,7 @@ class FilesystemBackend(BackendProtocol):
                 self.max_file_size_bytes,
                 DEFAULT_GREP_TIMEOUT,
             )
-            return finding.grep(self._with_permit(self._names.start(path), "read", allowed), wanted)
+            return searching.grep(self._with_access(self._paths.resolve_start(path), "read", allowed), wanted)
 
         return _answer(grep, GrepResult)
 
@@ -244,17 +245,17 @@ class FilesystemBackend(BackendProtocol):
         except BackendError as error:
             return FileDownloadResponse(path, error=_transfer_error(error))
 
-    def _find(self, path: str, operation: str, allowed: Allowed | None) -> Target:
-        return self._with_permit(self._names.find(path), operation, allowed)
+    def _find(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
+        return self._with_access(self._paths.resolve(path), operation, allowed)
 
-    def _with_permit(self, target: Target, operation: str, allowed: Allowed | None) -> Target:
+    def _with_access(self, target: ResolvedPath, operation: str, allowed: Allowed | None) -> ResolvedPath:
         if allowed is None:
             return target
-        return replace(target, permit=Permit(allowed, operation, self._names.shown))
+        return replace(target, access=PathAccess(allowed, operation, self._paths.name_of))
 
     def _resolve_path(self, key: str) -> Path:
-        target = self._names.find(key)
-        return target.tree.root.joinpath(*target.real_parts())
+        target = self._paths.resolve(key)
+        return target.root.path_of(target.real_parts())
 
     def _to_virtual_path(self, path: Path) -> str:
         return f"/{path.resolve().relative_to(self.cwd).as_posix()}".replace("/.", "/", 1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 import os
+import time
+from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from deepagents._text import Window, format_size, window
-from deepagents.backends.filesystem.line_marks import LineMarks, Trail
 from deepagents.backends.kinds import BINARY_HEAD
 from deepagents.errors import BackendError
 
@@ -18,7 +20,7 @@ _MOST_SKIPPED = 1 << 30
 
 
 def read_all(fd: int) -> bytes:
-    """Read a file from where it stands to its end."""
+    """Read an open file to its end."""
     parts: list[bytes] = []
     while part := os.read(fd, 1 << 20):
         parts.append(part)
@@ -26,7 +28,7 @@ def read_all(fd: int) -> bytes:
 
 
 def is_binary(head: bytes) -> bool:
-    """Judge by the first bytes of a file; a character may be cut off at their end."""
+    """Tell by the first bytes of a file, at whose end a character may be cut, whether it is binary."""
     if b"\0" in head[:BINARY_HEAD]:
         return True
     try:
@@ -62,6 +64,8 @@ def read_page(fd: int, offset: int, limit: int, most: int, marks: LineMarks) -> 
 
 
 class _Pager:
+    """Reads pages of a large file in blocks, and marks on the way where lines start."""
+
     def __init__(self, fd: int, most: int, trail: Trail) -> None:
         self._blocks = _Blocks(fd)
         self._most = most
@@ -127,7 +131,7 @@ def _window(data: bytes, offset: int, lines: int, more: bool) -> Window:
 
 
 class _Blocks(Iterator[bytes]):
-    """Reads on, with every line ended by `\\n`; `position` is where what was not yet given starts."""
+    """Reads block by block, with every line ended by `\\n`; `position` is the offset of what comes next."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -142,6 +146,8 @@ class _Blocks(Iterator[bytes]):
     def __next__(self) -> bytes:
         while raw := os.read(self._fd, _BLOCK):
             data = self._held + raw
+            # A `\r` at the end of a block may be the first half of a line end, so it waits for the next
+            # block.
             self._held = b"\r" if data.endswith(b"\r") else b""
             data = data[: len(data) - len(self._held)]
             self.position += len(data)
@@ -155,10 +161,66 @@ class _Blocks(Iterator[bytes]):
 
 
 def _after_lines(block: bytes, lines: int) -> int:
-    """Find where the next line starts after so many, or the end of the block."""
+    """Return where the next line starts after so many, or the end of the block."""
     rest = block.split(b"\n", lines)
     return len(block) if len(rest) <= lines else len(block) - len(rest[-1])
 
 
 def _decoded(data: bytes) -> str:
     return data.decode("utf-8", "replace")
+
+
+_MOST_FILES = 64
+_MOST_MARKS = 4096
+_SETTLED_AFTER_NS = 1_000_000_000
+
+Stamp = tuple[int, int, int, int, int]
+"""Which file, and which state of it."""
+
+
+@dataclass(slots=True)
+class Trail:
+    """Positions in one state of a file, each with the number of lines that end before it."""
+
+    lines: list[int] = field(default_factory=lambda: [0])
+    positions: list[int] = field(default_factory=lambda: [0])
+
+    def before(self, line: int) -> tuple[int, int]:
+        """Return the line count and position of the last mark before the start of a line, counted from 0."""
+        at = max(bisect_left(self.lines, line) - 1, 0)
+        return self.lines[at], self.positions[at]
+
+    def add(self, line: int, position: int) -> None:
+        """Add a mark, unless it is before the last one; of very many, every other is dropped."""
+        if position <= self.positions[-1]:
+            return
+        self.lines.append(line)
+        self.positions.append(position)
+        if len(self.lines) > _MOST_MARKS:
+            del self.lines[1::2], self.positions[1::2]
+
+
+@dataclass(slots=True)
+class LineMarks:
+    """The trails of the files that were read last; a file that changed starts a new one."""
+
+    _trails: dict[Stamp, Trail] = field(default_factory=dict[Stamp, Trail])
+
+    def trail_of(self, fd: int) -> tuple[Stamp, Trail]:
+        """Return a copy of what is known about an open file."""
+        stamp = _stamp(os.fstat(fd))
+        known = self._trails.get(stamp)
+        return stamp, Trail(known.lines.copy(), known.positions.copy()) if known else Trail()
+
+    def keep(self, fd: int, stamp: Stamp, trail: Trail) -> None:
+        """Remember a trail, unless the file changed meanwhile, or might have without a trace in its time."""
+        about = os.fstat(fd)
+        if _stamp(about) != stamp or about.st_mtime_ns > time.time_ns() - _SETTLED_AFTER_NS:
+            return
+        if len(self._trails) >= _MOST_FILES:
+            self._trails.clear()
+        self._trails[stamp] = trail
+
+
+def _stamp(about: os.stat_result) -> Stamp:
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from deepagents._text import format_size
 from deepagents.backends._directory import is_temporary
 from deepagents.backends.filesystem.atomic import version_of
-from deepagents.backends.filesystem.faults import code_of, explain, told
-from deepagents.backends.filesystem.line_marks import LineMarks
-from deepagents.backends.filesystem.pages import is_binary, read_all, read_head, read_page
-from deepagents.backends.filesystem.targets import Target, printable
+from deepagents.backends.filesystem.confined_dir import code_of, explain, translate_os_errors
+from deepagents.backends.filesystem.pages import LineMarks, is_binary, read_all, read_head, read_page
+from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.kinds import FileKind, file_kind
 from deepagents.backends.results import FileData, FileInfo, LsResult, ReadResult
 from deepagents.errors import BackendError
@@ -23,17 +22,17 @@ from deepagents.errors import BackendError
 MAX_VIDEO_INPUT_BYTES = 1 << 30
 
 
-def read(target: Target, offset: int, limit: int, largest: int, marks: LineMarks) -> ReadResult:
+def read(path: ResolvedPath, offset: int, limit: int, largest: int, marks: LineMarks) -> ReadResult:
     """Read a page of text, or anything else whole as base64."""
-    with told(f"File '{target.shown}'", "reading", target.hint), opened_file(target) as fd:
+    with translate_os_errors(f"File '{path.shown}'", "reading", path.hint), open_file(path) as fd:
         about = os.fstat(fd)
-        kind = file_kind(target.shown)
+        kind = file_kind(path.shown)
         if kind != "text" or is_binary(read_head(fd)):
             _check_size(about.st_size, kind, largest)
-            return ReadResult(file_data=_data(read_all(fd), about), version=version_of(about))
+            return ReadResult(file_data=_encode(read_all(fd), about), version=version_of(about))
         page = read_page(fd, int(offset), int(limit), largest, marks)
     return ReadResult(
-        file_data=FileData(content=page.text, encoding="utf-8", modified_at=moment(about)),
+        file_data=FileData(content=page.text, encoding="utf-8", modified_at=format_time(about)),
         total_lines=page.total,
         start_line=page.start,
         end_line=page.end,
@@ -43,20 +42,20 @@ def read(target: Target, offset: int, limit: int, largest: int, marks: LineMarks
     )
 
 
-def download(target: Target) -> bytes:
+def download(path: ResolvedPath) -> bytes:
     """Read a file whole, as it is."""
-    with told(f"File '{target.shown}'", "reading"), opened_file(target) as fd:
+    with translate_os_errors(f"File '{path.shown}'", "reading"), open_file(path) as fd:
         return read_all(fd)
 
 
 @contextmanager
-def opened_file(target: Target) -> Generator[int]:
+def open_file(path: ResolvedPath) -> Generator[int]:
     """Open a regular file to read."""
-    with target.place() as place:
-        check_regular(place.stat(), target.shown)
-        fd = place.above.open(place.name)
+    with path.entry() as entry:
+        check_regular(entry.stat(), path.shown)
+        fd = entry.above.open(entry.name)
         try:
-            check_regular(os.fstat(fd), target.shown)
+            check_regular(os.fstat(fd), path.shown)
             yield fd
         finally:
             os.close(fd)
@@ -74,51 +73,51 @@ def check_regular(about: os.stat_result, shown: str) -> None:
         raise BackendError("invalid_path", f"'{shown}' is not a regular file, so it has no content to use.")
 
 
-def ls(target: Target) -> LsResult:
+def ls(path: ResolvedPath) -> LsResult:
     """List a directory. Links show as what they lead to, and not at all when they lead nowhere or out."""
     entries: list[FileInfo] = []
     problems: list[str] = []
     try:
-        with target.directory() as (directory, _, inside), directory.scan() as found:
-            for entry in (each for each in found if inside is None or inside(each.name)):
-                _list(entry, target, entries, problems)
+        with path.directory() as (directory, _, allowed), directory.scan() as found:
+            for each in found:
+                if not is_temporary(each.name) and (allowed is None or allowed(each.name)):
+                    _list_entry(each, path, entries, problems)
     except OSError as error:
         if not entries:
-            raise _cannot_list(target, error) from error
+            raise _cannot_list(path, error) from error
         problems.append(f"listing aborted: {explain(error)}")
     entries.sort(key=lambda entry: entry["path"])
-    said = "\n".join(sorted(problems))
-    return LsResult(error=said or None, entries=entries, code="io_error" if said else None)
+    error = "\n".join(sorted(problems)) or None
+    return LsResult(error=error, entries=entries, code="io_error" if error else None)
 
 
-def _list(entry: os.DirEntry[str], target: Target, entries: list[FileInfo], problems: list[str]) -> None:
-    if is_temporary(entry.name):
-        return
+def _list_entry(
+    entry: os.DirEntry[str], directory: ResolvedPath, entries: list[FileInfo], problems: list[str]
+) -> None:
     try:
-        about = target.stat(entry.name) if entry.is_symlink() else entry.stat(follow_symlinks=False)
+        about = directory.stat(entry.name) if entry.is_symlink() else entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return
     except OSError as error:
         if not entry.is_symlink():
-            problems.append(f"child error: {printable(entry.name)}: {explain(error)}")
+            problems.append(f"child error: {directory.describe_below(entry.name)}: {explain(error)}")
         return
-    if stat.S_ISDIR(about.st_mode):
-        path = target.below(entry.name) + "/"
-        entries.append(FileInfo(path=path, is_dir=True, size=0, modified_at=moment(about)))
-    elif stat.S_ISREG(about.st_mode):
-        path = target.below(entry.name)
-        entries.append(FileInfo(path=path, is_dir=False, size=about.st_size, modified_at=moment(about)))
+    is_directory = stat.S_ISDIR(about.st_mode)
+    if is_directory or stat.S_ISREG(about.st_mode):
+        path = directory.below(entry.name) + "/" * is_directory
+        size = 0 if is_directory else about.st_size
+        entries.append(FileInfo(path=path, is_dir=is_directory, size=size, modified_at=format_time(about)))
 
 
-def _cannot_list(target: Target, error: OSError) -> BackendError:
+def _cannot_list(path: ResolvedPath, error: OSError) -> BackendError:
     code = code_of(error)
     match code:
         case "file_not_found":
-            return BackendError(code, f"Path '{target.shown}': path_not_found.{target.hint}")
+            return BackendError(code, f"Path '{path.shown}': path_not_found.{path.hint}")
         case "not_a_directory":
-            return BackendError(code, f"Path '{target.shown}': not_a_directory")
+            return BackendError(code, f"Path '{path.shown}': not_a_directory")
         case _:
-            return BackendError(code, f"Cannot list '{target.shown}': {explain(error)}")
+            return BackendError(code, f"Cannot list '{path.shown}': {explain(error)}")
 
 
 def _check_size(size: int, kind: FileKind, largest: int) -> None:
@@ -134,11 +133,11 @@ def _check_size(size: int, kind: FileKind, largest: int) -> None:
         )
 
 
-def _data(content: bytes, about: os.stat_result) -> FileData:
+def _encode(content: bytes, about: os.stat_result) -> FileData:
     encoded = base64.b64encode(content).decode("ascii")
-    return FileData(content=encoded, encoding="base64", modified_at=moment(about))
+    return FileData(content=encoded, encoding="base64", modified_at=format_time(about))
 
 
-def moment(about: os.stat_result) -> str:
-    """Say when a file was last changed."""
+def format_time(about: os.stat_result) -> str:
+    """Return when a file was last changed."""
     return datetime.fromtimestamp(about.st_mtime, UTC).isoformat()

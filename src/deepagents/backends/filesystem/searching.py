@@ -19,9 +19,9 @@ from deepagents.backends._search import (
     search_file,
     walk,
 )
-from deepagents.backends.filesystem.faults import told
-from deepagents.backends.filesystem.reading import moment
-from deepagents.backends.filesystem.targets import Target, printable
+from deepagents.backends.filesystem.confined_dir import translate_os_errors
+from deepagents.backends.filesystem.paths import ResolvedPath
+from deepagents.backends.filesystem.reading import format_time
 from deepagents.backends.results import ContextLine, FileInfo, GlobResult, GrepMatch, GrepResult
 from deepagents.errors import BackendError
 
@@ -29,13 +29,16 @@ _PROBLEMS_SHOWN = 10
 _MOST_DESCRIBED = 1000
 
 
-def glob(target: Target, pattern: str, seconds: float) -> GlobResult:
+def glob(start: ResolvedPath, pattern: str, seconds: float) -> GlobResult:
     """Find the files below a directory whose path matches."""
     compiled = checked_glob(pattern)
     try:
-        with told(f"'{target.shown}'", "searching"), target.directory() as (directory, _, inside):
-            walked = walk(directory, seconds, compiled, target.is_regular_file, inside)
-            matches = _described(directory, walked.files, target)
+        with (
+            translate_os_errors(f"'{start.shown}'", "searching"),
+            start.directory() as (directory, _, allowed),
+        ):
+            walked = walk(directory, seconds, compiled, start.is_regular_file, allowed)
+            matches = _describe_all(directory, walked.files, start)
     except BackendError as error:
         if error.code in ("file_not_found", "not_a_directory"):
             return GlobResult(matches=[])
@@ -48,52 +51,48 @@ def glob(target: Target, pattern: str, seconds: float) -> GlobResult:
     return found
 
 
-def grep(target: Target, wanted: Search) -> GrepResult:
+def grep(start: ResolvedPath, wanted: Search) -> GrepResult:
     """Find lines in one file or in all files below a directory."""
     try:
-        with told(f"'{target.shown}'", "searching"):
-            found, below = _search(target, wanted)
+        with translate_os_errors(f"'{start.shown}'", "searching"):
+            found, is_file = _search(start, wanted)
     except BackendError as error:
         if error.code in ("file_not_found", "not_a_directory"):
             return GrepResult(matches=[])
         raise
-    above = target.below("")
     matches = [
-        _match(hit.line, above + printable(hit.path) if below else target.shown, wanted) for hit in found.hits
+        _match(hit.line, start.shown if is_file else start.below(hit.path), wanted) for hit in found.hits
     ]
-    said = _problems(found.unread, target, below)
+    error = _describe_unread(found.unread, start, is_file)
     return GrepResult(
-        error=said, matches=matches, truncated=found.truncated, code="io_error" if said else None
+        error=error, matches=matches, truncated=found.truncated, code="io_error" if error else None
     )
 
 
-def _described(directory: Directory, paths: Sequence[str], target: Target) -> list[FileInfo]:
+def _describe_all(directory: Directory, paths: Sequence[str], start: ResolvedPath) -> list[FileInfo]:
     """Describe found files; a long list goes without sizes and times, which cost a look at each file."""
     if len(paths) > _MOST_DESCRIBED:
-        above = target.below("")
-        return [
-            {"path": above + (path if path.isascii() else printable(path)), "is_dir": False} for path in paths
-        ]
+        return [{"path": start.below(path), "is_dir": False} for path in paths]
     with FilesBelow(directory) as files:
-        return [_describe(files, path, target) for path in paths]
+        return [_describe(files, path, start) for path in paths]
 
 
-def _describe(files: FilesBelow, path: str, target: Target) -> FileInfo:
-    info = FileInfo(path=target.below(path), is_dir=False)
+def _describe(files: FilesBelow, path: str, start: ResolvedPath) -> FileInfo:
+    info = FileInfo(path=start.below(path), is_dir=False)
     with suppress(OSError):
         about = files.stat(path)
-        about = target.stat(path) if stat.S_ISLNK(about.st_mode) else about
-        info["size"], info["modified_at"] = about.st_size, moment(about)
+        about = start.stat(path) if stat.S_ISLNK(about.st_mode) else about
+        info["size"], info["modified_at"] = about.st_size, format_time(about)
     return info
 
 
-def _search(target: Target, wanted: Search) -> tuple[Found, bool]:
-    with target.tree.place(target.parts, check=target.check_led) as place:
-        if place.name and stat.S_ISREG(place.stat().st_mode):
-            target.check(place)
-            return search_file(place.above, place.name, wanted), False
-    with target.directory() as (directory, real, inside):
-        return search(directory, replace(wanted, allowed=inside), find_ripgrep(), real), True
+def _search(start: ResolvedPath, wanted: Search) -> tuple[Found, bool]:
+    with start.root.entry(start.parts, check=start.check_link_target) as entry:
+        if entry.name and stat.S_ISREG(entry.stat().st_mode):
+            start.check(entry.parts)
+            return search_file(entry.above, entry.name, wanted), True
+    with start.directory() as (directory, real, allowed):
+        return search(directory, replace(wanted, allowed=allowed), find_ripgrep(), real), False
 
 
 def _match(line: Line, path: str, wanted: Search) -> GrepMatch:
@@ -104,11 +103,11 @@ def _match(line: Line, path: str, wanted: Search) -> GrepMatch:
     return match
 
 
-def _problems(unread: Sequence[Unread], target: Target, below: bool) -> str | None:
+def _describe_unread(unread: Sequence[Unread], start: ResolvedPath, is_file: bool) -> str | None:
     if not unread:
         return None
     shown = [
-        f"- {target.below(each.path) if below else target.shown}: {each.reason}"
+        f"- {start.shown if is_file else start.describe_below(each.path)}: {each.reason}"
         for each in unread[:_PROBLEMS_SHOWN]
     ]
     more = len(unread) - len(shown)

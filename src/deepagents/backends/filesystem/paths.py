@@ -1,0 +1,240 @@
+"""Resolve a caller's path to an entry on disk, and check at the moment of use that the caller may have it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepagents._paths import normalise
+from deepagents._text import escape_controls
+from deepagents.backends._directory import Directory
+from deepagents.backends.filesystem.confined_dir import ConfinedDirectory, Entry, translate_os_errors
+from deepagents.backends.protocol import Allowed
+from deepagents.errors import BackendError
+from deepagents.permissions import Access
+
+
+@dataclass(frozen=True, slots=True)
+class PathAccess:
+    """The rights of one caller for one operation; `name_of` gives resolved parts the name that rules know."""
+
+    allowed: Allowed
+    operation: str
+    name_of: Callable[[tuple[str, ...]], str]
+
+    def check(self, shown: str, parts: tuple[str, ...]) -> None:
+        """Check a path both as the caller called it, `shown`, and with its links resolved.
+
+        Raises:
+            BackendError: `permission_denied`, without a word of where a link leads.
+        """
+        if not (self.allowed(shown) and self.allowed(self.name_of(parts))):
+            raise self._refusal(shown)
+
+    def check_all_below(self, shown: str, parts: tuple[str, ...]) -> None:
+        """Check that everything below a directory is allowed.
+
+        Raises:
+            BackendError: `permission_denied`.
+        """
+        if not (self.allowed.all_below(shown) and self.allowed.all_below(self.name_of(parts))):
+            raise self._refusal(shown)
+
+    def check_as_system(self, parts: tuple[str, ...]) -> None:
+        """Check resolved parts, and refuse them as the system would.
+
+        Raises:
+            PermissionError: when they are not allowed.
+        """
+        if not self.allowed(self.name_of(parts)):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def _refusal(self, shown: str) -> BackendError:
+        return BackendError("permission_denied", f"permission denied for {self.operation} on {shown}")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessBelow:
+    """An `Allowed` for paths relative to a directory that goes by all these names."""
+
+    allowed: Allowed
+    tops: tuple[str, ...]
+
+    def __call__(self, path: str) -> bool:
+        """Tell whether one path is allowed."""
+        return all(self.allowed(f"{top}/{path}") for top in self.tops)
+
+    def doubtful_in(self, directory: str) -> Callable[[str], object] | None:
+        """Return a fast test for whether a name right in a directory need be asked about."""
+        if not isinstance(self.allowed, Access) or len(self.tops) != 1:
+            return None
+        return self.allowed.rules.doubtful_names(self.allowed.operation, f"{self.tops[0]}/{directory}")
+
+    def all_below(self, directory: str) -> bool:
+        """Tell whether every path below a directory is surely allowed."""
+        return all(self.allowed.all_below(f"{top}/{directory}".rstrip("/") or "/") for top in self.tops)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPath:
+    """A path that a caller named, split into parts below a root; `shown` is what the caller calls it."""
+
+    root: ConfinedDirectory
+    parts: tuple[str, ...]
+    shown: str
+    hint: str = ""
+    access: PathAccess | None = None
+
+    @contextmanager
+    def entry(self, *, follow: bool = True, make_parents: bool = False) -> Generator[Entry]:
+        """Find the entry, when the caller may have it.
+
+        Raises:
+            BackendError: `permission_denied`.
+            OSError: when there is no way there.
+        """
+        with self.root.entry(self.parts, follow=follow, make_parents=make_parents, check=self.check) as entry:
+            yield entry
+
+    @contextmanager
+    def directory(self) -> Generator[tuple[Directory, Path, AccessBelow | None]]:
+        """Open the directory; with it come its real path, and which names in it the caller may know of.
+
+        Raises:
+            BackendError: `permission_denied`.
+            OSError: when there is no way there.
+        """
+        with self.root.directory(self.parts, check=self.check_link_target) as (entry, real):
+            below = None
+            if self.access:
+                names = (self.shown, self.access.name_of(entry.parts))
+                below = AccessBelow(
+                    self.access.allowed, tuple(dict.fromkeys(each.rstrip("/") for each in names))
+                )
+            yield entry.above, real, below
+
+    def check(self, parts: tuple[str, ...]) -> None:
+        """Check that the caller may have what this path leads to."""
+        if self.access:
+            self.access.check(self.shown, parts)
+
+    def check_link_target(self, parts: tuple[str, ...]) -> None:
+        """Check where a search or a listing starts if a link led there; else its entries are checked."""
+        if parts != tuple(part for part in self.parts if part not in ("", ".")):
+            self.check(parts)
+
+    def check_all_below(self, parts: tuple[str, ...]) -> None:
+        """Check that the caller may have everything below a directory."""
+        if self.access:
+            self.access.check_all_below(self.shown, parts)
+
+    def real_parts(self) -> tuple[str, ...]:
+        """Resolve every link on the way here."""
+        with translate_os_errors(f"'{self.shown}'", "resolving"):
+            return self.root.real_parts(self.parts)
+
+    def below(self, path: str) -> str:
+        """Return the caller's name for a path below this one; what is not UTF-8 in it is replaced."""
+        if not path.isascii():
+            path = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return f"{self.shown.rstrip('/')}/{path}"
+
+    def describe_below(self, path: str) -> str:
+        """Return the caller's name for a path below this one, fit for a line of a message."""
+        return escape_controls(self.below(path))
+
+    def stat(self, path: str) -> os.stat_result:
+        """Return what the system knows of a path below this one, by links that stay inside."""
+        check = self.access.check_as_system if self.access else None
+        with self.root.entry([*self.parts, *path.split("/")], check=check) as entry:
+            return entry.stat()
+
+    def is_regular_file(self, path: str) -> bool:
+        """Tell whether a path below this one leads to a file, by links that stay inside."""
+        try:
+            return stat.S_ISREG(self.stat(path).st_mode)
+        except OSError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualPaths:
+    """Paths that start at `/`, which is the root directory."""
+
+    root: Path
+
+    def resolve(self, path: str) -> ResolvedPath:
+        """Resolve a virtual path.
+
+        Raises:
+            BackendError: `invalid_path`.
+        """
+        shown = normalise(path)
+        _check_encoding(path)
+        return ResolvedPath(
+            ConfinedDirectory(self.root), tuple(shown.split("/")[1:]), shown, self._hint(shown)
+        )
+
+    def resolve_start(self, path: str | None) -> ResolvedPath:
+        """Resolve the path where a search begins."""
+        return self.resolve(path or "/")
+
+    def name_of(self, parts: tuple[str, ...]) -> str:
+        """Return the virtual path of resolved parts."""
+        return "/" + "/".join(parts)
+
+    def is_undeletable(self, parts: tuple[str, ...]) -> bool:
+        """Tell whether this may never be deleted: the root."""
+        return not parts
+
+    def _hint(self, shown: str) -> str:
+        root = self.root.as_posix()
+        if root == "/" or not f"{shown}/".startswith(f"{root}/"):
+            return ""
+        if (self.root / self.root.parts[1]).exists():
+            return ""
+        return f" Paths are relative to the root: use '{shown.removeprefix(root) or '/'}'."
+
+
+@dataclass(frozen=True, slots=True)
+class HostPaths:
+    """Paths of this machine; relative ones start at `cwd`."""
+
+    cwd: Path
+
+    def resolve(self, path: str) -> ResolvedPath:
+        """Resolve a path of this machine.
+
+        Raises:
+            BackendError: `invalid_path`.
+        """
+        if "\0" in path:
+            raise BackendError("invalid_path", f"A path cannot hold a NUL character: {path!r}.")
+        _check_encoding(path)
+        full = self.cwd / path
+        shown = Path(os.path.normpath(full)).as_posix()
+        return ResolvedPath(ConfinedDirectory(Path(full.anchor)), full.parts[1:], shown)
+
+    def resolve_start(self, path: str | None) -> ResolvedPath:
+        """Resolve the path where a search begins; `/` means the working directory here too."""
+        return self.resolve("." if path in (None, "", "/") else path)
+
+    def name_of(self, parts: tuple[str, ...]) -> str:
+        """Return the path of resolved parts on this machine."""
+        return Path(self.cwd.anchor).joinpath(*parts).as_posix()
+
+    def is_undeletable(self, parts: tuple[str, ...]) -> bool:
+        """Tell whether this may never be deleted: the working directory and all above it."""
+        return self.cwd.parts[1:][: len(parts)] == parts
+
+
+def _check_encoding(path: str) -> None:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise BackendError("invalid_path", f"A path must be UTF-8: {path!r}.") from error
