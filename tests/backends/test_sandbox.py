@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from deepagents.backends import sandbox as sandbox_module
 from deepagents.backends.protocol import ExecuteResponse, FileDownloadResponse, FileUploadResponse
 from deepagents.backends.results import WriteResult
 from deepagents.backends.sandbox import MAX_OUTPUT_BYTES, TRUNCATION_MSG, BaseSandbox
@@ -834,12 +833,3 @@ def test_a_command_runs_once_where_its_output_cannot_be_kept(
 
     assert (found.offloaded, found.response.output) == (False, "hi\n")
     assert (sandbox.directory / "ran").read_text() == "hi\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("_EDIT_INLINE_MAX_BYTES", 50_000), ("_EXECUTE_CAPTURE_MAX_BYTES", 10 << 20)]
-)
-def test_limits_that_other_packages_import_are_still_there(name: str, value: int) -> None:
-    with pytest.warns(DeprecationWarning, match=name):
-        assert getattr(sandbox_module, name) == value
-    assert not hasattr(sandbox_module, f"{name}_OF_NOTHING")

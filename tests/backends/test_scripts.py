@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from deepagents._globs import compile_glob
 from deepagents._text import replace_exact
 from deepagents.backends.results import ExecuteResponse
-from deepagents.backends.sandbox.codec import Answer, Operation, command, decode, joined, text_of
+from deepagents.backends.sandbox.codec import Answer, Operation, command, decode, joined, unpack
 from deepagents.backends.sandbox.scripts.common import to_lf, whole_characters
 from deepagents.backends.sandbox.scripts.edit import replaced
 from deepagents.backends.sandbox.scripts.read import lf_blocks, page
@@ -117,7 +117,7 @@ def test_edit_hands_over_what_it_could_not_replace_in(run: Any, tmp_path: Path) 
     unclear = run("edit", path="/a.txt", texts={"old": "a\n", "new": ""}, replace_all=False)
     done = run("edit", path="/a.txt", texts={"old": "a\n", "new": "b\n"}, replace_all=True)
 
-    assert (missed.end["code"], text_of(missed.end["data"])) == ("no_match", b"a\r\na\r\n")
+    assert (missed.end["code"], unpack(missed.end["data"])) == ("no_match", b"a\r\na\r\n")
     assert (unclear.end["code"], unclear.end["count"]) == ("ambiguous_match", 2)
     assert done.end["count"] == 2
     assert (tmp_path / "a.txt").read_bytes() == b"b\r\nb\r\n"
@@ -224,7 +224,7 @@ def test_capture_keeps_long_output_and_does_not_wait_for_the_background(run: Any
     killed = run("capture", command="kill -9 $$", **asked)
 
     assert (joined(short), short.end["exit"]) == (b"hi", 3)
-    assert (long.end["seen"], long.end["kept"], text_of(long.end["head"]).decode()) == (8, 6, "éé")
+    assert (long.end["seen"], long.end["kept"], unpack(long.end["head"]).decode()) == (8, 6, "éé")
     assert (tmp_path / "kept").exists() is False
     assert killed.end["exit"] == 137
 

@@ -129,7 +129,7 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
 MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "deepagents.backends.sandbox:BaseSandbox": """
-            _awrite_preflight _map_edit_error _write_preflight aedit adelete aexecute aglob agrep als aread
+            _awrite_preflight _write_preflight aedit adelete aexecute aglob agrep als aread
             awrite delete download_files edit execute execute_with_offload aexecute_with_offload glob grep
             grep_exclude_dirs enable_capture_offload id ls read upload_files write
         """,

@@ -11,7 +11,6 @@ from typing import Any, Final
 from deepagents._text import replace_exact, to_lf
 from deepagents.backends.results import (
     ContextLine,
-    EditResult,
     FileData,
     FileInfo,
     GlobResult,
@@ -20,7 +19,7 @@ from deepagents.backends.results import (
     LsResult,
     ReadResult,
 )
-from deepagents.backends.sandbox.codec import Answer, joined, text_of
+from deepagents.backends.sandbox.codec import Answer, joined, unpack
 from deepagents.backends.sandbox.scripts.common import whole_characters
 from deepagents.errors import BackendError, ErrorCode
 
@@ -160,7 +159,7 @@ def explain_edit(answer: Answer, what: str, old: str, new: str, replace_all: boo
     if code not in ("no_match", "ambiguous_match"):
         return check(answer, what, "editing")
     if "data" in end:
-        replace_exact(text_of(end["data"]).decode("utf-8", "surrogateescape"), old, new, replace_all)
+        replace_exact(unpack(end["data"]).decode("utf-8", "surrogateescape"), old, new, replace_all)
     if code == "no_match":
         shown = to_lf(old)[:200]
         raise BackendError(code, f"String not found in file: '{shown}'. Copy the text of the file exactly.")
@@ -249,22 +248,3 @@ def _below(base: str, name: str) -> str:
 
 def _moment(modified: float) -> str:
     return datetime.fromtimestamp(modified, UTC).isoformat()
-
-
-_EDIT_ERRORS: Final[dict[str, tuple[ErrorCode, str]]] = {
-    "file_not_found": ("file_not_found", "Error: File '{path}' not found"),
-    "permission_denied": ("permission_denied", "Error editing file '{path}': permission denied"),
-    "not_a_file": ("is_directory", "Error editing file '{path}': it is no regular file"),
-    "not_a_text_file": ("invalid_encoding", "Error editing file '{path}': it is no text file"),
-    "string_not_found": ("no_match", "Error: String not found in file: '{old}'"),
-    "multiple_occurrences": (
-        "ambiguous_match",
-        "Error: String '{old}' appears multiple times. Add surrounding context, or set replace_all.",
-    ),
-}
-
-
-def edit_error(word: str, path: str, old: str) -> EditResult:
-    """Make the result of an edit that failed with one of the older words."""
-    code, text = _EDIT_ERRORS.get(word, ("io_error", "Error editing file '{path}': {word}"))
-    return EditResult(error=text.format(path=path, old=old, word=word), code=code)

@@ -11,14 +11,12 @@ from deepagents.backends._flowing import FlowBackend
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import SandboxBackendProtocol, accepts
 from deepagents.backends.results import (
-    EditResult,
     ExecuteOffloadResult,
     ExecuteResponse,
     FileDownloadResponse,
     FileUploadResponse,
     WriteResult,
 )
-from deepagents.backends.sandbox.answers import edit_error
 from deepagents.backends.sandbox.offload import EXECUTE_CAPTURE_MAX_BYTES, Capture
 from deepagents.backends.sandbox.operations import Operations
 from deepagents.errors import BackendError
@@ -117,10 +115,6 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
         return Operations(
             self, self.virtual_root, tuple(self.grep_exclude_dirs), self._prepare if prepared else None
         )
-
-    @staticmethod
-    def _map_edit_error(error: str, file_path: str, old_string: str) -> EditResult:
-        return edit_error(error, file_path, old_string)
 
     def _write_preflight(self, file_path: str) -> WriteResult | None:
         return run(self._make_parents(file_path))

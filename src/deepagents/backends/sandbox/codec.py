@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
 from deepagents.backends.results import ExecuteResponse
@@ -19,6 +20,9 @@ from deepagents.errors import BackendError
 Operation = Literal["ls", "read", "glob", "grep", "write", "append", "edit", "delete", "where", "capture"]
 
 MARK: Final = "@deepagents:"
+_MODULES: Final[Mapping[Operation, str]] = MappingProxyType(
+    {"ls": "look", "where": "look", "glob": "walk", "write": "change", "append": "change", "delete": "change"}
+)
 _SCRIPTS: Final = "deepagents.backends.sandbox.scripts"
 _BOOT: Final = "import sys,zlib,base64;exec(zlib.decompress(base64.b64decode(sys.argv[1])).decode())"
 _NO_PYTHON: Final = json.dumps({"code": "no_python"})
@@ -51,7 +55,7 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
     Raises:
         BackendError: when the parameters are too long for a command line.
     """
-    run = line_of(_script(operation), packed(json.dumps(params)))
+    run = f"python3 -I -S -c '{_BOOT}' {_packed_program(operation)} {pack(json.dumps(params))}"
     line = (
         f"if command -v python3 >/dev/null 2>&1; then {run}; "
         f"else echo '{MARK[:4]}''{MARK[4:]}{_NO_PYTHON}'; fi"
@@ -65,26 +69,16 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
     return line
 
 
-def line_of(script: str, given: str) -> str:
-    """Write the command that runs a packed program on arguments."""
-    return f"python3 -I -S -c '{_BOOT}' {script} {given}"
-
-
 @cache
-def _script(operation: Operation) -> str:
-    return packed(program(operation))
+def _packed_program(operation: Operation) -> str:
+    return pack(program(operation))
 
 
 @cache
 def program(operation: Operation) -> str:
     """Return the source of a program with everything that it imports from its folder."""
-    return f"{sources(operation)}\nanswer(main)\n"
-
-
-def sources(*names: str) -> str:
-    """Return the source of modules with everything that they import from their folder, each once."""
-    sent = set[str]()
-    return "".join(part for name in names for part in _sources(name, sent))
+    source = "".join(_sources(_MODULES.get(operation, operation), set()))
+    return f"{source}\nanswer({operation})\n"
 
 
 def decode(response: ExecuteResponse, root: str = "/") -> Answer:
@@ -111,16 +105,16 @@ def decode(response: ExecuteResponse, root: str = "/") -> Answer:
 def joined(answer: Answer) -> bytes:
     """Join the chunks of an answer, up to the first that did not arrive."""
     chunks = takewhile(lambda each: each[0] == each[1][0], enumerate(answer.items))
-    return b"".join(text_of(data) for _, (_, data) in chunks)
+    return b"".join(unpack(data) for _, (_, data) in chunks)
 
 
-def text_of(data: str) -> bytes:
-    """Unpack the bytes that a program packed."""
+def unpack(data: str) -> bytes:
+    """Return the bytes that a program packed."""
     return zlib.decompress(base64.b64decode(data))
 
 
-def packed(text: str) -> str:
-    """Make a text fit for a command line, in which no shell expands anything."""
+def pack(text: str) -> str:
+    """Compress a text for a command line, with nothing in it that a shell expands."""
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 

@@ -12,7 +12,7 @@ from deepagents._text import split_lines
 from deepagents.backends._door import ask
 from deepagents.backends.protocol import SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
-from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, joined, text_of
+from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, joined, unpack
 from deepagents.errors import BackendError
 
 EXECUTE_CAPTURE_MAX_BYTES: Final = 10 << 20
@@ -123,4 +123,4 @@ def _preview(end: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _text(data: str) -> str:
-    return text_of(data).decode("utf-8", "replace")
+    return unpack(data).decode("utf-8", "replace")

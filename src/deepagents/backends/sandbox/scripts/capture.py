@@ -90,7 +90,7 @@ class Kept:
         }  # fmt: skip
 
 
-def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+def capture(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Give the exit code and the output: all of it, or its beginning and end when it was kept in the file.
 
     Without a command, tell what an earlier one left in the file.

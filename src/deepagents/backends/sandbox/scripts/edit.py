@@ -2,6 +2,7 @@
 
 import re
 
+from deepagents.backends.sandbox.scripts.change import Change, line_ending, taken
 from deepagents.backends.sandbox.scripts.common import (
     LARGEST,
     Places,
@@ -11,7 +12,6 @@ from deepagents.backends.sandbox.scripts.common import (
     packed,
     to_lf,
 )
-from deepagents.backends.sandbox.scripts.replacing import Change, line_ending, taken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ END = re.compile("\r\n|\n|\r")
 MOST_EXPLAINED = 60000
 
 
-def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Replace in one place, or in all; hand over the text when that fails, so that it can be explained."""
     places = Places(params["root"])
     texts = taken(places, params)

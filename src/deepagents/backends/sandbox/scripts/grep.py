@@ -111,7 +111,7 @@ class Search:
         self.unread.append([path, reason])
 
 
-def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+def grep(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Give path, number, text and the lines around, for each line."""
     places = Places(params["root"])
     real, shown = start(places, params)

@@ -24,7 +24,7 @@ BLOCK = 1 << 18
 MOST_SKIPPED = 1 << 30
 
 
-def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+def read(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Give the content with what is known of it."""
     places = Places(params["root"])
     real = places.find(params["path"])

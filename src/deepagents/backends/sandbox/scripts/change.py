@@ -1,20 +1,24 @@
-"""Change a file in one step: whatever happens, it holds its old content or its new one, whole."""
+"""Write, add to and delete a file, each in one step: it holds its old content or its new one, whole."""
 
+import base64
 import errno
 import json
 import os
 import shutil
 import stat
+import subprocess
 import time
 from contextlib import suppress
 from itertools import islice
 
 from deepagents.backends.sandbox.scripts.common import (
+    LARGEST,
     TEMPORARY,
     Places,
     Refused,
     check_regular,
     content_of,
+    is_binary,
     version_of,
 )
 
@@ -180,3 +184,82 @@ def line_ending(content: str) -> "str | None":
     lf, cr = content.count("\n") - crlf, content.count("\r") - crlf
     found = [ending for ending, times in (("\r\n", crlf), ("\n", lf), ("\r", cr)) if times]
     return found[0] if len(found) == 1 else None
+
+
+def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+    """Write text with the line ends of what stood there, unless that changed since a version."""
+    places = Places(params["root"])
+    content = taken(places, params)["content"]
+    target = places.find(params["path"], params.get("expected"))
+    if params.get("expected_version") is None:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+    elif not os.path.isdir(os.path.dirname(target)):
+        raise Refused("stale_version", happened="was deleted")
+    with Change(target, params.get("expected_version")) as change:
+        may_change = "\n" in content and "\r" not in content and not params.get("media")
+        if may_change and change.before and change.before.st_size <= LARGEST:
+            old = content_of(target)
+            ending = None if is_binary(old) else line_ending(old.decode("latin-1"))
+            content = content.replace("\n", "\r\n") if ending == "\r\n" else content
+        version = change.replace(content.encode("utf-8"))
+    return [], {"version": version}
+
+
+def append(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+    """Add bytes, or text as UTF-8, to a file; make it when it is not there."""
+    places = Places(params["root"])
+    texts = taken(places, params)
+    data = base64.b64decode(texts["base64"]) if "base64" in texts else texts["content"].encode("utf-8")
+    target = places.find(params["path"], params.get("expected"))
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with Change(target, None) as change:
+        version = change.replace(data) if change.before is None else extended(target, data)
+    return [], {"version": version}
+
+
+def extended(target: bytes, data: bytes) -> str:
+    """Write at the end; take it back if not all of it fits."""
+    fd = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            os.fsync(fd)
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(fd, size)
+            raise
+        return version_of(os.fstat(fd))
+    finally:
+        os.close(fd)
+
+
+def delete(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+    """Remove what stands at the path; never the root, and no directory when only a file was meant."""
+    places = Places(params["root"])
+    target = places.find_itself(params["path"], params.get("expected"))
+    if places.is_root(target):
+        raise Refused("invalid_path", text="the root cannot be deleted")
+    if not stat.S_ISDIR(os.lstat(target).st_mode):
+        os.unlink(target)
+    elif params.get("no_directory"):
+        raise Refused("permission_denied", text="it has just become a directory")
+    else:
+        remove_tree(target)
+    return [], {}
+
+
+def remove_tree(target: bytes) -> None:
+    """Remove a directory; where it is too deep for Python, which keeps every level open, by `rm`."""
+    try:
+        shutil.rmtree(target)
+    except (RecursionError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.EMFILE, errno.ENAMETOOLONG):
+            raise
+        subprocess.run(
+            ["rm", "-rf", "--", target], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        )
+        if os.path.lexists(target):
+            raise

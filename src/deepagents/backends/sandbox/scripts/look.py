@@ -1,4 +1,4 @@
-"""List one directory."""
+"""List a directory; tell where a path leads."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+def ls(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Give name, kind, size, time, and where a link leads, for each entry."""
     places = Places(params["root"])
     directory = places.find(params["path"])
@@ -21,7 +21,7 @@ def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
             if TEMPORARY.fullmatch(entry.name):
                 continue
             try:
-                item = described(places, entry)
+                item = describe_entry(places, entry)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -32,7 +32,7 @@ def main(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     return items, {"real": places.shown(directory), "problems": sorted(problems)}
 
 
-def described(places: Places, entry: "os.DirEntry[bytes]") -> "list[Any] | None":
+def describe_entry(places: Places, entry: "os.DirEntry[bytes]") -> "list[Any] | None":
     """Describe an entry: of a link what it leads to, and nothing when it leads nowhere or out."""
     real = os.path.realpath(entry.path) if entry.is_symlink() else None
     if real is not None and not (places.holds(real) and os.path.exists(real)):
@@ -44,3 +44,32 @@ def described(places: Places, entry: "os.DirEntry[bytes]") -> "list[Any] | None"
     size = 0 if is_directory else about.st_size
     leads_to = None if real is None else places.shown(real)
     return [printable(entry.name), is_directory, size, about.st_mtime, leads_to]
+
+
+def where(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+    """Resolve a path, with the last link or without."""
+    places = Places(params["root"])
+    real = (places.find_itself if params.get("itself") else places.find)(params["path"])
+    if params.get("make_parents"):
+        os.makedirs(os.path.dirname(real), exist_ok=True)
+    try:
+        mode = os.lstat(real).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = None
+    end = {
+        "real": places.shown(real),
+        "exists": mode is not None,
+        "is_dir": bool(mode and stat.S_ISDIR(mode)),
+    }
+    if params.get("stage"):
+        end["staged"] = places.shown(staged(real, params["stage"], mode))
+    return [], end
+
+
+def staged(real: bytes, name: str, mode: "int | None") -> bytes:
+    """Name the file for an uploaded text next to the target; for a private target it is private too."""
+    beside = os.path.join(os.path.dirname(real), name.encode("utf-8"))
+    if mode is None or mode & 0o004:
+        return beside
+    os.mkdir(beside, 0o700)
+    return os.path.join(beside, b"texts")
