@@ -1,12 +1,13 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
+.PHONY: help run test check quick test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
 
 PYTHON ?= python3.11
-VENV ?= .venv
-THIRD_PARTY ?= .venv-third-party
-DOCS ?= .venv-docs
+# Another interpreter gets an environment of its own: make test PYTHON=python3.13
+VENV ?= .venv$(if $(filter-out python3.11,$(PYTHON)),-$(notdir $(PYTHON)))
+THIRD_PARTY ?= $(VENV)-third-party
+DOCS ?= $(VENV)-docs
 JOBS ?= 2
 ARGS ?=
 
@@ -14,7 +15,6 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 UV_VERSION := 0.13.9
 UV_INSTALL = $(VENV)/uv/bin/uv pip install --quiet --no-deps --python $(THIRD_PARTY)/bin/python
-CODE := src tests typing_tests docs examples benchmarks
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -34,6 +34,17 @@ static: $(VENV)/.dev
 
 pytest: $(VENV)/.dev ## Run the tests alone: make pytest ARGS="tests/kernel -x"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+quick: $(VENV)/.dev ## Check the inner loop in under 90 seconds: lint, and one quick test file for each part
+	@$(BIN)/ruff format --check --quiet . || { echo "Run: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(QUICK) $(ARGS)
+
+test-latest: $(VENV)/.uv ## Run the tests on the newest releases that can be installed, then on the lowest that are allowed
+	@sh requirements/resolve.sh $(VENV)/uv/bin/uv $(BIN)/python highest .venv-highest
+	@.venv-highest/bin/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --ignore tests/architecture --ignore tests/third_party tests $(ARGS)
+	@sh requirements/resolve.sh $(VENV)/uv/bin/uv $(BIN)/python lowest-direct .venv-lowest
+	@.venv-lowest/bin/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --ignore tests/architecture --ignore tests/third_party tests $(ARGS)
 
 third-party: $(THIRD_PARTY)/.ready ## Run packages of others, which build on this one, in an environment of their own
 	@$(THIRD_PARTY)/bin/python -m pytest -q tests/third_party $(ARGS)
@@ -79,7 +90,7 @@ lock: $(VENV)/.uv ## Resolve the dependencies anew into requirements/*.lock
 	@sh requirements/lock.sh $(VENV)/uv/bin/uv $(ARGS)
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) $(THIRD_PARTY) $(DOCS) .venv-reference build dist .coverage htmlcov .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	rm -rf .venv .venv-* build dist .coverage htmlcov .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/pyvenv.cfg:
