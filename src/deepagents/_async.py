@@ -101,6 +101,8 @@ def sync_and_async(
         # LangGraph and LangSmith look through `__wrapped__`, and would take `blocking` for a coroutine.
         del made.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
         made.__signature__ = inspect.signature(method)
+        # Layers that know each other chain the code itself, and drive it once.
+        made.io_code = method  # pyright: ignore[reportFunctionMemberAccess]
     return blocking, awaiting
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from deepagents._agent import factories as _makers
 from deepagents._agent import subagents as _children
+from deepagents._agent.joined import join_layers
 from deepagents._agent.plan import AgentPlan
 from deepagents._agent.slots import Building, CompileChild, Place, Slot
 from deepagents._agent.validation import prepared
@@ -126,7 +127,7 @@ def assemble(building: Building) -> list[Middleware]:
     told = [
         each.with_stack(stack, plan.tools) if isinstance(each, ApprovalMiddleware) else each for each in stack
     ]
-    return [_children.acquainted(each, told, plan.state_schema) for each in told]
+    return join_layers([_children.acquainted(each, told, plan.state_schema) for each in told])
 
 
 def _fill(row: Slot | Place, building: Building) -> Iterator[Middleware]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeAlias, cast
@@ -87,8 +87,11 @@ def shared_by_features(*further: type) -> dict[str, Sharing]:
     return shared_by(schemas)
 
 
-def inner(handler: Callable[[Any], Any], request: Any) -> IOCall[Any]:
+def inner(handler: Callable[[Any], Any], request: Any) -> Awaitable[Any]:
     """Call the next layer, blocking or awaiting, as this one was called."""
+    code = getattr(handler, "code", None)
+    if code is not None:
+        return code(request)
     return IOCall(lambda: handler(request), lambda: handler(request))
 
 
