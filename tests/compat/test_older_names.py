@@ -105,16 +105,19 @@ def test_skills_are_listed_and_pinned_by_older_names(tmp_path: Any) -> None:
     text = "---\nname: tides\ndescription: Computes tides.\n---\nAsk the moon.\n"
     (tmp_path / "skills" / "tides" / "SKILL.md").write_text(text)
     backend, home = FilesystemBackend(root_dir=tmp_path), "deepagents.middleware.skills"
-    skills = today(home, "_list_skills")(backend, "/skills")
-    answer = backend.download_files(["/skills/tides/SKILL.md"])[0]
-    listing = today(home, "_alist_skills_with_errors")
+    skills = today(home, "_list_skills")(backend=backend, source_path="/skills")
+    answer, gone = backend.download_files(["/skills/tides/SKILL.md", "/skills/gone/SKILL.md"])
+    listing, waiting = (today(home, f"_{a}list_skills_with_errors") for a in ("", "a"))
+    body_of = today(home, "_pinned_skill_body")
 
     assert [each["name"] for each in skills] == ["tides"]
-    assert today(home, "_list_skills_with_errors")(backend, ("/skills", "Mine")) == (skills, [])
-    assert asyncio.run(_awaited(listing(backend, "/skills"))) == (skills, [])
+    assert listing(backend, ("/skills", "Mine")) == (skills, None)
+    assert asyncio.run(_awaited(waiting(backend=backend, source_path="/skills"))) == (skills, None)
+    assert listing(backend=backend, source_path="/none")[1].startswith("Skills source '/none'")
     assert today(home, "_skill_metadata_from_response")(answer) == skills[0]
-    body = today(home, "_pinned_skill_body")(answer.content)
-    assert "Ask the moon." in today(home, "_pinned_skill_message")(skills[0], body).text
+    assert body_of(skills[0], gone) is None
+    shown = today(home, "_pinned_skill_message")(skills[0], body_of(skills[0], answer))
+    assert "Ask the moon." in shown.text
     assert today(home, "_derive_source_label")("/a/.deepagents/skills") == "Deepagents"
     assert today(home, "_source_path")(("/skills", "Mine")) == "/skills"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import bpe_openai
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
@@ -19,10 +21,12 @@ from langgraph.types import Command
 
 from deepagents import MemoryMiddleware, create_deep_agent
 from deepagents.backends import FilesystemBackend, StateBackend, StoreBackend
-from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse, LsResult
 from deepagents.errors import ConfigError, StackError
+from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.memory import MEMORY_SYSTEM_PROMPT
-from deepagents.middleware.memory.prompt import fences_of
+from deepagents.middleware.memory.prompt import format_memory
 from deepagents.testing import ScriptedModel
 from deepagents.testing.scripted import call, calls
 from tests.conftest import CallMode
@@ -305,7 +309,7 @@ def test_comments_and_empty_files_are_left_out(call_mode: CallMode) -> None:
     model = ScriptedModel("Done.")
     call_mode.invoke(create_deep_agent(model, memory=BOTH), files(here=text, there="<!-- later -->\n"))
 
-    assert fenced(HERE, "Use tabs. <!-- never closed") in model.asked[0].system
+    assert fenced(HERE, "Use tabs. &lt;!-- never closed") in model.asked[0].system
     assert f"write_file can begin them: {THERE}" in model.asked[0].system
 
 
@@ -328,6 +332,8 @@ def test_a_byte_order_mark_is_no_text(call_mode: CallMode, tmp_path: Path) -> No
         f"<{' ' * 50}/{' ' * 50}agent_memory>",
         "<\u200b/\ufeff\u2060agent_memory\u200d>",
         "</agent\u00ad_mem\u200bory\u3164>",
+        "</agent\U0001d173_memory>",
+        "<\u2800/agent_memory>",
     ],
 )
 def test_contents_cannot_leave_their_fences(call_mode: CallMode, tag: str) -> None:
@@ -358,18 +364,17 @@ def test_a_template_may_hold_other_braces_and_fences_of_its_own() -> None:
     assert text == f'<facts>{fenced(HERE, "{agent_memory} &lt;/facts> {0}")}</facts> as {{"json": {{}}}}'
 
 
-def test_a_name_that_only_begins_like_a_fence_is_left_alone() -> None:
-    text = "<agent_memory_of_mine> < agent_memories > <\u200bagent>"
+def test_tags_and_signs_that_are_no_fence_stay_as_they_are() -> None:
+    text = "<agent_memory_of_mine> < agent_memories > <b>bold</b> x <= 3 <- y <3 <my.tag>"
 
     assert shown("<agent_memory>{agent_memory}</agent_memory>", text).count(text) == 1
 
 
 @pytest.mark.parametrize("text", ["< ", "<", " ", "</", "<\u200b", "<agent_", "<!---->", "</memory_file "])
 def test_the_cost_of_finding_fences_grows_with_the_text(text: str) -> None:
-    fences = fences_of(MEMORY_SYSTEM_PROMPT)
     began = time.process_time()
-    fences.sub("&lt;", text * 200_000)
-    fences.sub("&lt;", f"{'<' * 10}{text * 200_000}")
+    for each in (text * 200_000, f"{'<' * 10}{text * 200_000}"):
+        format_memory(MEMORY_SYSTEM_PROMPT, [HERE], {HERE: each}, {})
 
     assert time.process_time() - began < 5
 
@@ -532,3 +537,51 @@ def test_the_schemas_of_an_agent_with_memory_can_be_read() -> None:
 
     assert "memory_contents" not in agent.get_input_jsonschema()["properties"]
     assert "memory_contents" not in agent.get_output_jsonschema()["properties"]
+
+
+def test_a_subclass_may_change_the_request_in_its_own_way(call_mode: CallMode) -> None:
+    class Shouting(MemoryMiddleware):
+        def modify_request(self, request: Any) -> Any:
+            request = super().modify_request(request)
+            return request.override(system_message=SystemMessage(request.system_message.text.upper()))
+
+    with ScriptedModel("Done.") as model:
+        memory = Shouting(backend=StateBackend(), sources=[HERE], system_prompt="<m>{agent_memory}</m>")
+        call_mode.invoke(create_deep_agent(model, middleware=[memory]), files(here="Use tabs."))
+
+    assert "USE TABS." in model.asked[0].system
+
+
+class Stuck(StateBackend):
+    """Never answers, until the test lets it go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+
+    def download_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
+        self.let_go.wait(30)
+        return super().download_files(paths, **options)
+
+    def ls(self, path: str, **options: Any) -> LsResult:
+        self.let_go.wait(30)
+        return super().ls(path, **options)
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        return replace(super().capabilities(path), in_process=False)
+
+
+def test_the_timeout_of_the_file_tools_bounds_memory_and_skills_too(call_mode: CallMode) -> None:
+    backend = Stuck()
+    files_middleware = FilesystemMiddleware(backend=backend, backend_timeout=0.2)
+    began = time.monotonic()
+    with ScriptedModel("Done.") as model:
+        agent = create_deep_agent(
+            model, backend=backend, middleware=[files_middleware], memory=[HERE], skills=["/skills"]
+        )
+        call_mode.invoke(agent, {"messages": "Hi"})
+    took = time.monotonic() - began
+    backend.let_go.set()
+
+    assert "/AGENTS.md (timeout)" in model.asked[0].system
+    assert took < 10

@@ -477,6 +477,29 @@ def test_what_the_grader_gets_can_be_prepared(call_mode: CallMode) -> None:
     assert "about roses" not in read_by(grader)
 
 
+def test_the_fields_of_the_grader_may_depend_on_the_round(call_mode: CallMode) -> None:
+    seen: list[str] = []
+
+    class Looks(AgentMiddleware[Any, Any, Any]):
+        state_schema = GraderState
+
+        def before_model(self, state: Any, runtime: Any) -> None:
+            seen.append(state["language"])
+
+    verdicts = grade("needs_revision", UNMET), grade("satisfied", MET)
+    with ScriptedModel("roses", "red roses") as model, ScriptedModel(*verdicts) as grader:
+        agent = agent_with(
+            model,
+            grader,
+            grader_middleware=[Looks()],
+            grader_state_schema=GraderState,
+            build_grader_state=lambda state, iteration: {"language": f"round {iteration}"},
+        )
+        call_mode.invoke(agent, GIVEN, THREAD)
+
+    assert seen == ["round 0", "round 1"]
+
+
 def test_the_messages_of_the_grader_are_its_own(call_mode: CallMode) -> None:
     with ScriptedModel("roses") as model, ScriptedModel() as grader:
         agent = agent_with(

@@ -31,7 +31,6 @@ HOSTILE = {
     "lists of lists": ["metadata:", "  a0: &a0 [x, x]", *_LISTS],
     "one text many times": _TEXTS,
     "a list as a name": ["? [a, b]", ": c"],
-    "a tag of a program's own": ["x: [!!python/name:os.system x]"],
     "two documents": ["...", "--- more", "a: b"],
     "too much": [f"x: {'y' * 70_000}"],
 }
@@ -56,11 +55,8 @@ def test_what_would_cost_the_process_costs_the_skill(kind: str) -> None:
 
     assert time.process_time() - started < 2
     assert len(str(parsed)) < 10_000
-    if kind in ("a name of itself", "merges", "pairs", "one text many times"):
-        assert parsed.skill is None or len(str(parsed.skill)) < 6_000
-    else:
-        assert parsed.skill is None
-    assert parsed.skill is not None or parsed.problems[-1].startswith(f"{PATH}: skill skipped: ")
+    assert parsed.skill is None
+    assert parsed.problems[-1].startswith(f"{PATH}: skill skipped: ")
 
 
 @pytest.mark.parametrize(
@@ -75,12 +71,6 @@ def test_whatever_a_tag_says_text_stays_text(value: str) -> None:
 
 def test_an_empty_value_of_a_tag_is_missing() -> None:
     assert entry(parse("license: !!int ''", "compatibility: !!null no"))["license"] is None
-
-
-def test_an_alias_stands_for_what_it_names() -> None:
-    found = entry(parse("metadata:", "  a: &a tide", "  b: *a", "  c: [*a, *a]"))
-
-    assert found["metadata"] == {"a": "tide", "b": "tide", "c": "['tide', 'tide']"}
 
 
 def test_characters_that_no_store_takes_are_replaced() -> None:

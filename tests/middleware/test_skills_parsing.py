@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepagents.middleware.skills.frontmatter import MOST_CHARACTERS, Unreadable, split
-from deepagents.middleware.skills.parse import MAX_SKILL_FILE_SIZE, Parsed, body_of, parse_skill, split_tools
+from deepagents.middleware.skills.parse import (
+    MAX_HEADER_LENGTH,
+    MAX_SKILL_FILE_SIZE,
+    Parsed,
+    Unreadable,
+    body_of,
+    parse_skill,
+    split_skill,
+    split_tools,
+)
 from tests.middleware.skilled import skill
 
 PATH = "/skills/tides/SKILL.md"
@@ -122,12 +130,12 @@ def test_values_that_yaml_trips_over_are_taken_as_they_stand(line: str, descript
         ("---\n- a\n---\n", "no mapping"),
         ("---\n---\n", "no mapping"),
         ("---\nname: [tides\n---\n", "no YAML"),
-        ("---\nname: !!python/object:os.system {}\n---\n", "it has no 'description'"),
-        ("---\nname: &a [*a]\n---\n", "it has no 'description'"),
+        ("---\nname: !!python/object:os.system {}\n---\n", "it has no 'name' and 'description'"),
+        ("---\nname: &a [*a]\n---\n", "uses YAML aliases"),
         ("---\nname:\ndescription: x\n---\n", "it has no 'name'."),
         ("---\nname: tides\ndescription: '  '\n---\n", "it has no 'description'."),
         ("---\nname: {a: b}\ndescription: x\n---\n", "it has no 'name'."),
-        (f"---\nname: {'x' * MOST_CHARACTERS}\n---\n", f"more than {MOST_CHARACTERS}"),
+        (f"---\nname: {'x' * MAX_HEADER_LENGTH}\n---\n", f"more than {MAX_HEADER_LENGTH}"),
         (f"---\nname: {'[' * 5000}\n---\n", "no YAML|too deep"),
     ],
 )
@@ -248,7 +256,7 @@ def test_no_text_is_too_strange(text: str) -> None:
 @given(st.text(max_size=200))
 def test_splitting_loses_nothing_of_the_body(body: str) -> None:
     try:
-        found = split(f"---\na: b\n---\n{body}").body
+        found = split_skill(f"---\na: b\n---\n{body}")[1]
     except Unreadable:
         pytest.fail("there is front matter")
     assert found == body.replace("\r\n", "\n").replace("\r", "\n").strip("\n")

@@ -19,7 +19,7 @@ from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_a
 from deepagents._async import run
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.skills import SkillsMiddleware, disclosed_skill_tool_names
-from deepagents.middleware.skills.resolving import ToolShelf
+from deepagents.middleware.skills.tools import SkillToolSource
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 from tests.middleware.skilled import THREAD, put, skill
@@ -316,8 +316,8 @@ def test_an_answer_that_is_no_list_of_tools_is_refused(
 @pytest.mark.parametrize(
     ("tools", "error", "complaint"),
     [
-        (tide, TypeError, "put it in a list"),
-        ({"type": "web_search"}, TypeError, "put it in a list"),
+        (tide, TypeError, "use a list"),
+        ({"type": "web_search"}, TypeError, "use a list"),
         (7, TypeError, "got 7"),
         ([{"type": "web_search"}], TypeError, "must be a BaseTool or a function"),
         ([tide, tide], ValueError, "two skill tools are named 'tide'"),
@@ -352,7 +352,7 @@ def test_each_run_has_answers_of_its_own(call_mode: CallMode, tmp_path: Path) ->
 
 def test_what_a_resolver_found_long_ago_is_asked_for_anew() -> None:
     asked = Asked()
-    shelf = ToolShelf(asked.find)
+    shelf = SkillToolSource(asked.find)
     runtime: Any = SimpleNamespace(context=None)
     for name in ["tide", *(f"absent-{at}" for at in range(255)), "tide"]:
         run(shelf.find([name], runtime, "one"))

@@ -16,10 +16,11 @@ from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
+from deepagents.middleware.memory.middleware import BACKEND_SECONDS
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching.middleware import PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
-from deepagents.middleware.skills.middleware import knowing
+from deepagents.middleware.skills.middleware import require_sources
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.worker import Worker
 from deepagents.middleware.summarization import create_summarization_middleware
@@ -64,7 +65,12 @@ def memory(building: Building) -> Middleware | None:
     if not plan.memory:
         return None
     with already_warned():
-        return MemoryMiddleware(backend=plan.backend, sources=plan.memory, add_cache_control=True)
+        return MemoryMiddleware(
+            backend=plan.backend,
+            sources=plan.memory,
+            add_cache_control=True,
+            backend_timeout=_backend_timeout(building),
+        )
 
 
 def skills(building: Building) -> Middleware | None:
@@ -72,11 +78,19 @@ def skills(building: Building) -> Middleware | None:
     if not plan.skills:
         return None
     with already_warned():
-        return SkillsMiddleware(backend=plan.backend, sources=plan.skills)
+        return SkillsMiddleware(
+            backend=plan.backend, sources=plan.skills, backend_timeout=_backend_timeout(building)
+        )
+
+
+def _backend_timeout(building: Building) -> float | None:
+    """Return the timeout of the agent's file tools, which holds for its memory and skills too."""
+    files = building.replacement("FilesystemMiddleware")
+    return files.backend_timeout if isinstance(files, FilesystemMiddleware) else BACKEND_SECONDS
 
 
 def all_sources(building: Building, skills: Middleware) -> Middleware:
-    return knowing(skills, building.plan.skills, building.who)
+    return require_sources(skills, building.plan.skills, building.who)
 
 
 def filesystem(building: Building) -> Middleware:

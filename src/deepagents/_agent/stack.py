@@ -18,7 +18,7 @@ from deepagents._agent.validation import prepared
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import ApprovalMiddleware
-from deepagents.middleware.memory.middleware import remembering
+from deepagents.middleware.memory.middleware import require_sources
 from deepagents.middleware.prompt_caching.middleware import STAND_INS
 from deepagents.middleware.summarization.middleware import under_rules as _summarizing_under_rules
 
@@ -39,7 +39,7 @@ STACK: Final[tuple[Slot | Place, ...]] = (
         "MemoryMiddleware",
         _makers.memory,
         "memory is spoken of after planning, and counted with the rest",
-        take=lambda building, memory: remembering(memory, building.plan.memory, building.who),
+        take=lambda building, memory: require_sources(memory, building.plan.memory, building.who),
     ),
     Slot("SkillsMiddleware", _makers.skills, "skills are spoken of after memory", take=_makers.all_sources),
     Slot(

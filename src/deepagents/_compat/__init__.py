@@ -54,14 +54,14 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         },
         _SKILLS: {
             "_alist_skills_with_errors": "deepagents._compat.skills:alist_skills_with_errors",
-            "_derive_source_label": f"{_SKILLS}.sources:derive_source_label",
-            "_format_skills_source_error": f"{_SKILLS}.load:source_error",
+            "_derive_source_label": f"{_SKILLS}.load:derive_source_label",
+            "_format_skills_source_error": f"{_SKILLS}.load:format_source_error",
             "_list_skills": "deepagents._compat.skills:list_skills",
             "_list_skills_with_errors": "deepagents._compat.skills:list_skills_with_errors",
-            "_pinned_skill_body": f"{_SKILLS}.parse:body_of",
-            "_pinned_skill_message": f"{_SKILLS}.pinning:pinned_message",
+            "_pinned_skill_body": "deepagents._compat.skills:pinned_skill_body",
+            "_pinned_skill_message": f"{_SKILLS}.prompt:make_pinned_message",
             "_skill_metadata_from_response": "deepagents._compat.skills:skill_metadata_from_response",
-            "_source_path": f"{_SKILLS}.sources:source_path",
+            "_source_path": f"{_SKILLS}.load:source_path",
         },
     }
 )

@@ -1,4 +1,4 @@
-"""What other packages import from here by private names."""
+"""Keep private functions of the skills module that other packages import."""
 
 from __future__ import annotations
 
@@ -8,35 +8,40 @@ from typing import Any
 from deepagents._async import arun, run
 from deepagents.backends.calls import Files
 from deepagents.backends.results import FileDownloadResponse
-from deepagents.middleware.skills.load import load, parsed_answer
-from deepagents.middleware.skills.sources import SkillSource, sources_of
+from deepagents.middleware.skills.load import SkillSource, load_skills, parse_answer, parse_sources
+from deepagents.middleware.skills.parse import body_of
 from deepagents.middleware.skills.state import SkillMetadata
 
-Found = tuple[list[SkillMetadata], list[str]]
+Found = tuple[list[SkillMetadata], str | None]
 
 
-def list_skills(backend: Any, source: SkillSource) -> list[SkillMetadata]:
+def list_skills(backend: Any, source_path: SkillSource) -> list[SkillMetadata]:
     """Return the skills of one source."""
-    return list_skills_with_errors(backend, source)[0]
+    return list_skills_with_errors(backend, source_path)[0]
 
 
-def list_skills_with_errors(backend: Any, source: SkillSource) -> Found:
-    """Return the skills of one source, and what is wrong with it."""
-    return run(_of_source(backend, source))
+def list_skills_with_errors(backend: Any, source_path: SkillSource) -> Found:
+    """Return the skills of one source, and its problems as one text."""
+    return run(_load_source(backend, source_path))
 
 
-def alist_skills_with_errors(backend: Any, source: SkillSource) -> Awaitable[Found]:
-    """Return the skills of one source, and what is wrong with it."""
-    return arun(_of_source(backend, source))
+def alist_skills_with_errors(backend: Any, source_path: SkillSource) -> Awaitable[Found]:
+    """Return the skills of one source, and its problems as one text."""
+    return arun(_load_source(backend, source_path))
 
 
 def skill_metadata_from_response(
     response: FileDownloadResponse, path: str | None = None
 ) -> SkillMetadata | None:
-    """Return the skill that a backend's answer holds, if it holds one."""
-    return parsed_answer(response, path or response.path).skill
+    """Return the skill in a backend's answer, if it holds one."""
+    return parse_answer(response, path or response.path).skill
 
 
-async def _of_source(backend: Any, source: SkillSource) -> Found:
-    found = await load(Files.of(backend, None), sources_of([source]))
-    return (found.skills, found.problems) if found else ([], [])
+def pinned_skill_body(skill: SkillMetadata, response: FileDownloadResponse) -> str | None:
+    """Return the text behind the front matter in a backend's answer, `None` where it cannot be shown."""
+    return None if response.error else body_of(response.content)
+
+
+async def _load_source(backend: Any, source: SkillSource) -> Found:
+    found = await load_skills(Files.of(backend, None), parse_sources([source]))
+    return (found.skills, "\n".join(found.problems) or None) if found else ([], None)

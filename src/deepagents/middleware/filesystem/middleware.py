@@ -133,6 +133,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
         self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
         self.read_format: ReadFormat = read_format
+        self.backend_timeout = backend_timeout
         self._patience = Patience(backend_timeout)
         self._candidates: Candidates = IncrementalCache()
         self._offloads = offload_binary_content and keeps_out_of_state(self.backend)

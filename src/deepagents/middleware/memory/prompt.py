@@ -1,13 +1,14 @@
-"""Memory files as a part of the system prompt: data between fences that it cannot open or close."""
+"""Write memory files into the system prompt, as data between fences that they cannot open or close."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
 from deepagents.errors import ConfigError
+from deepagents.middleware._fences import escape_tags, tag_names
+from deepagents.middleware.memory.contents import MAX_SHOWN
 
 MEMORY_SYSTEM_PROMPT: Final = """\
 <agent_memory>
@@ -29,24 +30,15 @@ will be needed again.
 and durable facts that were hard to find: "I prefer tabs" yes, "I am on my phone today" no. Do not save what \
 is transient, small talk or one-off requests, and never secrets: no password, key or token."""
 
-MOST_SHOWN: Final = 40_000
-"""Characters of one file that the model is shown."""
-
 _PLACEHOLDER: Final = "{agent_memory}"
 _FENCE: Final = "memory_file"
-_TAG: Final = re.compile(r"</?([A-Za-z][\w.-]*)")
-_UNSEEN: Final = (
-    r"\x00-\x08\x0e-\x1b\x7f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
-)
-"""Characters that show nothing, not even a blank."""
 
 
 def check_template(template: object) -> None:
     """Refuse a template that cannot show memory.
 
     Raises:
-        TypeError: for what is neither text nor `None`.
+        TypeError: for a template that is neither text nor `None`.
         ConfigError: for a text without the placeholder.
     """
     if template is None:
@@ -59,26 +51,13 @@ def check_template(template: object) -> None:
         )
 
 
-def fences_of(template: str) -> re.Pattern[str]:
-    """Match the beginning of every tag that opens or closes a part of the template, or a file.
-
-    Blanks and characters that show nothing hide no tag. No character is looked at more than a few times.
-    """
-    unseen, blank = f"[{_UNSEEN}]*+", rf"[\s{_UNSEEN}]*+"
-    names = "|".join(unseen.join(map(re.escape, name)) for name in sorted({_FENCE, *_TAG.findall(template)}))
-    return re.compile(rf"<(?={blank}/?{blank}(?:{names}){unseen}(?!\w))", re.IGNORECASE)
-
-
-def section(
-    template: str,
-    sources: Sequence[str],
-    contents: Mapping[str, str],
-    problems: Mapping[str, str],
-    fences: re.Pattern[str],
+def format_memory(
+    template: str, sources: Sequence[str], contents: Mapping[str, str], problems: Mapping[str, str]
 ) -> str:
-    """Fill the template with the files that have something to say, and name those that have not."""
+    """Fill the template with the files that have content, and name those that are empty or unreadable."""
+    guarded = {_FENCE, *tag_names(template)}
     problems = {each: problems[each] for each in sources if each in problems}
-    shown = {each: text for each in sources if (text := _shown(each, contents.get(each, ""), fences))}
+    shown = {each: text for each in sources if (text := _format_file(each, contents.get(each, ""), guarded))}
     empty = [each for each in sources if each not in shown and each not in problems]
     parts = list(shown.values()) or ["(No memory loaded)"]
     if problems:
@@ -88,20 +67,20 @@ def section(
     return template.replace(_PLACEHOLDER, "\n\n".join(parts))
 
 
-def _shown(source: str, text: str, fences: re.Pattern[str]) -> str:
-    said = "".join(_outside_comments(text[:MOST_SHOWN])).rstrip()
-    if not said:
+def _format_file(source: str, text: str, guarded: Collection[str]) -> str:
+    kept = "".join(_remove_comments(text[:MAX_SHOWN])).rstrip()
+    if not kept:
         return ""
-    path, safe = _name(source), fences.sub("&lt;", said)
-    fenced = f'<{_FENCE} path="{path}">\n{safe}\n</{_FENCE}>'
-    if len(text) <= MOST_SHOWN:
+    path = _name(source)
+    fenced = f'<{_FENCE} path="{path}">\n{escape_tags(kept, guarded)}\n</{_FENCE}>'
+    if len(text) <= MAX_SHOWN:
         return fenced
-    line = text.count("\n", 0, MOST_SHOWN)
+    line = text.count("\n", 0, MAX_SHOWN)
     return f"{fenced}\n{path} goes on: read_file with offset={line} shows the rest."
 
 
-def _outside_comments(text: str) -> Iterator[str]:
-    """Yield what stands outside of HTML comments; one that never ends is text."""
+def _remove_comments(text: str) -> Iterator[str]:
+    """Yield the text outside of HTML comments; a comment that never ends is text."""
     while True:
         before, opened, rest = text.partition("<!--")
         _, closed, after = rest.partition("-->")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from langchain.agents.middleware import hook_config
 from langchain_core.language_models import BaseChatModel
@@ -41,6 +42,9 @@ from deepagents.middleware.rubric.types import (
 )
 from deepagents.middleware.rubric.verdict import Verdict, bounded, shortfall, weighed
 
+BuildGraderState: TypeAlias = Callable[..., Mapping[str, Any]]
+"""Called as `build(state, iteration)`, or as `build(state)` where it takes no more."""
+
 _logger: Final = logging.getLogger(__name__)
 
 
@@ -58,7 +62,8 @@ class RubricMiddleware(BaseMiddleware):
         grader_context_schema: type of the run's context, which the grader is given too.
         grader_state_schema: base state of the grader.
         prepare_messages_for_grader: changes the messages before they are written down for the grader.
-        build_grader_state: makes further fields of the grader's state from the agent's.
+        build_grader_state: makes further fields of the grader's state, called with the agent's state and the
+            number of the round, which begins at 0; a function of the state alone will do.
         max_iterations: rounds of grading for one request.
         on_evaluation: is called with each evaluation; what it raises is logged.
 
@@ -80,7 +85,7 @@ class RubricMiddleware(BaseMiddleware):
         grader_context_schema: type[Any] | None = None,
         grader_state_schema: type[Any] | None = None,
         prepare_messages_for_grader: Callable[[list[AnyMessage]], Sequence[AnyMessage]] | None = None,
-        build_grader_state: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+        build_grader_state: BuildGraderState | None = None,
         max_iterations: int = 3,
         on_evaluation: Callable[[RubricEvaluation], object] | None = None,
     ) -> None:
@@ -103,6 +108,7 @@ class RubricMiddleware(BaseMiddleware):
         self._grader_state_schema = grader_state_schema
         self._prepare_messages = prepare_messages_for_grader
         self._build_state = build_grader_state
+        self._builds_by_iteration = _takes_iteration(build_grader_state)
         self.max_iterations = max_iterations
         self._on_evaluation = on_evaluation
         self._grader: Runnable[Any, Any] | None = None
@@ -179,7 +185,7 @@ class RubricMiddleware(BaseMiddleware):
             nonce=nonce,
             correction=more,
         )
-        given = {**self._fields(state), "messages": [HumanMessage(text)]}
+        given = {**self._fields(state, attempt.iteration), "messages": [HumanMessage(text)]}
         context = runtime.context
         with counted(), off_the_message_stream():
             result = await IOCall(
@@ -188,8 +194,11 @@ class RubricMiddleware(BaseMiddleware):
             )
         return understood(result)
 
-    def _fields(self, state: Any) -> Mapping[str, Any]:
-        fields: Mapping[str, Any] = self._build_state(state) if self._build_state else {}
+    def _fields(self, state: Any, iteration: int) -> Mapping[str, Any]:
+        if self._build_state is None:
+            return {}
+        given = (state, iteration) if self._builds_by_iteration else (state,)
+        fields = self._build_state(*given)
         if "messages" in fields:
             raise ConfigError("build_grader_state must not return 'messages'; they are the grader's own")
         return fields
@@ -262,3 +271,11 @@ def _check_callable(**given: object) -> None:
     for name, each in given.items():
         if each is not None and not callable(each):
             raise TypeError(f"{name} must be callable, got {each!r}")
+
+
+def _takes_iteration(build: BuildGraderState | None) -> bool:
+    try:
+        inspect.signature(build or dict).bind({}, 0)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,29 +1,95 @@
-"""Skills come from their sources: one listing and one batch of files for each, all sources at once."""
+"""Load skills from their sources: one listing and one batch of files per source, all sources together."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final, TypeAlias, cast
 
 from deepagents._async import as_io_call, gather_threads
+from deepagents._paths import normalise, overlap
 from deepagents.backends.calls import Files
 from deepagents.backends.results import FileDownloadResponse, FileInfo
-from deepagents.errors import ToolFailure
+from deepagents.errors import BackendError, ConfigError, ToolFailure
 from deepagents.middleware.skills.parse import Parsed, parse_skill
-from deepagents.middleware.skills.sources import Source
 from deepagents.middleware.skills.state import Loaded, SkillMetadata
 
+SkillSource: TypeAlias = str | tuple[str, str]
+_FILE: Final = "SKILL.md"
 _log = logging.getLogger(__name__)
-_FILE = "SKILL.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One directory of skills and its label."""
+
+    path: str
+    label: str
+
+    def overlaps(self, path: str) -> bool:
+        """Tell whether a normalised path lies in this directory, or this directory in it."""
+        try:
+            return overlap(path, normalise(self.path))
+        except BackendError:
+            return False
+
+
+def parse_sources(given: Sequence[SkillSource]) -> tuple[Source, ...]:
+    """Validate the sources that a caller gives.
+
+    Raises:
+        TypeError: for one that is neither a path nor a pair of path and label.
+        ConfigError: for one below a home directory, which no backend knows.
+    """
+    if isinstance(given, str):
+        raise TypeError(f"expected a list of skill sources, got {given!r}; write [{given!r}]")
+    sources: list[Source] = []
+    for each in given:
+        path = source_path(each)
+        if path.startswith("~"):
+            raise ConfigError(
+                f"the skill source {path!r} names a home directory, which a backend does not know; give a "
+                "backend whose root is there, such as FilesystemBackend(root_dir=Path.home()), and the path "
+                "below that root"
+            )
+        sources.append(Source(path, each[1] if isinstance(each, tuple) else derive_source_label(path)))
+    return tuple(sources)
+
+
+def source_path(source: SkillSource) -> str:
+    """Return the path of a source.
+
+    Raises:
+        TypeError: for what is neither a path nor a pair of path and label.
+    """
+    match cast("object", source):
+        case str() as path:
+            return path
+        case (str() as path, str()) if isinstance(source, tuple):
+            return path
+        case _:
+            raise TypeError(f"expected str or (str, str) tuple for a skill source, got {source!r}")
+
+
+def derive_source_label(path: str) -> str:
+    """Return a label from a directory's name; for one named `skills` from the directory that holds it."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part]
+    if not parts:
+        return "Unnamed"
+    leaf = parts[-1]
+    if leaf == "built_in_skills":
+        return "Built-in"
+    holder = parts[-2].lstrip(".").replace("_", " ").replace("-", " ").strip() if len(parts) > 1 else ""
+    return holder.title() if leaf == "skills" and holder else leaf.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
 class SkillSet:
-    """The skills of all sources, in order, a sentence for each problem, and what they were made from."""
+    """The skills of all sources, the problems of loading them, and digests of what they came from."""
 
     skills: list[SkillMetadata]
     problems: list[str]
@@ -32,13 +98,14 @@ class SkillSet:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What one source holds. `vouches`: as long as it stays the same, so do the files."""
+    """The SKILL.md paths of one source. While `digest` stays the same, a `reliable` listing says that the
+    files do too."""
 
     source: Source
     paths: Sequence[str] = ()
     problem: str | None = None
-    mark: str = ""
-    vouches: bool = False
+    digest: str = ""
+    reliable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +114,33 @@ class _Contents:
     problem: str | None = None
 
 
-async def load(files: Files, sources: Sequence[Source], known: Loaded | None = None) -> SkillSet | None:
-    """Load the skills of all sources; `None` when they are what is known.
+async def load_skills(
+    files: Files, sources: Sequence[Source], known: Loaded | None = None
+) -> SkillSet | None:
+    """Load the skills of all sources; `None` when nothing changed since `known`.
 
-    Files are fetched unless the listing itself shows that they are the same: on a disk of this machine a file
-    can change in place, and some backends give no times.
+    Files are fetched unless the listings show that they are the same: on a disk of this machine a file can
+    change in place, and some backends give no times.
     """
     listings = await gather_threads([as_io_call(partial(_list, files, source)) for source in sources])
-    marks = {each.source.path: each.mark for each in listings}
-    standing = known is not None and known["listings"] == marks
-    if standing and all(each.vouches for each in listings):
+    digests = {each.source.path: each.digest for each in listings}
+    is_same = known is not None and known["listings"] == digests
+    if is_same and all(each.reliable for each in listings):
         return None
     fetched = await gather_threads([as_io_call(partial(_fetch, files, each)) for each in listings])
-    contents = _digest(part for each in fetched for part in _parts(each))
-    if standing and known is not None and known["contents"] == contents:
+    contents = _digest(part for each in fetched for part in _bytes_of(each))
+    if known is not None and is_same and known["contents"] == contents:
         return None
-    return _joined(listings, fetched, Loaded(listings=marks, contents=contents, skills=""))
+    return _join(listings, fetched, Loaded(listings=digests, contents=contents, skills=""))
 
 
-def digest_of(skills: Sequence[SkillMetadata]) -> str:
-    """Tell a list of skills from others."""
+def digest_skills(skills: Sequence[SkillMetadata]) -> str:
+    """Return a digest of a list of skills."""
     return _digest([json.dumps(list(skills), default=str).encode()])
 
 
-def source_error(path: str, error: str) -> str:
-    """Say what is wrong with a whole source."""
+def format_source_error(path: str, error: str) -> str:
+    """Describe what is wrong with a whole source."""
     return f"Skills source {path!r}: {error}"
 
 
@@ -79,15 +148,16 @@ async def _list(files: Files, source: Source) -> _Listing:
     try:
         found = await files.ls(source.path)
     except ToolFailure as failure:
-        return _Listing(source, problem=source_error(source.path, failure.text), mark=failure.text)
+        problem = format_source_error(source.path, failure.text)
+        return _Listing(source, problem=problem, digest=failure.text)
     directories = [each for each in found.entries or () if _is_directory(each)]
-    timed = all(each.get("modified_at") for each in directories)
+    has_times = all(each.get("modified_at") for each in directories)
     return _Listing(
         source,
         paths=[f"{each['path'].rstrip('/')}/{_FILE}" for each in directories],
-        problem=source_error(source.path, found.error) if found.error else None,
-        mark=_digest([json.dumps([found.error, *directories], sort_keys=True, default=str).encode()]),
-        vouches=timed and not files.capabilities(source.path).host,
+        problem=format_source_error(source.path, found.error) if found.error else None,
+        digest=_digest([json.dumps([found.error, *directories], sort_keys=True, default=str).encode()]),
+        reliable=has_times and not files.capabilities(source.path).host,
     )
 
 
@@ -101,10 +171,10 @@ async def _fetch(files: Files, listing: _Listing) -> _Contents:
     try:
         return _Contents(await files.download_each(listing.paths))
     except ToolFailure as failure:
-        return _Contents(problem=source_error(listing.source.path, failure.text))
+        return _Contents(problem=format_source_error(listing.source.path, failure.text))
 
 
-def _parts(contents: _Contents) -> Iterable[bytes]:
+def _bytes_of(contents: _Contents) -> Iterable[bytes]:
     yield (contents.problem or "").encode()
     for answer in contents.answers:
         yield f"{answer.path} {answer.error}".encode("utf-8", "surrogatepass")
@@ -118,34 +188,32 @@ def _digest(parts: Iterable[bytes]) -> str:
     return made.hexdigest()
 
 
-def _joined(listings: Sequence[_Listing], fetched: Sequence[_Contents], loaded: Loaded) -> SkillSet:
+def _join(listings: Sequence[_Listing], fetched: Sequence[_Contents], loaded: Loaded) -> SkillSet:
     skills: dict[str, SkillMetadata] = {}
     problems: list[str] = []
     for listing, contents in zip(listings, fetched, strict=True):
         problems += [each for each in (listing.problem, contents.problem) if each]
+        of_source: dict[str, SkillMetadata] = {}
         for path, answer in zip(listing.paths, contents.answers, strict=False):
-            parsed = parsed_answer(answer, path)
+            parsed = parse_answer(answer, path)
             problems += parsed.problems
-            if parsed.skill is not None:
-                problems += _shadowed(skills, parsed.skill)
-                skills[parsed.skill["name"]] = parsed.skill
+            if (skill := parsed.skill) is None:
+                continue
+            # Across sources overriding is documented; two skills of one name in one source are a mistake.
+            if earlier := of_source.get(skill["name"]):
+                problems.append(f"{path}: replaces the skill {skill['name']!r} of {earlier['path']}.")
+            of_source[skill["name"]] = skill
+        skills.update(of_source)
     for problem in problems:
         _log.warning("%s", problem)
     found = list(skills.values())
-    return SkillSet(found, problems, {**loaded, "skills": digest_of(found)})
+    return SkillSet(found, problems, {**loaded, "skills": digest_skills(found)})
 
 
-def parsed_answer(answer: FileDownloadResponse, path: str) -> Parsed:
-    """Parse what a backend answered for one SKILL.md; a directory without one is no skill."""
+def parse_answer(answer: FileDownloadResponse, path: str) -> Parsed:
+    """Parse a backend's answer for one SKILL.md; a directory without one is no skill."""
     if answer.error == "file_not_found":
         return Parsed(None)
     if answer.error:
         return Parsed(None, [f"{path}: skill skipped: it cannot be read: {answer.error}."])
     return parse_skill(answer.content, path)
-
-
-def _shadowed(skills: Mapping[str, SkillMetadata], skill: SkillMetadata) -> list[str]:
-    before = skills.get(skill["name"])
-    if before is None:
-        return []
-    return [f"{skill['path']}: takes the place of the skill {skill['name']!r} in {before['path']}."]

@@ -1,4 +1,4 @@
-"""SkillsMiddleware: lists skills to the model, pins them, and shows the tools of those that are opened."""
+"""SkillsMiddleware: list skills to the model, pin them, and offer the tools of skills that are opened."""
 
 from __future__ import annotations
 
@@ -30,23 +30,32 @@ from deepagents.middleware._base import (
 )
 from deepagents.middleware.approval import executed_call
 from deepagents.middleware.skills import prompt
-from deepagents.middleware.skills.disclosure import named, offer, opened, paths_of, with_tools
-from deepagents.middleware.skills.kept import changes
-from deepagents.middleware.skills.load import digest_of, load
-from deepagents.middleware.skills.pinning import pinned
-from deepagents.middleware.skills.resolving import SkillTools, ToolShelf
-from deepagents.middleware.skills.sources import SkillSource, source_path, sources_of
+from deepagents.middleware.skills.load import (
+    SkillSource,
+    digest_skills,
+    load_skills,
+    parse_sources,
+    source_path,
+)
 from deepagents.middleware.skills.state import (
     Loaded,
     SkillMetadata,
     SkillsState,
-    disclosed,
-    listed,
+    diff_skills,
+    disclosed_tools,
+    known_skills,
 )
-from deepagents.tools import ToolSpec
+from deepagents.middleware.skills.tools import (
+    SkillTools,
+    SkillToolSource,
+    disclose_tools,
+    find_tool,
+    included_names,
+    opened_paths,
+    skill_paths,
+)
 
-_DELEGATING: Final = "task"
-_SECONDS: Final = 60.0
+BACKEND_SECONDS: Final = 60.0
 
 
 class SkillsMiddleware(BaseMiddleware):
@@ -58,22 +67,23 @@ class SkillsMiddleware(BaseMiddleware):
             have skills of one name. A pair gives a directory and its label.
         system_prompt: replaces our part of the system prompt, with `{skills_locations}`,
             `{skills_load_warnings}` and `{skills_list}` in it; `None` or `""` leaves it out.
-        tools: what skills include by `metadata.include_tools`, shown once such a skill is opened: a list, or
-            a function of such a name and the runtime that returns tools, or an awaitable of them.
+        tools: what skills include by `metadata.include_tools`, offered once such a skill is opened: a list,
+            or a function of such a name and the runtime that returns tools, or an awaitable of them.
+        backend_timeout: seconds that the backend may take for one operation; `None` waits for ever.
 
     Raises:
         TypeError: for a source, prompt or tools of a wrong type.
-        ValueError: for a prompt without a place for what is listed, a source below `~`, or two tools of one
-            name.
+        ValueError: for a prompt that lacks a field, a source below `~`, or two tools of one name.
     """
 
     state_schema: type[Any] = SkillsState
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a subclass that works before each awaited model call be run blocking too, without that work."""
+        """Give a subclass with only `abefore_model` a blocking twin that does nothing."""
         super().__init_subclass__(**options)
+        # LangChain refuses to run such a class blocking; ours does the same work in wrap_model_call.
         if "abefore_model" in cls.__dict__ and cls.before_model is AgentMiddleware.before_model:
-            cls.before_model = _no_change
+            cls.before_model = _do_nothing
 
     def __init__(
         self,
@@ -82,23 +92,24 @@ class SkillsMiddleware(BaseMiddleware):
         sources: Sequence[SkillSource],
         system_prompt: str | None = prompt.SKILLS_SYSTEM_PROMPT,
         tools: SkillTools | None = None,
+        backend_timeout: float | None = BACKEND_SECONDS,
     ) -> None:
         super().__init__()
         self._backend: BACKEND_TYPES = StateBackend() if backend is None else backend
         warn_form(self._backend)
-        self._sources = sources_of(sources)
-        self._shelf = ToolShelf(tools)
-        self._patience = Patience(_SECONDS)
-        self.system_prompt_template = prompt.checked_template(system_prompt)
+        self._sources = parse_sources(sources)
+        self._tool_source = SkillToolSource(tools)
+        self._patience = Patience(backend_timeout)
+        self.system_prompt_template = prompt.validate_template(system_prompt)
 
     @property
     def sources(self) -> list[str]:
-        """The directories, the strongest last."""
+        """The directories; the last one wins."""
         return [each.path for each in self._sources]
 
     @property
     def source_labels(self) -> list[str]:
-        """What the prompt calls the sources, in their order."""
+        """The labels of the sources, in their order."""
         return [each.label for each in self._sources]
 
     def modify_request(self, request: Request) -> Request:
@@ -106,16 +117,16 @@ class SkillsMiddleware(BaseMiddleware):
         if not self.system_prompt_template or not self._sources:
             return request
         state = cast("Mapping[str, Any]", request.state)
-        text = prompt.filled(
+        text = prompt.fill_template(
             self.system_prompt_template,
             prompt.format_locations(self._sources),
             prompt.format_warnings(state.get("skills_load_errors") or ()),
-            self._format_skills_list(list(listed(state))),
+            self._format_skills_list(list(known_skills(state))),
         )
         return add_section(request, text)
 
     def _format_skills_list(self, skills: list[SkillMetadata]) -> str:
-        """Say in the prompt which skills there are; a subclass may say it otherwise."""
+        """List the skills for the prompt; a subclass may do it in its own way."""
         return prompt.format_skills(skills, self._sources)
 
     def _files(self, runtime: Any) -> Files:
@@ -127,148 +138,155 @@ class SkillsMiddleware(BaseMiddleware):
         runtime: Any,
         config: Optional[RunnableConfig] = None,  # noqa: UP045 - LangGraph knows this spelling alone
     ) -> Any:
-        update = await self._loaded(state, runtime)
-        update |= await self._pinned({**state, **update}, runtime)
-        begun = state.get("_skills_opened") is not None
+        update = await self._load(state, runtime)
+        update |= await self._pin({**state, **update}, runtime)
+        is_first = state.get("_skills_opened") is None
         messages: list[AnyMessage] = [*state.get("messages", ()), *update.get("messages", ())]
-        update |= self._opened({**state, **update}, opened(messages, with_readings=not begun))
-        if not begun and self._sources and in_graph():
+        update |= self._note_opened({**state, **update}, opened_paths(messages, with_reads=is_first))
+        if is_first and self._sources and in_graph():
             update.setdefault("_skills_opened", [])
         return update or None
 
-    async def _loaded(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
-        """Load skills that are not loaded yet, or anew where a source changed; nothing else is touched."""
-        standing, known = state.get("skills_metadata"), cast("Loaded | None", state.get("_skills_loaded"))
-        changed = {"_skills_changed": False} if state.get("_skills_changed") else {}
-        given = standing is not None and (known is None or known["skills"] != digest_of(standing))
-        if given or not self._sources:
-            return changed
-        fresh = standing is None or bool(changed)
-        found = await load(self._files(runtime), self._sources, None if fresh else known)
-        if found is None:
-            return changed
-        return {
-            "skills_metadata": found.skills,
-            "skills_load_errors": found.problems,
-            "_skills_loaded": found.loaded,
-            **changed,
-        }
+    async def _load(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
+        """Load skills that are not loaded yet, or again where a source changed."""
+        current, known = state.get("skills_metadata"), cast("Loaded | None", state.get("_skills_loaded"))
+        update: dict[str, Any] = {"_skills_changed": False} if state.get("_skills_changed") else {}
+        is_given = current is not None and (known is None or known["skills"] != digest_skills(current))
+        if is_given or not self._sources:
+            return update
+        must_read = current is None or bool(update)
+        found = await load_skills(self._files(runtime), self._sources, None if must_read else known)
+        if found is not None:
+            update["skills_metadata"] = found.skills
+            update["skills_load_errors"] = found.problems
+            update["_skills_loaded"] = found.loaded
+        return update
 
-    async def _pinned(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
+    async def _pin(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
+        """Show the skills that wait to be pinned, as messages."""
         names = state.get("pinned_skills")
         if not names:
             return {}
-        messages = await pinned(self._files(runtime), names, listed(state))
+        messages = await prompt.pin_skills(self._files(runtime), names, known_skills(state))
         return {"pinned_skills": None, **({"messages": messages} if messages else {})}
 
-    def _opened(self, state: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-        """Note the skills that stand at these paths."""
+    def _note_opened(self, state: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+        """Note those paths that are skills."""
         known: list[str] = state.get("_skills_opened") or []
-        there = paths_of(listed(state)) if paths else frozenset[str]()
-        new = [path for path in paths if path in there and path not in known]
+        of_skills = skill_paths(known_skills(state)) if paths else frozenset[str]()
+        new = [path for path in paths if path in of_skills and path not in known]
         return {"_skills_opened": [*known, *new]} if new else {}
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         with writes_undone_on_failure():
-            request, update = await self._prepared(request)
+            request, update = await self._prepare(request)
+            # Inside a graph the update is written now: an agent that stops in this step still has it.
             if in_graph():
-                _write(update)
+                _write_update(update)
                 update = {}
             response = await inner(handler, self.modify_request(request))
         return keeping(response, update.pop("messages", ()), update)
 
-    async def _prepared(self, request: Request) -> tuple[Request, dict[str, Any]]:
-        """Return the request with what happened since the last one, and what state is to keep of that."""
+    async def _prepare(self, request: Request) -> tuple[Request, dict[str, Any]]:
+        """Return the request with what changed since the last one, and the state to keep of that."""
         state = cast("Mapping[str, Any]", request.state)
-        update: dict[str, Any] = {}
-        if state.get("_skills_changed"):
-            update = await self._loaded(state, request.runtime)
-        update |= await self._pinned({**state, **update}, request.runtime)
-        added = update.get("messages", ())
-        messages = [*request.messages, *added]
-        update |= self._opened({**state, **update}, opened(added))
-        kept = {**state, **update, "messages": [*state.get("messages", ()), *added]}
+        update = await self._load(state, request.runtime) if state.get("_skills_changed") else {}
+        update |= await self._pin({**state, **update}, request.runtime)
+        added: Sequence[AnyMessage] = update.get("messages", ())
+        update |= self._note_opened({**state, **update}, opened_paths(added))
+        state = {**state, **update, "messages": [*state.get("messages", ()), *added]}
         if update:
-            request = request.override(state=cast(Any, kept), messages=messages)
-        request, shown = await self._with_tools(request, kept)
-        return request, update | shown
+            request = request.override(state=cast(Any, state), messages=[*request.messages, *added])
+        request, disclosed = await self._add_tools(request, state)
+        return request, update | disclosed
 
-    async def _with_tools(self, request: Request, state: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
-        paths = with_tools(listed(state))
-        names = [name for path in state.get("_skills_opened") or () for name in paths.get(path, ())]
-        before = disclosed(state)
-        included = {name for names in paths.values() for name in names}
-        record = {tool: include for tool, include in before.items() if include in included}
+    async def _add_tools(self, request: Request, state: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
+        included = included_names(known_skills(state))
+        names = [name for path in state.get("_skills_opened") or () for name in included.get(path, ())]
+        before = disclosed_tools(state)
         if not names and not before:
             return request, {}
+        still_included = {name for names in included.values() for name in names}
+        record = {tool: include for tool, include in before.items() if include in still_included}
+        update: dict[str, Any] = {}
         run: str | None = state.get("_skill_tools_run")
-        starts = self._shelf.needs_runs and run is None and in_graph()
-        run = str(uuid4()) if starts else run
-        found = await offer(self._shelf, request.tools, names, record, (request.runtime, run))
-        update: dict[str, Any] = {"_skill_tools_run": run} if starts else {}
-        if found.record != before:
-            update["_skill_tools_disclosed"] = dict(found.record)
-        return request.override(tools=list(found.tools)), update
+        if self._tool_source.has_resolver and run is None and in_graph():
+            run = update["_skill_tools_run"] = str(uuid4())
+        tools, record = await disclose_tools(
+            self._tool_source, request.tools, names, record, request.runtime, run
+        )
+        if record != before:
+            update["_skill_tools_disclosed"] = record
+        return request.override(tools=tools), update
 
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
-        unknown = request.tool is None
-        if unknown:
-            request = await self._admitted(request)
+        is_unknown = request.tool is None
+        if is_unknown:
+            request = await self._insert_tool(request)
         result = await inner(handler, request)
-        if in_graph() and not _failed(result):
-            call = executed_call(request)
-            self._note(
-                call, specs_of_call(request).get(call["name"]), cast("Mapping[str, Any]", request.state)
-            )
-        return _coded(result) if unknown and request.tool is not None else result
+        if in_graph() and not _is_error(result):
+            self._note_call(request)
+        return _add_error_code(result) if is_unknown and request.tool is not None else result
 
-    async def _admitted(self, request: ToolCallRequest) -> ToolCallRequest:
-        """Put in the tool that a skill disclosed; what none disclosed stays unknown."""
+    async def _insert_tool(self, request: ToolCallRequest) -> ToolCallRequest:
+        """Insert the tool that a skill disclosed; other tools stay unknown."""
         state = cast("Mapping[str, Any]", request.state)
         name = request.tool_call["name"]
-        include = disclosed(state).get(name)
+        include = disclosed_tools(state).get(name)
         if include is None:
             return request
         runtime = cast(Any, request).runtime
-        found = await self._shelf.find([include], runtime, state.get("_skill_tools_run"))
-        tool = named(found.get(include, ()), name)
+        found = await self._tool_source.find([include], runtime, state.get("_skill_tools_run"))
+        tool = find_tool(found.get(include, ()), name)
         return request if tool is None else request.override(tool=tool)
 
-    def _note(self, call: Mapping[str, Any], spec: ToolSpec | None, state: Mapping[str, Any]) -> None:
-        """Note what a call that ran means for skills: one was opened, or the list may have changed."""
-        concerned = spec is not None and (spec.changes_files or spec.effect == "read")
-        path = spec.path_in(call["args"]) if spec and concerned else None
+    def _note_call(self, request: ToolCallRequest) -> None:
+        """Note that a call opened a skill, or may have changed the list."""
+        call = executed_call(request)
+        spec = specs_of_call(request).get(call["name"])
+        path = spec.path_in(call["args"]) if spec else None
         if spec and spec.effect == "read":
-            if path is not None and (update := self._opened(state, [path])):
+            state = cast("Mapping[str, Any]", request.state)
+            if path is not None and (update := self._note_opened(state, [path])):
                 write_channel("_skills_opened", update["_skills_opened"])
-        elif call["name"] == _DELEGATING or (path and any(each.meets(path) for each in self._sources)):
+            return
+        changes = spec is not None and spec.changes_files and path is not None
+        if call["name"] == "task" or (changes and any(each.overlaps(path) for each in self._sources)):
             write_channel("_skills_changed", True)
 
 
-def _no_change(self: Any, state: Any, runtime: Any) -> None:
-    """Stand in the place of a hook."""
+def _do_nothing(self: Any, state: Any, runtime: Any) -> None:
+    """Stand in for a hook."""
 
 
-def _write(update: Mapping[str, Any]) -> None:
-    """Write at once, of lists only what changes."""
+def _write_update(update: Mapping[str, Any]) -> None:
+    """Write an update at once; of the list of skills only what changed."""
     for key, value in update.items():
         known = read_channel(key)
         if key == "skills_metadata" and known is not None:
-            write_channel(key, changes(known, value))
+            write_channel(key, diff_skills(known, value))
         elif key != "skills_load_errors" or value != known:
             write_channel(key, value)
 
 
-def _failed(result: ToolResult) -> bool:
+def _is_error(result: ToolResult) -> bool:
     update: Any = {"messages": [result]} if isinstance(result, ToolMessage) else result.update
     messages: Any = cast("dict[str, Any]", update).get("messages", ()) if isinstance(update, dict) else ()
     return any(isinstance(each, ToolMessage) and each.status == "error" for each in messages)
 
 
-def knowing(middleware: Middleware, sources: Sequence[SkillSource], who: str) -> Middleware:
-    """Return a middleware that takes the place of one with these sources, and knows them all.
+def _add_error_code(result: ToolResult) -> ToolResult:
+    """Give the failure of a disclosed tool its code: layers outside take the tool for unknown."""
+    if not isinstance(result, ToolMessage) or result.status != "error":
+        return result
+    marks = {"error_code": "tool_failed", **result.additional_kwargs}
+    return result.model_copy(update={"additional_kwargs": marks})
+
+
+def require_sources(middleware: Middleware, sources: Sequence[SkillSource], label: str) -> Middleware:
+    """Return a middleware that replaces one with these sources, if it has them all.
 
     Raises:
         StackError: for sources that would be dropped, naming them.
@@ -276,31 +294,23 @@ def knowing(middleware: Middleware, sources: Sequence[SkillSource], who: str) ->
     known = middleware.sources if isinstance(middleware, SkillsMiddleware) else []
     if missing := [path for path in map(source_path, sources) if path not in known]:
         raise StackError(
-            f"{who} has skills and a SkillsMiddleware of its own, which would drop {missing!r}; give all "
+            f"{label} has skills and a SkillsMiddleware of its own, which would drop {missing!r}; give all "
             "sources to one of them"
         )
     return middleware
 
 
-def refuse_second(sources: Sequence[SkillSource], brought: Sequence[Middleware], who: str) -> None:
-    """Keep an agent from having two skills middleware, which would write one list in turn.
+def refuse_second(sources: Sequence[SkillSource], overrides: Sequence[Middleware], label: str) -> None:
+    """Refuse two skills middleware in one agent: each would overwrite the other's list.
 
     Raises:
-        StackError: when it has, naming the sources of each.
+        StackError: naming the sources of each.
     """
-    own = {each.name: each.sources for each in brought if isinstance(each, SkillsMiddleware)}
-    if sources and all(each.name != SkillsMiddleware.__name__ for each in brought):
+    own = {each.name: each.sources for each in overrides if isinstance(each, SkillsMiddleware)}
+    if sources and all(each.name != SkillsMiddleware.__name__ for each in overrides):
         own[SkillsMiddleware.__name__] = list(map(source_path, sources))
     if len(own) > 1:
         raise StackError(
-            f"{who} has two skills middleware, of {' and '.join(map(repr, own.values()))}, which would "
+            f"{label} has two skills middleware, of {' and '.join(map(repr, own.values()))}, which would "
             "overwrite each other's list; give all sources to one of them"
         )
-
-
-def _coded(result: ToolResult) -> ToolResult:
-    """Give the failure of a disclosed tool its code: layers outside still take the tool for unknown."""
-    if not isinstance(result, ToolMessage) or result.status != "error":
-        return result
-    marks = {"error_code": "tool_failed", **result.additional_kwargs}
-    return result.model_copy(update={"additional_kwargs": marks})

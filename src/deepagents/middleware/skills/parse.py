@@ -1,17 +1,19 @@
-"""A SKILL.md becomes metadata, or a sentence that says why not; pure."""
+"""Parse a SKILL.md into metadata, or into a sentence that says why it is skipped."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
+
+import yaml
 
 from deepagents._paths import name as last_part
 from deepagents._paths import parent
-from deepagents.middleware.skills.frontmatter import Unreadable, read, split
 from deepagents.middleware.skills.state import SkillMetadata
 
 MAX_SKILL_FILE_SIZE: Final = 10 * 1024 * 1024
@@ -19,74 +21,107 @@ MAX_SKILL_FILE_SIZE: Final = 10 * 1024 * 1024
 MAX_SKILL_NAME_LENGTH: Final = 64
 MAX_SKILL_DESCRIPTION_LENGTH: Final = 1024
 MAX_SKILL_COMPATIBILITY_LENGTH: Final = 500
-MAX_LICENSE_LENGTH: Final = 200
-MAX_PATH_LENGTH: Final = 1024
-MAX_TOOLS_LENGTH: Final = 1024
-"""Characters that the names of tools may have together."""
-MAX_METADATA_LENGTH: Final = 4096
-"""Characters that all metadata may have together."""
-_MOST_KEPT_OF_A_NAME: Final = 1024
-_INCLUDE: Final = "include_tools"
-_OPENING: Final = "([{"
-_CLOSING: Final = ")]}"
+MAX_HEADER_LENGTH: Final = 65_536
+_MAX_DEPTH: Final = 20
+_MAX_LICENSE_LENGTH: Final = 200
+_MAX_PATH_LENGTH: Final = 1024
+_MAX_KEPT_NAME: Final = 1024
+_MAX_TOOLS_LENGTH: Final = 1024
+_MAX_METADATA_LENGTH: Final = 4096
+
+INCLUDE: Final = "include_tools"
+_MARKER: Final = "---"
+_NULLS: Final = ("", "~", "null", "Null", "NULL")
+_PAIR: Final = re.compile(r"^([ \t]*)((?:- )?[A-Za-z][\w-]*:[ \t]+)(\S.*(?:\n\1[ \t]+\S.*)*)$", re.MULTILINE)
+_STRUCTURED: Final = ("|", ">", "[", "{")
+_NEEDS_QUOTES: Final = re.compile(r""":(\s|$)|^[@`%&*!?,"'\]}#-]""")
 _NUMBER_OR_TRUTH: Final = re.compile(r"[-+]?\d+(\.\d+)?|true|false", re.IGNORECASE)
+# BaseLoader makes text, lists and mappings only, whatever a tag says. The C version is ten times faster.
+_LOADER: Final[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+Value: TypeAlias = "str | list[Value] | dict[str, Value] | None"
+
+
+class Unreadable(ValueError):
+    """A SKILL.md cannot be read; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A skill, or none, and a sentence for each thing that is wrong with it."""
+    """A skill or none, and a sentence for each problem."""
 
     skill: SkillMetadata | None
     problems: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """The fields of one file, and the sentences about them."""
+class _Fields:
+    """The fields of one file, and the problems that reading them found."""
 
     path: str
-    fields: Mapping[str, Any]
+    values: Mapping[str, Any]
     problems: list[str] = field(default_factory=list[str])
 
-    def text(self, name: str) -> str | None:
-        """Return a field as text without blanks around it; what is blank or null is missing."""
-        value = self.fields.get(name)
-        if value is not None and isinstance(value, (dict, list)):
+    def get_text(self, name: str, limit: int) -> str | None:
+        """Return a field as text, cut to a limit; `None` where it is blank, null or missing."""
+        value = self.values.get(name)
+        if isinstance(value, (dict, list)):
             self.report(f"{name!r} is no text and is left out")
             return None
-        return str(value).strip() or None if value is not None else None
-
-    def short_text(self, name: str, limit: int) -> str | None:
-        """Return a field cut to so many characters."""
-        value = self.text(name)
-        if value is None or len(value) <= limit:
-            return value
-        self.report(f"{name!r} has {len(value)} characters, over the limit of {limit}, and is cut")
-        return value[:limit].rstrip()
+        text = str(value or "").strip()
+        if len(text) > limit:
+            self.report(f"{name!r} has {len(text)} characters, over the limit of {limit}, and is cut")
+        return text[:limit].rstrip() or None
 
     def report(self, problem: str) -> None:
-        """Note what is wrong."""
+        """Add a problem."""
         self.problems.append(f"{self.path}: {problem}.")
 
 
 def parse_skill(content: bytes | None, path: str) -> Parsed:
-    """Parse a SKILL.md; `path` is its own, whose directory the skill should be named after."""
-    if len(path) > MAX_PATH_LENGTH:
-        why = f"its path has {len(path)} characters, over the limit of {MAX_PATH_LENGTH}"
-        return _dropped(f"{path[:MAX_PATH_LENGTH]}...", why)
+    """Parse a SKILL.md; `path` is its own path, whose directory should have the skill's name."""
+    if len(path) > _MAX_PATH_LENGTH:
+        reason = f"its path has {len(path)} characters, over the limit of {_MAX_PATH_LENGTH}"
+        return _skip(f"{path[:_MAX_PATH_LENGTH]}...", reason)
+    # A file of somebody else must not end a run, so a bug in here costs one skill only.
     with suppress(Exception):
-        return _read(content, path)
-    return _dropped(path, "it cannot be read")
+        try:
+            header, _ = split_skill(_decode(content))
+            return _read_fields(_Fields(path, _read_header(header)))
+        except Unreadable as error:
+            return _skip(path, str(error))
+    return _skip(path, "it cannot be read")
 
 
-def _read(content: bytes | None, path: str) -> Parsed:
+def body_of(content: bytes | None) -> str | None:
+    """Return the text behind the front matter, `None` for a file that cannot be shown."""
     try:
-        return _parsed(_Reading(path, read(split(_text(content)).header)))
-    except Unreadable as error:
-        return _dropped(path, str(error))
+        return split_skill(_decode(content))[1]
+    except Unreadable:
+        return None
 
 
-def _text(content: bytes | None) -> str:
+def split_skill(text: str) -> tuple[str, str]:
+    """Split a SKILL.md into front matter and body.
+
+    Raises:
+        Unreadable: when there is no front matter, or no end of it.
+    """
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    start = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    if lines[start].rstrip() != _MARKER:
+        raise Unreadable("it does not begin with front matter between two lines '---'")
+    end = next((at for at in range(start + 1, len(lines)) if lines[at].rstrip() == _MARKER), None)
+    if end is None:
+        raise Unreadable("its front matter has no closing line '---'")
+    return "\n".join(lines[start + 1 : end]), "\n".join(lines[end + 1 :]).strip("\n")
+
+
+def _skip(path: str, reason: str) -> Parsed:
+    return Parsed(None, [f"{path}: skill skipped: {reason}."])
+
+
+def _decode(content: bytes | None) -> str:
     if content is None:
         raise Unreadable("it has no content")
     if len(content) > MAX_SKILL_FILE_SIZE:
@@ -97,41 +132,84 @@ def _text(content: bytes | None) -> str:
         raise Unreadable("it is not UTF-8") from error
 
 
-def body_of(content: bytes | None) -> str | None:
-    """Return what follows the front matter, `None` for a file that cannot be shown."""
+def _read_header(header: str) -> Mapping[str, Any]:
+    """Read front matter; where it is no YAML, values with colons are taken as they stand."""
+    if len(header) > MAX_HEADER_LENGTH:
+        raise Unreadable(f"its front matter has {len(header)} characters, more than {MAX_HEADER_LENGTH}")
     try:
-        return split(_text(content)).body
-    except Unreadable:
+        found = _load_yaml(header)
+    except yaml.YAMLError as problem:
+        try:
+            found = _load_yaml(_PAIR.sub(_quote_value, header))
+        except yaml.YAMLError:
+            raise Unreadable(f"its front matter is no YAML: {_describe(problem)}") from problem
+    if not isinstance(found, dict):
+        raise Unreadable("its front matter is no mapping of names to values")
+    return found
+
+
+def _load_yaml(text: str) -> Value:
+    depth = 0
+    # Aliases and nesting are checked on the events first: aliases can stand for gigabytes, and the
+    # loader recurses with the text.
+    for event in cast("Iterator[Any]", yaml.parse(text, Loader=_LOADER)):
+        if isinstance(event, yaml.AliasEvent):
+            raise Unreadable("its front matter uses YAML aliases, which are not read here")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise Unreadable(f"its front matter is nested too deep, more than {_MAX_DEPTH} levels")
+    return _as_value(yaml.load(text, Loader=_LOADER))
+
+
+def _as_value(loaded: Any) -> Value:
+    """Turn null into `None`, and replace characters that no store takes: NUL and half surrogates."""
+    if isinstance(loaded, dict):
+        pairs = cast("dict[Any, Any]", loaded).items()
+        return {str(_as_value(key)): _as_value(value) for key, value in pairs}
+    if isinstance(loaded, list):
+        return [_as_value(each) for each in cast("list[Any]", loaded)]
+    if loaded in _NULLS:
         return None
+    return str(loaded).replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _dropped(path: str, why: str) -> Parsed:
-    return Parsed(None, [f"{path}: skill skipped: {why}."])
+def _quote_value(pair: re.Match[str]) -> str:
+    """Quote a plain value that YAML would trip over, with the lines that continue it."""
+    value = " ".join(line.strip() for line in pair[3].split("\n"))
+    is_quoted = len(value) > 1 and value[0] in "\"'" and value[0] == value[-1]
+    if is_quoted or value.startswith(_STRUCTURED) or not _NEEDS_QUOTES.search(value):
+        return pair[0]
+    return pair[1] + pair[2] + json.dumps(value, ensure_ascii=False)
 
 
-def _parsed(reading: _Reading) -> Parsed:
-    name = reading.short_text("name", _MOST_KEPT_OF_A_NAME)
-    description = reading.short_text("description", MAX_SKILL_DESCRIPTION_LENGTH)
+def _describe(error: yaml.YAMLError) -> str:
+    mark: Any = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    return f"{problem} in line {mark.line + 1}" if mark else " ".join(str(problem).split())
+
+
+def _read_fields(fields: _Fields) -> Parsed:
+    name = fields.get_text("name", _MAX_KEPT_NAME)
+    description = fields.get_text("description", MAX_SKILL_DESCRIPTION_LENGTH)
     if name is None or description is None:
-        missing = " and ".join(
-            key for key, value in (("'name'", name), ("'description'", description)) if value is None
-        )
-        return Parsed(None, [*reading.problems, f"{reading.path}: skill skipped: it has no {missing}."])
-    if why := _problem_of_name(name, last_part(parent(reading.path))):
-        reading.report(f"the name {name!r} {why}")
+        missing = [key for key, value in (("'name'", name), ("'description'", description)) if value is None]
+        skipped = _skip(fields.path, f"it has no {' and '.join(missing)}")
+        return Parsed(None, [*fields.problems, *skipped.problems])
+    if problem := _find_name_problem(name, last_part(parent(fields.path))):
+        fields.report(f"the name {name!r} {problem}")
     skill = SkillMetadata(
-        path=reading.path,
+        path=fields.path,
         name=name,
         description=description,
-        license=reading.short_text("license", MAX_LICENSE_LENGTH),
-        compatibility=reading.short_text("compatibility", MAX_SKILL_COMPATIBILITY_LENGTH),
-        metadata=_metadata(reading),
-        allowed_tools=_few(reading, "allowed-tools", _allowed_tools(reading)),
+        license=fields.get_text("license", _MAX_LICENSE_LENGTH),
+        compatibility=fields.get_text("compatibility", MAX_SKILL_COMPATIBILITY_LENGTH),
+        metadata=_read_metadata(fields),
+        allowed_tools=_keep_first(fields, "allowed-tools", _read_allowed_tools(fields)),
     )
-    return Parsed(skill, reading.problems)
+    return Parsed(skill, fields.problems)
 
 
-def _problem_of_name(name: str, directory: str) -> str | None:
+def _find_name_problem(name: str, directory: str) -> str | None:
     if len(name) > MAX_SKILL_NAME_LENGTH:
         return f"has {len(name)} characters, over the limit of {MAX_SKILL_NAME_LENGTH}"
     if not all(each == "-" or each.isdigit() or each.islower() for each in name):
@@ -141,87 +219,76 @@ def _problem_of_name(name: str, directory: str) -> str | None:
     return None if name == directory else f"is not the name of its directory, {directory!r}"
 
 
-def _metadata(reading: _Reading) -> dict[str, str]:
-    given = reading.fields.get("metadata")
+def _read_metadata(fields: _Fields) -> dict[str, str]:
+    given = fields.values.get("metadata")
     if not isinstance(given, dict):
         if given:
-            reading.report("'metadata' is no mapping and is left out")
+            fields.report("'metadata' is no mapping and is left out")
         return {}
-    fields = cast("dict[str, Any]", given)
-    found = _kept(reading, {key: value for key, value in fields.items() if key != _INCLUDE})
-    if names := _few(reading, _INCLUDE, _included(reading, fields.get(_INCLUDE))):
-        found[_INCLUDE] = " ".join(names)
-    return found
-
-
-def _kept(reading: _Reading, fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields that have room, as text."""
-    found: dict[str, str] = {}
-    room = MAX_METADATA_LENGTH
-    texts = {key: str(value) for key, value in fields.items() if value is not None}
+    values = cast("dict[str, Any]", given)
+    texts = {key: str(each) for key, each in values.items() if each is not None and key != INCLUDE}
+    kept: dict[str, str] = {}
+    room = _MAX_METADATA_LENGTH
     for key, text in texts.items():
         if len(key) + len(text) <= room:
             room -= len(key) + len(text)
-            found[key] = text
-    if left_out := len(texts) - len(found):
-        reading.report(
-            f"'metadata' has more than {MAX_METADATA_LENGTH} characters; {left_out} of its entries left out"
+            kept[key] = text
+    if left_out := len(texts) - len(kept):
+        fields.report(
+            f"'metadata' has more than {_MAX_METADATA_LENGTH} characters; {left_out} of its entries left out"
         )
-    return found
+    if names := _keep_first(fields, INCLUDE, _read_included(fields, values.get(INCLUDE))):
+        kept[INCLUDE] = " ".join(names)
+    return kept
 
 
-def _few(reading: _Reading, field_name: str, names: list[str]) -> list[str]:
-    """Return the first names, as many as have room."""
+def _keep_first(fields: _Fields, key: str, names: list[str]) -> list[str]:
+    """Keep as many names as have room."""
     lengths = accumulate(map(len, names))
-    kept = [name for name, length in zip(names, lengths, strict=True) if length <= MAX_TOOLS_LENGTH]
+    kept = [name for name, length in zip(names, lengths, strict=True) if length <= _MAX_TOOLS_LENGTH]
     if len(kept) < len(names):
-        reading.report(
-            f"{field_name!r} names more than {MAX_TOOLS_LENGTH} characters of tools; "
+        fields.report(
+            f"{key!r} names more than {_MAX_TOOLS_LENGTH} characters of tools; "
             f"{len(names) - len(kept)} of {len(names)} are left out"
         )
     return kept
 
 
-def _included(reading: _Reading, value: Any) -> list[str]:
-    match value:
-        case None:
-            return []
-        case list():
-            names = [str(each).strip() for each in cast("list[Any]", value) if _is_name(each)]
-        case dict():
-            names = []
-            reading.report("'include_tools' in 'metadata' must be names of tools, and is left out")
-        case _:
-            names = str(value).replace(",", " ").split()
-    return list(dict.fromkeys(names))
+def _read_included(fields: _Fields, value: Any) -> list[str]:
+    if isinstance(value, dict):
+        fields.report("'include_tools' in 'metadata' must be names of tools, and is left out")
+        return []
+    if isinstance(value, list):
+        return list(dict.fromkeys(_tool_names(cast("list[Any]", value))))
+    return list(dict.fromkeys(str(value or "").replace(",", " ").split()))
 
 
-def _allowed_tools(reading: _Reading) -> list[str]:
-    match reading.fields.get("allowed-tools"):
-        case None:
-            return []
-        case str() as text if not _NUMBER_OR_TRUTH.fullmatch(text.strip()):
-            return split_tools(text)
-        case list():
-            items = cast("list[Any]", reading.fields["allowed-tools"])
-            names = [str(each).strip() for each in items if _is_name(each)]
-            if len(names) < len(items):
-                reading.report("'allowed-tools' holds what is no name of a tool, which is left out")
-            return names
-        case _:
-            reading.report("'allowed-tools' must be names of tools, and is left out")
-            return []
+def _read_allowed_tools(fields: _Fields) -> list[str]:
+    value = fields.values.get("allowed-tools")
+    if value is None:
+        return []
+    if isinstance(value, str) and not _NUMBER_OR_TRUTH.fullmatch(value.strip()):
+        return split_tools(value)
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        names = _tool_names(items)
+        if len(names) < len(items):
+            fields.report("'allowed-tools' holds what is no name of a tool, which is left out")
+        return names
+    fields.report("'allowed-tools' must be names of tools, and is left out")
+    return []
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and not _NUMBER_OR_TRUTH.fullmatch(value.strip())
+def _tool_names(items: list[Any]) -> list[str]:
+    texts = [each.strip() for each in items if isinstance(each, str)]
+    return [text for text in texts if text and not _NUMBER_OR_TRUTH.fullmatch(text)]
 
 
 def split_tools(text: str) -> list[str]:
     """Split names at blanks and commas, but not inside brackets: `Bash(git add:*)` is one."""
     depth, start, names = 0, 0, list[str]()
     for at, each in enumerate(text):
-        depth = max(depth + (each in _OPENING) - (each in _CLOSING), 0)
+        depth = max(depth + (each in "([{") - (each in ")]}"), 0)
         if depth == 0 and (each.isspace() or each == ","):
             names.append(text[start:at])
             start = at + 1

@@ -1,9 +1,9 @@
-"""What an agent knows of its skills: the list that it shows, and what was pinned, opened and disclosed."""
+"""Define the state of skills: the list that is shown, and what was pinned, opened and disclosed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, Final, NotRequired, Self, cast
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import OmitFromSchema, PrivateStateAttr
@@ -11,17 +11,12 @@ from langchain_core.messages import BaseMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from typing_extensions import TypedDict
 
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import FORKS_ONLY, NOT_SHARED
-from deepagents.middleware.skills.kept import (
-    KeptChannel,
-    checked_names,
-    checked_skills,
-    joined_texts,
-    latest_skills,
-    latest_texts,
-)
 
 OmitFromOutput = OmitFromSchema(input=False, output=True)
+_CHANGES: Final = "__changes__"
+_ORDER: Final = "__order__"
 
 
 class SkillMetadata(TypedDict):
@@ -37,7 +32,7 @@ class SkillMetadata(TypedDict):
 
 
 class Loaded(TypedDict):
-    """What the list of skills was made from: the listing of each source, the texts, and the list itself."""
+    """Digests of what the list of skills was made from: each source's listing, the files, and the list."""
 
     listings: dict[str, str]
     contents: str
@@ -45,7 +40,7 @@ class Loaded(TypedDict):
 
 
 class SkillsStateUpdate(TypedDict, total=False):
-    """What loading and pinning change."""
+    """The state keys that loading and pinning write."""
 
     messages: list[BaseMessage]
     skills_metadata: list[SkillMetadata]
@@ -55,17 +50,81 @@ class SkillsStateUpdate(TypedDict, total=False):
     _skills_opened: list[str]
 
 
-def joined_pins(standing: list[str] | None, given: str | Iterable[str] | None) -> list[str]:
-    """Add names to those that wait to be pinned; `None` forgets them.
+class SkillsChannel(GrowingChannel):
+    """A channel of a list that is missing before its first write, and saved as changes after it."""
+
+    def __init__(
+        self, reducer: Any, typ: type[Any] | None = None, *, snapshot_frequency: int = SNAPSHOT_AFTER
+    ) -> None:
+        super().__init__(reducer, list, snapshot_frequency=snapshot_frequency)
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Return a channel with what was saved, or one without a value."""
+        # The checkpoint of a channel without a value is the marker for that, which the base class would fold.
+        if checkpoint is not self.checkpoint():
+            return super().from_checkpoint(checkpoint)
+        fresh = type(self)(self.reducer, snapshot_frequency=self._least)
+        fresh.key = self.key
+        return fresh
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Fold the writes of one step; tell whether there were any."""
+        self._begin(values)
+        return super().update(values)
+
+    def replay_writes(self, writes: Sequence[Any]) -> None:
+        """Fold the writes saved since the last whole copy, oldest first."""
+        self._begin(writes)
+        super().replay_writes(writes)
+
+    def _begin(self, writes: Sequence[Any]) -> None:
+        if writes and not self.is_available():
+            self.value = None
+
+
+def fold_skills(known: Any, writes: Sequence[Any]) -> list[dict[str, Any]] | None:
+    """Return the last list written, or `None`, with the changes written after it.
 
     Raises:
-        TypeError: for what is no list of names.
+        TypeError: for a write that is no list of skills.
     """
-    return [] if given is None else [*(standing or ()), *checked_names(given)]
+    for write in writes:
+        if isinstance(write, dict) and _CHANGES in write:
+            by_name = {each["name"]: each for each in [*(known or ()), *cast(Any, write[_CHANGES])]}
+            known = [by_name[name] for name in cast(Any, write[_ORDER]) if name in by_name]
+        else:
+            known = validate_skills(write)
+    return known
 
 
-def latest(standing: Any, given: Any) -> Any:
-    """Keep the last of several writes."""
+def fold_latest(known: Any, writes: Sequence[Any]) -> Any:
+    """Return the last list written."""
+    return writes[-1] if writes else known
+
+
+def fold_unique(known: Any, writes: Sequence[Any]) -> list[str]:
+    """Return all lists as one, each text once."""
+    return list(dict.fromkeys([*(known or ()), *(each for write in writes for each in write or ())]))
+
+
+def fold_pins(known: list[str] | None, given: str | Iterable[str] | None) -> list[str]:
+    """Add names to those that wait to be pinned; `None` clears them.
+
+    Raises:
+        TypeError: for a write that is no list of names.
+    """
+    if given is None:
+        return []
+    names = cast("object", [given] if isinstance(given, str) else given)
+    if isinstance(names, Iterable) and not isinstance(names, Mapping | bytes):
+        found = list(cast("Iterable[object]", names))
+        if all(isinstance(each, str) for each in found):
+            return [*(known or ()), *cast("list[str]", found)]
+    raise TypeError(f"pinned_skills must be a list of names, such as ['tides']; got {given!r}")
+
+
+def keep_latest(known: Any, given: Any) -> Any:
+    """Return the later of two writes."""
     return given
 
 
@@ -76,30 +135,37 @@ class SkillsState(AgentState[Any]):
     """
 
     skills_metadata: NotRequired[
-        Annotated[list[SkillMetadata] | None, KeptChannel(latest_skills), OmitFromOutput, FORKS_ONLY]
+        Annotated[list[SkillMetadata] | None, SkillsChannel(fold_skills), OmitFromOutput, FORKS_ONLY]
     ]
-    pinned_skills: NotRequired[Annotated[list[str], NOT_SHARED, OmitFromOutput, joined_pins]]
-    skills_load_errors: NotRequired[Annotated[list[str], KeptChannel(latest_texts), PrivateStateAttr]]
+    pinned_skills: NotRequired[Annotated[list[str], NOT_SHARED, OmitFromOutput, fold_pins]]
+    skills_load_errors: NotRequired[Annotated[list[str], SkillsChannel(fold_latest), PrivateStateAttr]]
     _skills_loaded: NotRequired[Annotated[Loaded, PrivateStateAttr]]
-    _skills_changed: NotRequired[Annotated[bool, PrivateStateAttr, latest]]
-    _skills_opened: NotRequired[Annotated[list[str], KeptChannel(joined_texts), PrivateStateAttr]]
+    _skills_changed: NotRequired[Annotated[bool, PrivateStateAttr, keep_latest]]
+    _skills_opened: NotRequired[Annotated[list[str], SkillsChannel(fold_unique), PrivateStateAttr]]
     _skill_tools_disclosed: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     _skill_tools_run: NotRequired[
         Annotated[str, UntrackedValue(str, guard=False), PrivateStateAttr, NOT_SHARED]
     ]
 
 
-def listed(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:
-    """Return the skills that a state knows.
+def diff_skills(before: Sequence[Mapping[str, Any]] | None, now: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the write that turns one list of skills into another."""
+    known = {each["name"]: each for each in before or ()}
+    changed = [each for each in now if known.get(each["name"]) != each]
+    return {_CHANGES: changed, _ORDER: [each["name"] for each in now]}
+
+
+def known_skills(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:
+    """Return the skills of a state.
 
     Raises:
-        TypeError: for what is no list of skills.
+        TypeError: when it holds no list of skills.
     """
-    return cast("Sequence[SkillMetadata]", checked_skills(state.get("skills_metadata")) or ())
+    return cast("Sequence[SkillMetadata]", validate_skills(state.get("skills_metadata")) or ())
 
 
-def disclosed(state: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the tools that skills disclosed, in order, each with the name under which it was asked for."""
+def disclosed_tools(state: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the tools that skills disclosed, in order, each with the name under which it was included."""
     record: object = state.get("_skill_tools_disclosed")
     if not isinstance(record, Mapping):
         return {}
@@ -109,4 +175,40 @@ def disclosed(state: Mapping[str, Any]) -> Mapping[str, str]:
 
 def disclosed_skill_tool_names(state: Mapping[str, Any]) -> frozenset[str]:
     """Name the tools that opened skills made available; a record that cannot be read names none."""
-    return frozenset(disclosed(state))
+    return frozenset(disclosed_tools(state))
+
+
+def validate_skills(given: Any) -> list[dict[str, Any]] | None:
+    """Return a list of skills with every key in each; `None` stays `None`.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise TypeError(f"skills_metadata must be a list of skills, or None to load them; got {given!r}")
+    return [_validate_skill(each) for each in cast("Sequence[Any]", given)]
+
+
+def _validate_skill(given: object) -> dict[str, Any]:
+    skill = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else dict[str, Any]()
+    if not all(isinstance(skill.get(key), str) for key in ("path", "name", "description")):
+        raise TypeError(f"a skill of skills_metadata needs 'path', 'name' and 'description'; got {given!r}")
+    missing: dict[str, Any] = {"license": None, "compatibility": None, "metadata": {}, "allowed_tools": []}
+    # Given keys stay in their order: the digest that tells a loaded list from a given one depends on it.
+    whole = {**skill, **{key: value for key, value in missing.items() if key not in skill}}
+    if not all(isinstance(whole[key], str | None) for key in ("license", "compatibility")):
+        raise TypeError(
+            f"a skill of skills_metadata has a 'license' or 'compatibility' that is no text: {given!r}"
+        )
+    if not (_holds_texts(whole["metadata"], dict) and _holds_texts(whole["allowed_tools"], list)):
+        raise TypeError(
+            f"a skill of skills_metadata has no texts in 'metadata' or 'allowed_tools': {given!r}"
+        )
+    return whole
+
+
+def _holds_texts(value: object, kind: type[Any]) -> bool:
+    inside: Any = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else value
+    return isinstance(value, kind) and all(isinstance(each, str) for each in inside)
