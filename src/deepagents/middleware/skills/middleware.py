@@ -252,8 +252,8 @@ class SkillsMiddleware(BaseMiddleware):
             if path is not None and (update := self._note_opened(state, [path])):
                 write_channel("_skills_opened", update["_skills_opened"])
             return
-        changes = spec is not None and spec.changes_files and path is not None
-        if call["name"] == "task" or (changes and any(each.overlaps(path) for each in self._sources)):
+        changed = path if spec and spec.changes_files else None
+        if call["name"] == "task" or (changed and any(each.overlaps(changed) for each in self._sources)):
             write_channel("_skills_changed", True)
 
 
