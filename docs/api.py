@@ -13,7 +13,6 @@ from typing import Any, Final, Generic, is_typeddict
 import deepagents
 
 FRONT: Final = ("deepagents", "deepagents.backends", "deepagents.middleware", "deepagents.profiles")
-HIDDEN: Final = ("HonouredNames", "FlowMiddleware")
 FOREIGN: Final = ("abc", "builtins", "langchain", "langchain_core", "typing")
 SECTIONS: Final = ("Args", "Raises", "Example", "Returns")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -22,7 +21,7 @@ _MOST: Final = 100
 
 @dataclass(frozen=True)
 class Entry:
-    """A public name: where it is told of, and where else it can be imported from."""
+    """A public name: the page that describes it, and the other modules that have it."""
 
     home: str
     name: str
@@ -30,15 +29,15 @@ class Entry:
     also: tuple[str, ...]
 
 
-def pages() -> dict[str, str]:
+def make_pages() -> dict[str, str]:
     """Return each page by its file name."""
-    found = list(entries())
+    found = list(find_entries())
     homes = list(dict.fromkeys(entry.home for entry in found))
     made = {f"{home}.md": _page(home, [entry for entry in found if entry.home == home]) for home in homes}
     return {"README.md": _index(homes, found), **made}
 
 
-def entries() -> Iterator[Entry]:
+def find_entries() -> Iterator[Entry]:
     """Find every public name, once, at the shortest path."""
     places: dict[tuple[str, int], list[str]] = {}
     values: dict[tuple[str, int], Any] = {}
@@ -86,33 +85,33 @@ def _anchor(name: str) -> str:
 
 
 def _page(home: str, found: list[Entry]) -> str:
-    about = _drawn(inspect.getdoc(import_module(home)) or "")
-    constants = [entry for entry in found if not _is_described(entry.value)]
-    parts = [f"# `{home}`", about, *(described(entry) for entry in found if _is_described(entry.value))]
+    about = _fence_drawings(inspect.getdoc(import_module(home)) or "")
+    constants = [entry for entry in found if not _has_section(entry.value)]
+    parts = [f"# `{home}`", about, *(describe(entry) for entry in found if _has_section(entry.value))]
     if constants:
-        rows = [f"| {_anchored(entry.name)} | `{_short(entry.value)}` |" for entry in constants]
+        rows = [f"| {_set_anchor(entry.name)} | `{_short(entry.value)}` |" for entry in constants]
         parts += ["## Values and types", "\n".join(["| name | value |", "| --- | --- |", *rows])]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _drawn(about: str) -> str:
-    """Keep the lines of a drawing apart."""
+def _fence_drawings(about: str) -> str:
+    """Put drawings into code blocks, which keep their lines."""
     parts = about.split("\n\n")
     return "\n\n".join(f"```text\n{part}\n```" if "─ " in part else part for part in parts)
 
 
-def _anchored(name: str) -> str:
+def _set_anchor(name: str) -> str:
     return f'<a id="{_anchor(name)}"></a>`{name}`'
 
 
-def _is_described(value: Any) -> bool:
+def _has_section(value: Any) -> bool:
     return inspect.isclass(value) or inspect.isroutine(value)
 
 
-def described(entry: Entry) -> str:
+def describe(entry: Entry) -> str:
     value = entry.value
     also = f"Also in {', '.join(f'`{module}`' for module in entry.also)}." if entry.also else ""
-    head = [f"## {entry.name}", _fenced(_heading(entry.name, value)), _text(inspect.getdoc(value)), also]
+    head = [f"## {entry.name}", _fence(_heading(entry.name, value)), _text(inspect.getdoc(value)), also]
     return "\n\n".join(part for part in [*head, *_insides(value)] if part)
 
 
@@ -133,9 +132,9 @@ def _bases(kind: type) -> Iterator[str]:
 
 
 def _is_hidden(kind: type) -> bool:
-    """Tell whether a class of ours cannot be imported by a public path."""
+    """Return whether a class of this library has no public path."""
     ours = kind.__module__.startswith("deepagents")
-    return ours and ("._" in kind.__module__ or kind.__name__ in HIDDEN or kind.__name__.startswith("_"))
+    return ours and ("._" in kind.__module__ or kind.__name__.startswith("_"))
 
 
 def _arguments(kind: type) -> list[str]:
@@ -209,18 +208,18 @@ def _forward(hint: Any) -> str:
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield what a class has of its own, or from a base that nobody can import by a public path."""
+    """Yield the members of a class, and those of bases that have no public path."""
     seen: set[str] = set()
     for each in kind.__mro__:
         if each is not kind and not _is_hidden(each):
             continue
         for name, member in vars(each).items():
-            if name not in seen and not name.startswith("_") and _is_told(member):
+            if name not in seen and not name.startswith("_") and _is_documented(member):
                 seen.add(name)
                 yield name, member
 
 
-def _is_told(member: Any) -> bool:
+def _is_documented(member: Any) -> bool:
     inside = _function_of(member)
     return inspect.isroutine(inside) and bool(inspect.getdoc(inside))
 
@@ -235,11 +234,11 @@ def _member(name: str, member: Any) -> str:
     if isinstance(member, property):
         head = f"{name}: {_annotation(inspect.signature(inside).return_annotation)}"
     kind = type(member).__name__
-    said = f"{kind} {head}" if kind in ("classmethod", "staticmethod") else head
-    return f"{_fenced(said)}\n\n{_text(inspect.getdoc(inside))}"
+    shown = f"{kind} {head}" if kind in ("classmethod", "staticmethod") else head
+    return f"{_fence(shown)}\n\n{_text(inspect.getdoc(inside))}"
 
 
-def _fenced(code: str) -> str:
+def _fence(code: str) -> str:
     return f"```py\n{code}\n```"
 
 
@@ -254,14 +253,14 @@ def _text(doc: str | None) -> str:
         elif section == "Example":
             lines.append(line.removeprefix("    "))
         elif section and line.startswith("    "):
-            lines.append(_listed(line.removeprefix("    ")))
+            lines.append(_make_item(line.removeprefix("    ")))
         else:
             section = "" if line else section
             lines.append(line)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
-def _listed(line: str) -> str:
+def _make_item(line: str) -> str:
     named = re.match(r"([*\w]+): (.*)", line)
     return (
         f"- `{named[1]}`: {named[2]}"

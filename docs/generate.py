@@ -1,4 +1,4 @@
-"""Writes the generated parts of the pages in docs/reference; with --check, says which are out of date."""
+"""Writes the generated parts of the pages in docs/reference; --check lists those that are out of date."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ERROR_MEANINGS: dict[ErrorCode, str] = {
     "invalid_argument": "an argument makes no sense, alone or with another",
     "invalid_encoding": "the file is not text in the expected encoding",
     "already_exists": "something is at that path, and would have to be replaced",
-    "no_match": "the text to replace is not in the file; the message shows the nearest place",
+    "no_match": "the text to replace is not in the file; the message shows the nearest match",
     "ambiguous_match": "the text to replace is there more than once",
     "stale_version": "the file changed since it was last read",
     "parallel_mutation": "two calls of one turn change the same file",
@@ -65,17 +65,17 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def errors() -> str:
-    """The codes that a result may carry."""
+    """Return the table of error codes."""
     return table(["code", "meaning"], [[f"`{code}`", ERROR_MEANINGS[code]] for code in get_args(ErrorCode)])
 
 
 def tools() -> str:
-    """The file tools, as a model sees them."""
+    """Return the table of the file tools."""
     return _tools(FILE_TOOLS)
 
 
 def async_tools() -> str:
-    """The tools for tasks elsewhere, as a model sees them."""
+    """Return the table of the tools for asynchronous subagents."""
     return _tools(ASYNC_TOOLS)
 
 
@@ -90,7 +90,7 @@ def _arguments(schema: dict[str, dict[str, object]]) -> str:
 
 
 def stack() -> str:
-    """The middleware table, outermost first."""
+    """Return the table of middleware, outermost first."""
     rows = [
         [f"`{row.name}`", row.reason, "yes" if row.required else ""]
         if isinstance(row, Slot)
@@ -101,28 +101,28 @@ def stack() -> str:
 
 
 def state() -> str:
-    """The state keys of all features, and how an agent shares them with its subagents."""
-    rows = {key: [f"`{key}`", "LangChain", *_shared(each)] for key, each in COMMON_KEYS.items()}
-    for kind in sorted(_kinds(BaseMiddleware), key=lambda each: each.__name__):
+    """Return the table of state keys, and how an agent shares them with its subagents."""
+    rows = {key: [f"`{key}`", "LangChain", *_show_sharing(each)] for key, each in COMMON_KEYS.items()}
+    for kind in sorted(_find_kinds(BaseMiddleware), key=lambda each: each.__name__):
         shared = shared_by([kind.state_schema])
         for key in get_type_hints(kind.state_schema):
-            rows.setdefault(key, [f"`{key}`", f"`{kind.__name__}`", *_shared(shared.get(key, SHARED))])
-    rows["*"] = ["any other", "you", *_shared(SHARED)]
+            rows.setdefault(key, [f"`{key}`", f"`{kind.__name__}`", *_show_sharing(shared.get(key, SHARED))])
+    rows["*"] = ["any other", "you", *_show_sharing(SHARED)]
     return table(["key", "declared by", "to isolated ones", "to forks", "comes back"], rows.values())
 
 
-def _kinds(kind: type[BaseMiddleware]) -> Iterator[type[BaseMiddleware]]:
+def _find_kinds(kind: type[BaseMiddleware]) -> Iterator[type[BaseMiddleware]]:
     for each in kind.__subclasses__():
         if each.__module__.startswith(f"{middleware.__name__}."):
-            yield from (each, *_kinds(each))
+            yield from (each, *_find_kinds(each))
 
 
-def _shared(sharing: Sharing) -> list[str]:
+def _show_sharing(sharing: Sharing) -> list[str]:
     return ["yes" if shared else "" for shared in (sharing.down, sharing.forks, sharing.back)]
 
 
 def cli() -> str:
-    """The help of every command; argparse words it a little differently in each Python, so 3.11 writes it."""
+    """Return the help of every command; only Python 3.11 writes it, because each words it differently."""
     commands = ["", "run", "models", "models pull", "models list", "models path", "first-run"]
     return "\n".join(f"```text\n{_help(command)}```\n" for command in commands)
 
@@ -134,10 +134,10 @@ def _help(command: str) -> str:
 
 
 def forms() -> str:
-    """The forms that other documents show, with the tests that run them."""
+    """Return the table of documented forms, with the tests that run them."""
     rows = [
         [f"{form.document} {form.number}", form.page, form.shows, _tests(form.tests)]
-        for form in _loaded(FORMS).FORMS
+        for form in _load_module(FORMS).FORMS
     ]
     return table(["number", "page", "what it shows", "the test that runs it"], rows)
 
@@ -148,21 +148,21 @@ def _tests(names: Sequence[str]) -> str:
 
 
 def counted() -> str:
-    """How many forms there are of each kind."""
-    found = _loaded(FORMS).FORMS
+    """Return how many forms run in tests."""
+    found = _load_module(FORMS).FORMS
     run = sum(bool(form.tests) for form in found)
     return f"{len(found)} forms: {run} run in tests, and the rest is no Python.\n"
 
 
 def api_pages() -> dict[Path, str]:
-    """The pages about all that is public; each Python words annotations in its way, so 3.11 writes them."""
+    """Return the API pages; only Python 3.11 writes them, because each shows annotations differently."""
     if sys.version_info[:2] != (3, 11):
         return {}
-    pages: dict[str, str] = _loaded(Path(__file__).with_name("api.py")).pages()
+    pages: dict[str, str] = _load_module(Path(__file__).with_name("api.py")).make_pages()
     return {REFERENCE / "api" / name: text for name, text in pages.items()}
 
 
-def _loaded(path: Path) -> Any:
+def _load_module(path: Path) -> Any:
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise FileNotFoundError(path)
@@ -185,13 +185,13 @@ if sys.version_info[:2] == (3, 11):
     BLOCKS["cli"] = cli
 
 
-def rendered(page: str) -> str:
-    """Return a page with its generated blocks made anew."""
+def render(page: str) -> str:
+    """Return a page with new generated blocks."""
     return BLOCK.sub(lambda found: f"{found[1]}{_block(found[2], found[0])}{found[3]}", page)
 
 
-def _block(name: str, standing: str) -> str:
-    return BLOCKS[name]() if name in BLOCKS else standing.split("\n", 1)[1].removesuffix("<!-- end -->")
+def _block(name: str, current: str) -> str:
+    return BLOCKS[name]() if name in BLOCKS else current.split("\n", 1)[1].removesuffix("<!-- end -->")
 
 
 def main(arguments: list[str]) -> int:
@@ -202,16 +202,22 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--folder", type=Path, default=REFERENCE, help="where the pages are")
     options = parser.parse_args(arguments)
-    made = {page: rendered(page.read_text()) for page in sorted(options.folder.glob("*.md"))}
+    made = {page: render(page.read_text()) for page in sorted(options.folder.glob("*.md"))}
+    api = api_pages() if options.folder == REFERENCE else {}
     if options.folder == REFERENCE:
-        made |= {COMPATIBILITY: rendered(COMPATIBILITY.read_text()), **api_pages()}
+        made |= {COMPATIBILITY: render(COMPATIBILITY.read_text()), **api}
     stale = [page for page, text in made.items() if not page.exists() or page.read_text() != text]
+    gone = [page for page in (REFERENCE / "api").glob("*.md") if api and page not in api]
+    for page in gone:
+        print(f"{page.name} has no module any more; {'run: make docs' if options.check else 'removed'}")
+        if not options.check:
+            page.unlink()
     for page in stale:
         print(f"{page.name} is out of date; run: make docs" if options.check else f"wrote {page.name}")
         if not options.check:
             page.parent.mkdir(exist_ok=True)
             page.write_text(made[page])
-    return 1 if stale and options.check else 0
+    return 1 if (stale or gone) and options.check else 0
 
 
 if __name__ == "__main__":

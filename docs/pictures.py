@@ -1,4 +1,4 @@
-"""Draws docs/concepts/context.svg: what a model was sent, call by call, in a real run of an agent."""
+"""Draws docs/concepts/context.svg: the size of each request in a real run of an agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTE = "A note that says what was good, what was not, and what should come next.
 
 @dataclass(frozen=True)
 class Sent:
-    """Tokens of one request, part by part, and of all that had been said by then."""
+    """Tokens of one request, part by part, and of the whole history at that time."""
 
     prompt: int
     summary: int
@@ -43,16 +43,16 @@ class Sent:
         return self.prompt, self.summary, self.clipped, self.messages
 
 
-def sent() -> list[Sent]:
+def measure_run() -> list[Sent]:
     """Run an agent that reads and writes for a while, and measure each of its requests."""
     model = ScriptedModel(always=_reviewer(), profile={"max_input_tokens": WINDOW})
     agent: Any = create_deep_agent(model, memory=["/AGENTS.md"], checkpointer=InMemorySaver())
     files = {"/AGENTS.md": MEMORY, **{f"/chapters/{at}.md": CHAPTER for at in range(CHAPTERS)}}
     given = {"messages": "Review every chapter.", "files": files}
-    said = agent.invoke(given, {"configurable": {"thread_id": "picture"}})["messages"]
-    before = [said[:at] for at, message in enumerate(said) if isinstance(message, AIMessage)]
+    history = agent.invoke(given, {"configurable": {"thread_id": "picture"}})["messages"]
+    before = [history[:at] for at, message in enumerate(history) if isinstance(message, AIMessage)]
     asked = [each for each in model.asked if not _wants_summary(each)]
-    return [_measured(each, history) for each, history in zip(asked, before, strict=True)]
+    return [_measure(each, earlier) for each, earlier in zip(asked, before, strict=True)]
 
 
 def _reviewer() -> Callable[[Asked], str | AIMessage]:
@@ -75,7 +75,7 @@ def _wants_summary(asked: Asked) -> bool:
     return "<messages>" in asked.last
 
 
-def _measured(asked: Asked, history: Sequence[BaseMessage]) -> Sent:
+def _measure(asked: Asked, history: Sequence[BaseMessage]) -> Sent:
     prompt = tokens(asked.messages[:1]) + len(json.dumps(asked.tools)) // 4
     groups: dict[str, list[BaseMessage]] = {"summary": [], "clipped": [], "messages": []}
     for message in asked.messages[1:]:
@@ -99,7 +99,7 @@ PARTS = (
     ("system prompt, memory, tools", "#64748b"),
     ("summary of what was archived", "#d97706"),
     ("old file writes, clipped", "#7c3aed"),
-    ("messages as they were said", "#0284c7"),
+    ("messages", "#0284c7"),
 )
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#334155}.t{font-size:14px;font-weight:600}"
@@ -107,7 +107,7 @@ STYLE = (
 )
 
 
-def drawn(run: Sequence[Sent]) -> str:
+def draw(run: Sequence[Sent]) -> str:
     """Draw one bar for each request, and lines for the window, the trigger and the whole history."""
     most = WINDOW * 1.25
     step = WIDTH / len(run)
@@ -127,11 +127,11 @@ def drawn(run: Sequence[Sent]) -> str:
 
 def _bar(each: Sent, x: float, width: float, most: float) -> Iterator[str]:
     floor = 0
-    for size, (_, colour) in zip(each.parts, PARTS, strict=True):
+    for size, (_, paint) in zip(each.parts, PARTS, strict=True):
         top, bottom = _y(floor + size, most), _y(floor, most)
         floor += size
-        place = f'x="{x:.1f}" y="{top}" width="{width:.1f}" height="{round(bottom - top, 1)}"'
-        yield f'<rect {place} fill="{colour}"/>'
+        box = f'x="{x:.1f}" y="{top}" width="{width:.1f}" height="{round(bottom - top, 1)}"'
+        yield f'<rect {box} fill="{paint}"/>'
 
 
 def _history(run: Sequence[Sent], step: float, most: float) -> str:
@@ -139,14 +139,14 @@ def _history(run: Sequence[Sent], step: float, most: float) -> str:
     points = " ".join(f"{LEFT + (at + 0.5) * step:.1f},{_y(size, most)}" for at, size in inside)
     x, y = LEFT + (inside[-1][0] + 0.5) * step + 6, _y(inside[-1][1], most) + 4
     line = f'<polyline points="{points}" fill="none" stroke="#dc2626" stroke-width="2"/>'
-    return line + _text(x, y, f"all that was said; at the end {run[-1].history:,}")
+    return line + _text(x, y, f"the whole history; at the end {run[-1].history:,}")
 
 
 def _legend() -> Iterator[str]:
     yield _text(LEFT, 22, "What the model is sent", css="t")
-    for at, (label, colour) in enumerate(PARTS):
+    for at, (label, paint) in enumerate(PARTS):
         x, y = LEFT + (at % 2) * 250, 42 + (at // 2) * 18
-        yield f'<rect x="{x}" y="{y - 10}" width="11" height="11" fill="{colour}"/>'
+        yield f'<rect x="{x}" y="{y - 10}" width="11" height="11" fill="{paint}"/>'
         yield _text(x + 17, y, label)
 
 
@@ -178,7 +178,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; fail when it is out of date")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="where the picture is")
     options = parser.parse_args(arguments)
-    picture = drawn(sent())
+    picture = draw(measure_run())
     if not options.check:
         options.picture.write_text(picture)
         return 0

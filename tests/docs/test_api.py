@@ -1,4 +1,4 @@
-"""The API reference tells of every public name, with its signature and its docstring laid out."""
+"""The API reference describes every public name, with its signature and its docstring laid out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Boat(dict[str, Any]):
 
     @property
     def deep(self) -> bool:
-        """Tell whether it lies deep."""
+        """Return whether it lies deep."""
         return self.length > 9
 
     def row(
@@ -63,27 +63,27 @@ class Boat(dict[str, Any]):
     ) -> None:
         """Go somewhere."""
 
-    def untold(self) -> None: ...
+    def undocumented(self) -> None: ...
 
 
 class Crew(TypedDict, total=False):
-    """Who is on board."""
+    """The people on board."""
 
     captain: str
 
 
-def test_every_public_name_is_told_of_once(api: ModuleType) -> None:
-    entries = list(api.entries())
-    told = {(module, entry.name) for entry in entries for module in (entry.home, *entry.also)}
-    front = [deepagents, deepagents.backends, deepagents.middleware]
-    missing = [name for door in front for name in door.__all__ if (door.__name__, name) not in told]
+def test_every_public_name_is_described_once(api: ModuleType) -> None:
+    entries = list(api.find_entries())
+    described = {(module, entry.name) for entry in entries for module in (entry.home, *entry.also)}
+    packages = [deepagents, deepagents.backends, deepagents.middleware]
+    names = [(package.__name__, name) for package in packages for name in package.__all__]
 
-    assert missing == ["__version__"]
+    assert [name for name in names if name not in described] == [("deepagents", "__version__")]
     assert len({(entry.name, id(entry.value)) for entry in entries}) == len(entries) > 100
 
 
-def test_a_class_is_told_of_with_its_arguments_and_methods(api: ModuleType) -> None:
-    page = api.described(SimpleNamespace(name="Boat", value=Boat, also=("harbour",)))
+def test_a_class_is_described_with_its_arguments_and_methods(api: ModuleType) -> None:
+    page = api.describe(SimpleNamespace(name="Boat", value=Boat, also=("harbour",)))
 
     for part in (
         "class Boat(dict)\nBoat(length: int)",
@@ -95,15 +95,15 @@ def test_a_class_is_told_of_with_its_arguments_and_methods(api: ModuleType) -> N
         "row(\n    to: str,\n    *,\n    by: Callable[..., None] = print,",
     ):
         assert part in page
-    assert "untold" not in page
+    assert "undocumented" not in page
 
 
-def test_a_typed_dict_is_told_of_with_its_keys(api: ModuleType) -> None:
-    page = api.described(SimpleNamespace(name="Crew", value=Crew, also=()))
+def test_a_typed_dict_is_described_with_its_keys(api: ModuleType) -> None:
+    page = api.describe(SimpleNamespace(name="Crew", value=Crew, also=()))
 
     assert "class Crew(TypedDict)" in page
     assert "| `captain` | `str` |  |" in page
 
 
-def test_pages_say_no_address(api: ModuleType) -> None:
-    assert " at 0x" not in "".join(api.pages().values())
+def test_no_page_shows_a_memory_address(api: ModuleType) -> None:
+    assert " at 0x" not in "".join(api.make_pages().values())

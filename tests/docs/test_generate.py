@@ -1,4 +1,4 @@
-"""The generated tables agree with the source, and a stale one is noticed."""
+"""The generated tables agree with the source, and an old one is found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_table_is_up_to_date(generate: ModuleType) -> None:
     assert generate.main(["--check"]) == 0
 
 
-def test_a_stale_table_is_noticed_and_made_anew(
+def test_an_old_table_is_found_and_written_again(
     generate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "errors.md"
@@ -47,9 +47,9 @@ def test_a_stale_table_is_noticed_and_made_anew(
 
 def test_every_error_code_has_a_meaning_and_a_use(generate: ModuleType) -> None:
     def unused(codes: Iterable[str]) -> list[str]:
-        return [code for code in codes if code not in said]
+        return [code for code in codes if code not in used]
 
-    said = {
+    used = {
         node.value
         for source in sources("src/deepagents")
         if source.path != PurePosixPath("src/deepagents/errors.py")
