@@ -19,7 +19,7 @@ from deepagents.backends import FilesystemBackend
 from deepagents.errors import StackError
 from deepagents.events import ApprovalNeeded, ApprovalRequest
 from deepagents.limits import Limits
-from deepagents.testing import ScriptedModel, call, calls
+from deepagents.testing import ScriptedModel, WindowedModel, call, calls
 from deepagents.tools import FILE_TOOLS, FsToolName, ToolSpec, specs_by_name
 from deepagents.tools._context import ToolContext
 from deepagents.tools._tool import ToolOutput
@@ -154,6 +154,16 @@ def test_its_path_stands_in_the_answer_at_a_limit(call_mode: CallMode, backend: 
         result = call_mode.invoke(agent, {"messages": "Go"})
 
     assert "Files changed: /a.txt" in result["messages"][-1].text
+
+
+def test_its_long_texts_are_clipped_when_they_are_old(
+    call_mode: CallMode, backend: FilesystemBackend
+) -> None:
+    appended = [append("/a.txt", "A long line. " * 400) for _ in range(6)]
+    with WindowedModel(*appended, "Done.", window=10_000) as model:
+        call_mode.invoke(agent_on(backend, model), {"messages": "Go"})
+
+    assert "argument truncated; see the file /a.txt" in str(model.turns[-1].messages)
 
 
 def test_memory_that_it_changed_is_read_again(

@@ -126,6 +126,5 @@ def test_a_late_step_calls_no_more_functions_and_saves_no_more_bytes(costs: Cost
 def test_a_counter_of_the_callers_own_counts_no_more_messages_late_than_early(costs: Costs) -> None:
     long = run(Blocking(), PROBED, cycle=CYCLE, at_step=costs.at_step, token_counter=costs.count)
 
-    assert median(costs.counted[step] for step in EARLY) > 10
-    assert costs.grows(costs.counted) < 1.3
+    assert 0 < median(costs.counted[step] for step in LATE) < 10
     check_the_window(long)

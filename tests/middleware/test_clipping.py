@@ -15,8 +15,10 @@ from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.counting import ContextCounter
 from deepagents.middleware.summarization.policy import Load
 from deepagents.middleware.summarization.settings import TruncateArgsSettings
+from deepagents.tools import specs_by_name
 
 LONG = "x" * 4000
+SPECS = specs_by_name()
 POINTER = "...(argument truncated; see the file /a.py)"
 LOAD = Load(600, 4, 1000)
 CLIPPING = Clipping.of({"trigger": ("fraction", 0.5), "keep": ("messages", 2)})
@@ -53,11 +55,11 @@ def batch(
     load: Load = LOAD,
     already: Sequence[str] = (),
 ) -> set[str]:
-    return set(clipping.next_batch(messages, sizes, load, already))
+    return set(clipping.next_batch(messages, sizes, load, SPECS, already))
 
 
 def clipped(messages: list[AnyMessage], *ids: str, clipping: Clipping = CLIPPING) -> AIMessage:
-    return cast(AIMessage, clipping.show(messages, dict.fromkeys(ids or ["ai-w"]))[0])
+    return cast(AIMessage, clipping.show(messages, dict.fromkeys(ids or ["ai-w"]), SPECS)[0])
 
 
 # Settings.
@@ -162,7 +164,7 @@ def test_what_failed_is_nowhere_else_and_stays() -> None:
 def test_other_tools_and_short_arguments_stay() -> None:
     assert batch([*wrote(write(tool="execute")), *tail()]) == set()
     assert batch([*wrote(write(content="x" * 2000)), *tail()]) == set()
-    assert batch([*wrote(write(content="x" * 2001, more=LONG)), *tail()]) == {"ai-w"}
+    assert batch([*wrote(write(content="x" * 2001)), *tail()]) == {"ai-w"}
     nested: list[AnyMessage] = [*wrote(write(content="short", edits=[{"new": LONG}])), *tail()]
     assert batch(nested) == set()
 
@@ -207,9 +209,9 @@ def test_a_caller_may_word_the_note() -> None:
 
 
 def test_without_a_path_nothing_is_pointed_at() -> None:
-    messages = wrote(ToolCall(name="edit_file", args={"content": LONG}, id="w", type="tool_call"))
+    messages = wrote(ToolCall(name="edit_file", args={"new_string": LONG}, id="w", type="tool_call"))
 
-    assert clipped(messages).tool_calls[0]["args"] == {"content": "x" * 20 + "...(argument truncated)"}
+    assert clipped(messages).tool_calls[0]["args"] == {"new_string": "x" * 20 + "...(argument truncated)"}
 
 
 @pytest.mark.parametrize(
@@ -274,10 +276,10 @@ def test_of_parallel_calls_only_those_that_succeeded_are_clipped() -> None:
 def test_only_what_is_recorded_is_clipped() -> None:
     messages = [*wrote(write("one")), *wrote(write("two"))]
 
-    shown = CLIPPING.show(messages, {"ai-two": None})
+    shown = CLIPPING.show(messages, {"ai-two": None}, SPECS)
 
     assert [new is old for new, old in zip(shown, messages, strict=True)] == [True, True, False, True]
-    assert CLIPPING.show(messages, {}) is messages
+    assert CLIPPING.show(messages, {}, SPECS) is messages
 
 
 def test_a_recorded_message_with_nothing_long_in_it_is_shown_as_it_is() -> None:
@@ -296,7 +298,7 @@ def test_a_result_that_was_moved_shows_how_it_begins_and_where_it_is() -> None:
         ToolMessage(text, tool_call_id="c", name="execute", id="t3"),
     ]
 
-    first, second, third = CLIPPING.show(messages, {"t1": "/large/a", "t2": "/b.txt", "t3": None})
+    first, second, third = CLIPPING.show(messages, {"t1": "/large/a", "t2": "/b.txt", "t3": None}, SPECS)
 
     assert "/large/a" in first.text
     assert "line 0\n" in first.text
@@ -311,8 +313,8 @@ def test_a_result_that_was_moved_shows_how_it_begins_and_where_it_is() -> None:
 def test_a_result_shows_the_place_that_the_record_names_now() -> None:
     messages: list[AnyMessage] = [ToolMessage("text", tool_call_id="a", name="execute", id="t1")]
 
-    assert "/first" in CLIPPING.show(messages, {"t1": "/first"})[0].text
-    assert "/second" in CLIPPING.show(messages, {"t1": "/second"})[0].text
+    assert "/first" in CLIPPING.show(messages, {"t1": "/first"}, SPECS)[0].text
+    assert "/second" in CLIPPING.show(messages, {"t1": "/second"}, SPECS)[0].text
 
 
 @pytest.mark.parametrize("tokens", [1, 8, 16, 17, 400])

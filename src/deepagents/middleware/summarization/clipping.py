@@ -24,9 +24,8 @@ from deepagents.middleware.summarization.settings import (
     parse_size,
     parse_trigger,
 )
-from deepagents.tools._tool import CHARACTERS_PER_TOKEN, read_on
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN, ToolSpec, read_on
 
-CLIPPED_TOOLS: Final = frozenset({"write_file", "edit_file"})
 _SHOWN_OF_ARGUMENT: Final = 20
 _SHOWN_OF_RESULT: Final = 600
 _MAX_LENGTH: Final = 2000
@@ -44,7 +43,9 @@ _IN_FILE: Final = """{sample}
 
 [The rest of this result was cut to save context. Read on in {path} with read_file, with offset and limit.]"""
 
-Counter = Callable[[Sequence[AnyMessage]], Sequence[int]]
+Sizes = Callable[[Sequence[AnyMessage]], Sequence[int]]
+Specs = Mapping[str, ToolSpec]
+"""The facts about the tools of an agent, by name."""
 
 
 def shorten(text: str, most: int) -> str:
@@ -57,11 +58,12 @@ def shorten(text: str, most: int) -> str:
     return f"{text[:head]}{note}{text[len(text) - (kept - head) :]}"
 
 
-def point_to_file(message: AnyMessage, path: str) -> AnyMessage:
+def point_to_file(message: AnyMessage, path: str, specs: Specs) -> AnyMessage:
     """Return a message that shows how its text begins and ends, and names the file with all of it."""
     text, others = split_content(message.content)
     sample = shorten(text, _SHOWN_OF_RESULT)
-    if isinstance(message, ToolMessage) and message.name == "read_file":
+    spec = specs.get(message.name or "") if isinstance(message, ToolMessage) else None
+    if spec is not None and spec.effect == "read":
         notice = _IN_FILE.format(sample=sample, path=path)
     else:
         what = "Tool result" if isinstance(message, ToolMessage) else "Message"
@@ -111,7 +113,12 @@ class Clipping:
         return cls(parse_trigger(trigger), keep, length, text)
 
     def next_batch(
-        self, messages: Sequence[AnyMessage], sizes: Counter, load: Load, already: Collection[str] = ()
+        self,
+        messages: Sequence[AnyMessage],
+        sizes: Sizes,
+        load: Load,
+        specs: Specs,
+        already: Collection[str] = (),
     ) -> frozenset[str]:
         """Return the ids of further messages to clip; none where a batch would free too little.
 
@@ -120,9 +127,9 @@ class Clipping:
         if not is_due(self.trigger, load):
             return frozenset()
         gains = [
-            (at, message, sum(map(self._gain, _written(message, _results(messages, at)))))
+            (at, message, sum(self._gain(*each) for each in _written(messages, at, specs)))
             for at, message in enumerate(messages)
-            if isinstance(message, AIMessage) and message.id and _writes(message)
+            if isinstance(message, AIMessage) and message.id and _writes(message, specs)
         ]
         again = any(message.id in already for _, message, _ in gains)
         new = [(at, message.id or "", gain) for at, message, gain in gains if message.id not in already]
@@ -134,7 +141,9 @@ class Clipping:
         batch = {message_id: gain for at, message_id, gain in new if at < old and gain > 0}
         return frozenset(batch) if sum(batch.values()) >= least else frozenset()
 
-    def show(self, messages: list[AnyMessage], record: Mapping[str, str | None]) -> list[AnyMessage]:
+    def show(
+        self, messages: list[AnyMessage], record: Mapping[str, str | None], specs: Specs
+    ) -> list[AnyMessage]:
         """Return the messages with copies in place of those in the record.
 
         Of a model's message, long arguments of file writes that succeeded are clipped; of any other, the file
@@ -143,17 +152,17 @@ class Clipping:
         if not record:
             return messages
         return [
-            self._clip_at(messages, at, record[message.id])
+            self._clip_at(messages, at, record[message.id], specs)
             if message.id and message.id in record
             else message
             for at, message in enumerate(messages)
         ]
 
-    def _clip_at(self, messages: Sequence[AnyMessage], at: int, path: str | None) -> AnyMessage:
+    def _clip_at(self, messages: Sequence[AnyMessage], at: int, path: str | None, specs: Specs) -> AnyMessage:
         message = messages[at]
         if isinstance(message, AIMessage):
-            return self._clip(message, _results(messages, at))
-        return message if path is None else point_to_file(message, path)
+            return self._clip(message, list(_written(messages, at, specs)))
+        return message if path is None else point_to_file(message, path, specs)
 
     def _least_gain(self, window: int | None, *, again: bool) -> int:
         """Return the tokens a batch must free; the first one that a number of messages triggers, any."""
@@ -167,7 +176,7 @@ class Clipping:
         )
         return min(gain, _MOST_LEAST_GAIN) if window is None else gain
 
-    def _count_old(self, messages: Sequence[AnyMessage], sizes: Counter, window: int | None) -> int:
+    def _count_old(self, messages: Sequence[AnyMessage], sizes: Sizes, window: int | None) -> int:
         """Count the messages that are old enough."""
         most = self.keep.threshold(window)
         if most is None or self.keep.metric == "messages":
@@ -180,9 +189,9 @@ class Clipping:
             at -= 1
         return at
 
-    def _clip(self, message: AIMessage, results: Mapping[str, ToolMessage]) -> AIMessage:
+    def _clip(self, message: AIMessage, written: Sequence[tuple[ToolCall, ToolSpec]]) -> AIMessage:
         args = {
-            call["id"]: self._clip_args(call) for call in _written(message, results) if self._gain(call) > 0
+            call["id"]: self._clip_args(call, spec) for call, spec in written if self._gain(call, spec) > 0
         }
         if not args:
             return message
@@ -196,51 +205,46 @@ class Clipping:
             changed["additional_kwargs"] = {**message.additional_kwargs, "tool_calls": calls}
         return message.model_copy(update=changed)
 
-    def _gain(self, call: ToolCall) -> int:
+    def _gain(self, call: ToolCall, spec: ToolSpec) -> int:
         """Count the characters that clipping a call saves."""
-        long = [value for value in call["args"].values() if self._is_long(value)]
-        return sum(map(len, long)) - len(long) * (_SHOWN_OF_ARGUMENT + len(self._note(call)))
+        long = [value for name, value in call["args"].items() if self._is_long(name, value, spec)]
+        return sum(map(len, long)) - len(long) * (_SHOWN_OF_ARGUMENT + len(self._note(call, spec)))
 
-    def _clip_args(self, call: ToolCall) -> dict[str, Any]:
-        note = self._note(call)
+    def _clip_args(self, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
+        note = self._note(call, spec)
         return {
-            name: value[:_SHOWN_OF_ARGUMENT] + note if self._is_long(value) else value
+            name: value[:_SHOWN_OF_ARGUMENT] + note if self._is_long(name, value, spec) else value
             for name, value in call["args"].items()
         }
 
-    def _note(self, call: ToolCall) -> str:
-        path = call["args"].get("file_path")
+    def _note(self, call: ToolCall, spec: ToolSpec) -> str:
         if self.text is not None:
             return self.text
-        is_named = isinstance(path, str) and not self._is_long(path)
-        return _POINTER.format(path=path) if is_named else _NO_POINTER
+        path = spec.path_in(call["args"])
+        return _POINTER.format(path=path) if path and len(path) <= self.max_length else _NO_POINTER
 
-    def _is_long(self, value: Any) -> bool:
-        return isinstance(value, str) and len(value) > self.max_length
-
-
-def _writes(message: AIMessage) -> bool:
-    return any(call["name"] in CLIPPED_TOOLS for call in message.tool_calls)
+    def _is_long(self, name: str, value: Any, spec: ToolSpec) -> bool:
+        return name in spec.clipped_arguments and isinstance(value, str) and len(value) > self.max_length
 
 
-def _results(messages: Sequence[AnyMessage], at: int) -> Mapping[str, ToolMessage]:
-    """Return the results that follow a message of the model, by call."""
-    results: dict[str, ToolMessage] = {}
+def _writes(message: AIMessage, specs: Specs) -> bool:
+    return any((spec := specs.get(call["name"])) and spec.clipped_arguments for call in message.tool_calls)
+
+
+def _written(messages: Sequence[AnyMessage], at: int, specs: Specs) -> Iterator[tuple[ToolCall, ToolSpec]]:
+    """Yield the calls of a message that wrote a file: what failed to be written is nowhere else."""
+    failed: dict[str, bool] = {}
     for following in range(at + 1, len(messages)):
         message = messages[following]
         if isinstance(message, AIMessage):
             break
         if isinstance(message, ToolMessage):
-            results[message.tool_call_id] = message
-    return results
-
-
-def _written(message: AIMessage, results: Mapping[str, ToolMessage]) -> Iterator[ToolCall]:
-    """Yield the calls that wrote a file: what failed to be written is nowhere else."""
-    for call in message.tool_calls:
-        result = results.get(call["id"] or "")
-        if call["name"] in CLIPPED_TOOLS and result is not None and result.status != "error":
-            yield call
+            failed[message.tool_call_id] = message.status == "error"
+    asked = messages[at]
+    for call in asked.tool_calls if isinstance(asked, AIMessage) else ():
+        spec = specs.get(call["name"])
+        if spec and spec.clipped_arguments and failed.get(call["id"] or "") is False:
+            yield call, spec
 
 
 def _with_args(block: Any, args: Mapping[str | None, Mapping[str, Any]]) -> Any:

@@ -27,7 +27,7 @@ from deepagents.middleware._history import open_turn
 from deepagents.middleware._incremental import BoundedCache, IncrementalCache
 from deepagents.middleware._offload import large_result_path, save_text, split_content
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
-from deepagents.middleware.summarization.clipping import Clipping, point_to_file
+from deepagents.middleware.summarization.clipping import Clipping, Specs, point_to_file
 from deepagents.middleware.summarization.context import Context, ContextReader, answers, as_piece
 from deepagents.middleware.summarization.counting import ContextCounter
 from deepagents.middleware.summarization.media import may_hold_media
@@ -87,7 +87,8 @@ class ContextCompactor:
         """Return what a request with these messages is to show, as things are."""
         memory = CompactionState.of(state)
         own: Sequence[AnyMessage] = state.get("messages") or messages
-        shown = self.reader.show(messages, memory, own=own, provider=model_provider(model))
+        provider = model_provider(model)
+        shown = self.reader.show(messages, memory, own=own, provider=provider, tools=tools)
         tokens = self.counter.tokens(shown.total, shown.messages, system, tools)
         window = input_window(model) or input_window(self.model)
         first = shown.total.first_reported
@@ -97,7 +98,7 @@ class ContextCompactor:
         """Return the context with the next batch of old arguments clipped, if it is time for one."""
         clips = context.memory.clips
         batch = self.clipping.next_batch(
-            context.shown, lambda _: self._sizes(context), context.load, clips.keys()
+            context.shown, lambda _: self._sizes(context), context.load, context.specs, clips.keys()
         )
         return self._with_clips(context, dict.fromkeys(batch)) if batch else context
 
@@ -194,7 +195,7 @@ class ContextCompactor:
             path = source or large_result_path(
                 files, getattr(message, "tool_call_id", message.id) or "", text
             )
-            saving = len(text) - len(split_content(point_to_file(message, path).content)[0])
+            saving = len(text) - len(split_content(point_to_file(message, path, context.specs).content)[0])
             if saving <= 0:
                 continue
             try:
@@ -269,7 +270,7 @@ class ContextCompactor:
         )
 
     def _with_clips(self, context: Context, ids: Mapping[str, str | None]) -> Context:
-        shown = self.clipping.show(context.shown, ids)
+        shown = self.clipping.show(context.shown, ids, context.specs)
         return replace(context.clip(ids, shown), tokens=self._tokens_with(context, shown))
 
     def _estimate(self, context: Context, messages: Sequence[AnyMessage]) -> int:
@@ -344,7 +345,7 @@ def _movable(context: Context) -> list[tuple[AnyMessage, str | None]]:
     own = {each.id: each for each in context.own}
     asked = next((each for each in reversed(context.shown) if isinstance(each, AIMessage)), None)
     found = [
-        (whole, _read_from(whole, asked))
+        (whole, _read_from(whole, asked, context.specs))
         for each in open_turn(context.shown)
         if isinstance(each, ToolMessage | HumanMessage) and not is_summary(each)
         if each.id is not None and each.id not in context.memory.clips
@@ -353,15 +354,13 @@ def _movable(context: Context) -> list[tuple[AnyMessage, str | None]]:
     return sorted(found, key=lambda pair: -len(split_content(pair[0].content)[0]))
 
 
-def _read_from(message: AnyMessage, asked: AIMessage | None) -> str | None:
-    """Return the file that a successful `read_file` showed."""
-    if not isinstance(message, ToolMessage) or message.name != "read_file" or message.status == "error":
+def _read_from(message: AnyMessage, asked: AIMessage | None, specs: Specs) -> str | None:
+    """Return the file that a successful call showed, if it was one that only reads."""
+    spec = specs.get(message.name or "")
+    if not isinstance(message, ToolMessage) or message.status == "error" or not spec or spec.effect != "read":
         return None
-    call = next(
-        (each for each in (asked.tool_calls if asked else ()) if each["id"] == message.tool_call_id), None
-    )
-    path = call["args"].get("file_path") if call else None
-    return path if isinstance(path, str) else None
+    calls = asked.tool_calls if asked else ()
+    return next((spec.path_in(each["args"]) for each in calls if each["id"] == message.tool_call_id), None)
 
 
 async def _archive(archive: Archive, messages: Sequence[AnyMessage], since: str | None) -> Archived:

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from deepagents.middleware._history import shows_media
 from deepagents.middleware._incremental import IncrementalCache
-from deepagents.middleware.summarization.clipping import Clipping
+from deepagents.middleware.summarization.clipping import Clipping, Specs
 from deepagents.middleware.summarization.counting import ContextCounter, TokenTotal, block_type
 from deepagents.middleware.summarization.policy import Load, Piece
 from deepagents.middleware.summarization.settings import FULL_SHARE
@@ -26,6 +26,7 @@ from deepagents.middleware.summarization.state import (
     SummarizationEvent,
 )
 from deepagents.middleware.summarization.summarizer import is_summary
+from deepagents.tools import specs_by_name
 
 logger = logging.getLogger(__name__)
 _BOUND_REASONING: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
@@ -56,6 +57,7 @@ class ContextReader:
         *,
         own: Sequence[AnyMessage] | None = None,
         provider: str | None = None,
+        tools: Sequence[Any] = (),
     ) -> ShownMessages:
         """Return the summary of the last compaction and every message that it does not replace, in order.
 
@@ -74,7 +76,7 @@ class ContextReader:
             return ShownMessages(first, total=self._counter.add(TokenTotal(), first, provider))
 
         def go_on(before: ShownMessages, new: Sequence[AnyMessage]) -> ShownMessages:
-            return self._extend(before, new, memory, provider)
+            return self._extend(before, new, memory, provider, tools)
 
         about = (memory.event, memory.hidden or None, memory.clipped, provider)
         shown = self._known.of(messages, begin, go_on, about)
@@ -87,6 +89,7 @@ class ContextReader:
         new: Sequence[AnyMessage],
         memory: CompactionState,
         provider: str | None,
+        tools: Sequence[Any],
     ) -> ShownMessages:
         shown: list[AnyMessage] = []
         calls_are_shown = before.calls_are_shown
@@ -101,7 +104,8 @@ class ContextReader:
                 calls_are_shown = is_shown
             if is_shown:
                 shown.append(_without_bound_reasoning(message) if message.id in from_before else message)
-        shown = self._clipping.show(shown, memory.clips)
+        if memory.clips:
+            shown = self._clipping.show(shown, memory.clips, specs_by_name(tools))
         total = self._counter.add(before.total, shown, provider, memory.outdated_answers)
         return ShownMessages([*before.messages, *shown], calls_are_shown, total)
 
@@ -161,6 +165,11 @@ class Context:
     tokens: int = 0
     first_reported: int = 0
     update: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def specs(self) -> Specs:
+        """The facts about its tools."""
+        return specs_by_name(self.tools)
 
     @property
     def load(self) -> Load:
