@@ -199,6 +199,29 @@ def test_one_huge_message_moves_to_a_file_and_is_answered(call_mode: CallMode) -
     assert len(model.refused) == 1
 
 
+def test_an_id_of_a_megabyte_does_not_fill_the_context(call_mode: CallMode) -> None:
+    endless = AIMessage(
+        "", tool_calls=[{"name": "research", "args": {"topic": "krill"}, "id": "i" * 1_000_000}]
+    )
+    model = WindowedModel(endless, "Done.", window=9_000)
+    result = call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert model.refused == []
+
+
+def test_arguments_nested_without_end_are_archived(call_mode: CallMode) -> None:
+    deep: list[Any] = []
+    for _ in range(3_000):
+        deep = [deep]
+    endless = AIMessage("", tool_calls=[{"name": "research", "args": {"topic": deep}, "id": "1"}])
+    model = WindowedModel(endless, *steps(30), "Done.", window=9_000, honesty=None)
+    result = call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+
+    assert result["messages"][-1].text == "Done."
+    assert len(model.summaries) > 1
+
+
 def test_one_huge_message_that_fits_after_all_is_answered() -> None:
     def generous(messages: Sequence[BaseMessage], **_: Any) -> int:
         return sum(len(each.text) for each in messages) // 20

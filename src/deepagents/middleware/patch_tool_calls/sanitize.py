@@ -24,6 +24,8 @@ _LARGEST: Final = 2**64
 """Checkpoints are MessagePack, which has no larger whole numbers (its specification, "int format family")."""
 _DEEPEST: Final = 100
 """Levels of lists and dicts that arguments keep; what reads and saves them cannot follow without end."""
+_LONGEST_ID: Final = 200
+"""Characters of an id, which each request repeats; providers make ids of 20 to 60."""
 _TOO_DEEP: Final = "(nested too deep to show)"
 
 
@@ -39,9 +41,13 @@ def sanitize(message: AIMessage) -> AIMessage:
 
 
 def shares_ids(message: AIMessage) -> bool:
-    """Tell whether calls of a message have no id, or one that another of them has."""
+    """Tell whether calls of a message have no id, one that is too long, or one that another of them has."""
     ids = [call["id"] for call in _all_calls(message)]
-    return not all(ids) or len(set(ids)) < len(ids)
+    return not all(map(_is_usable, ids)) or len(set(ids)) < len(ids)
+
+
+def _is_usable(call_id: str | None) -> bool:
+    return call_id is not None and 0 < len(call_id) <= _LONGEST_ID
 
 
 def separate_ids(message: AIMessage) -> tuple[AIMessage, NewIds]:
@@ -55,8 +61,8 @@ def separate_ids(message: AIMessage) -> tuple[AIMessage, NewIds]:
     calls = _all_calls(message)
     counts = Counter(call["id"] for call in calls)
     new: defaultdict[str | None, list[str]] = defaultdict(list)
-    for old in (call["id"] for call in calls if not call["id"] or counts[call["id"]] > 1):
-        new[old].append(old if old and not new[old] else f"call_{uuid4().hex}")
+    for old in (call["id"] for call in calls if not _is_usable(call["id"]) or counts[call["id"]] > 1):
+        new[old].append(old if _is_usable(old) and not new[old] else f"call_{uuid4().hex}")
     renamed = _with_new_ids(calls, new)
     valid = len(message.tool_calls)
     update: dict[str, Any] = {"tool_calls": renamed[:valid], "invalid_tool_calls": renamed[valid:]}
