@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,7 +87,9 @@ def code_of(message: ToolMessage) -> str | None:
     return message.additional_kwargs.get("error_code")
 
 
-@pytest.fixture(params=["state", "disk"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -> Bench:
-    """A bench on files in state, then on disk."""
-    return Bench(request.param, tmp_path, call_mode)
+@pytest.fixture(params=[("state", "sync"), ("disk", "async")], ids=["state", "disk"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """A bench on files in state, called blocking, then on disk, awaited: tools are the same code for both."""
+    where, mode = request.param
+    with asyncio.Runner() as runner:
+        yield Bench(where, tmp_path, CallMode(mode, runner))

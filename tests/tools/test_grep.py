@@ -62,3 +62,10 @@ def test_a_cap_says_that_there_is_more(bench: Bench) -> None:
 
 def test_a_file_can_be_searched_alone(bench: Bench) -> None:
     assert bench.use("grep", pattern="x", path="/b.md").text == "/b.md"
+
+
+def test_an_expression_that_would_take_for_ever_is_stopped(bench: Bench) -> None:
+    bench.place("/evil.txt", "a" * 5000 + "!\n")
+    stopped = bench.use("grep", pattern="(a|aa)+$", regex=True, path="/evil.txt")
+
+    assert code_of(stopped) == "timeout"

@@ -1,12 +1,20 @@
-"""Media come as content blocks of the type that they are, whatever their name says."""
+"""read_file shows media as content blocks of the type that they are, whatever their name is."""
 
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
+from langgraph.store.memory import InMemoryStore
 
+from deepagents import create_deep_agent
+from deepagents.backends import StateBackend, StoreBackend
+from deepagents.backends.protocol import FileData, ReadResult
+from deepagents.backends.utils import create_file_data
+from deepagents.testing import ScriptedModel, call
 from deepagents.tools._media import MAX_INLINE_MEDIA_BYTES
+from tests.conftest import CallMode
 from tests.tools.bench import Bench, code_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
@@ -82,3 +90,50 @@ def test_media_too_large_to_show_are_an_error_that_says_the_limit(bench: Bench) 
     assert "10.5 MB" in refused.text
     bench.place_bytes("/a.png", PNG + b"\0" * (MAX_INLINE_MEDIA_BYTES - len(PNG)))
     assert bench.use("read_file", file_path="/a.png").status == "success"
+
+
+OLD_PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(100)).decode()
+OLD_PDF = base64.b64encode(b"%PDF-1.7\n" + bytes(range(200))).decode()
+
+
+def shown(call_mode: CallMode, path: str, **options: Any) -> Any:
+    files = options.pop("files", None)
+    with ScriptedModel(call("read_file", file_path=path), "Done.") as model:
+        agent = create_deep_agent(model, **options)
+        result = call_mode.invoke(agent, {"messages": "Go", **({"files": files} if files else {})})
+    return next(message for message in result["messages"] if message.type == "tool").content
+
+
+@pytest.mark.parametrize(("path", "content"), [("/p.png", OLD_PNG), ("/d.pdf", OLD_PDF)])
+def test_a_record_in_state_is_shown_as_what_it_is(call_mode: CallMode, path: str, content: str) -> None:
+    (block,) = shown(call_mode, path, files={path: create_file_data(content)})
+
+    assert block["base64"] == content
+
+
+def test_a_record_with_lines_is_shown_as_what_it_is(call_mode: CallMode) -> None:
+    (block,) = shown(call_mode, "/p.png", files={"/p.png": {"content": [OLD_PNG]}})
+
+    assert block["base64"] == OLD_PNG
+
+
+def test_what_was_written_to_a_store_as_base64_is_shown_as_what_it_is(call_mode: CallMode) -> None:
+    store = InMemoryStore()
+    backend = StoreBackend(store=store, namespace=lambda _: ("files",))
+    call_mode.call(backend, "write", "/p.png", OLD_PNG)
+
+    (block,) = shown(call_mode, "/p.png", backend=backend, store=store)
+    assert block["base64"] == OLD_PNG
+
+
+def test_a_backend_that_answers_base64_as_text_is_understood(call_mode: CallMode) -> None:
+    class Plain(StateBackend):
+        def read(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
+            return ReadResult(file_data=FileData(content=OLD_PNG, encoding="utf-8"))
+
+    (block,) = shown(call_mode, "/p.png", backend=Plain())
+    assert block["base64"] == OLD_PNG
+
+
+def test_text_that_only_looks_a_little_like_base64_stays_text(call_mode: CallMode) -> None:
+    assert "QUJD" in shown(call_mode, "/p.png", files={"/p.png": create_file_data("QUJD")})

@@ -1,4 +1,4 @@
-"""read_file: numbered pages that say what is left, media as blocks, and reminders for what is empty."""
+"""read_file shows numbered pages, says what is left, and always gets on."""
 
 from __future__ import annotations
 
@@ -83,3 +83,32 @@ def test_a_line_too_long_for_a_result_shows_its_start_and_the_way_past_it(bench:
 
     assert len(page.text) <= 4000
     assert "Next offset 1." in page.text
+
+
+@pytest.mark.parametrize("limit", [1, 20, 60, 99, 150])
+@pytest.mark.parametrize("read_format", ["numbered", "header"])
+def test_a_small_limit_still_shows_the_start(bench: Bench, limit: int, read_format: str) -> None:
+    bench.place("/a.txt", "".join(f"line {number} of this file\n" for number in range(1, 200)))
+    page = bench.run(
+        call("read_file", file_path="/a.txt"), tool_token_limit_before_evict=limit, read_format=read_format
+    )[0]
+
+    assert "line 1 of this file" in page.text
+    assert "line 99 " not in page.text
+    assert "next offset" in page.text.lower()
+
+
+def test_reading_on_from_each_page_shows_every_line_once(bench: Bench) -> None:
+    bench.place("/a.txt", "".join(f"line {number};\n" for number in range(1, 31)))
+    seen = ""
+    offset = 0
+    for _ in range(40):
+        page = bench.run(
+            call("read_file", file_path="/a.txt", offset=offset), tool_token_limit_before_evict=80
+        )[0].text
+        seen += page
+        if "next offset" not in page.lower():
+            break
+        offset = int(page.lower().partition("next offset ")[2].partition(".")[0])
+
+    assert [seen.count(f"line {number};") for number in range(1, 31)] == [1] * 30

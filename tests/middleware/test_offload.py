@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from threading import Event
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain.tools import ToolRuntime
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
-from langgraph.types import Command
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Command, Overwrite
 
 from deepagents import FilesystemMiddleware, create_deep_agent
-from deepagents.backends import FilesystemBackend, LocalShellBackend
+from deepagents._async import run
+from deepagents.backends import FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.backends.filedata import file_data_to_bytes
+from deepagents.backends.protocol import WriteResult
+from deepagents.middleware.filesystem.offload import map_messages
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 
@@ -167,7 +172,7 @@ AWKWARD = {
 @pytest.mark.parametrize("where", ["virtual", "host", "shell", "host shell"])
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_what_was_moved_is_there_byte_for_byte_and_below_the_root(
-    tmp_path: Path, where: str, kind: str, call_mode: CallMode
+    tmp_path: Path, where: str, kind: str
 ) -> None:
     @tool
     def awkward() -> str:
@@ -183,7 +188,7 @@ def test_what_was_moved_is_there_byte_for_byte_and_below_the_root(
     said.tool_calls[0]["id"] = "../../../../escape.0"
     with ScriptedModel(said, "Done.") as model:
         agent = create_deep_agent(model, tools=[awkward], backend=backend, middleware=[files])
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     path = path_in(result["messages"][-2])
     assert (answer := backend.download_files([path])[0]).error is None
@@ -219,24 +224,6 @@ def test_long_messages_also_stay_below_the_root(tmp_path: Path) -> None:
     assert not Path("/conversation_history").exists()
 
 
-def test_a_backend_that_never_answers_leaves_the_start(tmp_path: Path, call_mode: CallMode) -> None:
-    waiting = Event()
-
-    class Wedged(FilesystemBackend):
-        def write(self, file_path: str, content: str, **options: Any) -> Any:
-            waiting.wait()
-
-    backend = Wedged(root_dir=tmp_path)
-    files = FilesystemMiddleware(backend=backend, backend_timeout=0.1)
-    with ScriptedModel(call("report"), "Done.") as model:
-        agent = create_deep_agent(model, tools=[report], backend=backend, middleware=[files])
-        result = call_mode.invoke(agent, {"messages": "Go"})
-    waiting.set()
-
-    assert "could not be saved to a file: write timed out" in result["messages"][-2].text
-    assert LONG[:80_000] in result["messages"][-2].text
-
-
 @pytest.mark.parametrize("form", ["list of commands", "list of messages", "dict in a command"])
 def test_messages_are_found_in_whatever_form_a_tool_returns_them(call_mode: CallMode, form: str) -> None:
     @tool
@@ -256,3 +243,154 @@ def test_messages_are_found_in_whatever_form_a_tool_returns_them(call_mode: Call
     assert result["files"][path_in(result["messages"][2])]["content"] == LONG
     assert "row 29999" in model.asked[1].last
     assert len(model.asked[1].last) < 2000
+
+
+class ReadOnly(StateBackend):
+    """A backend that can be read and not written."""
+
+    def write(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        """Refuse."""
+        return WriteResult(error="this place is read-only", code="permission_denied")
+
+    def upload_files(self, files: Any, **options: Any) -> Any:
+        """Refuse."""
+        raise PermissionError("this place is read-only")
+
+
+def test_the_path_of_a_moved_result_is_found_from_its_message(call_mode: CallMode) -> None:
+    with ScriptedModel(call("report"), "Done.") as model:
+        result = call_mode.invoke(create_deep_agent(model, tools=[report]), {"messages": "Go"})
+
+    message = result["messages"][-2]
+    path = message.additional_kwargs["lc_evicted_to"]
+    assert message.artifact == {"output_file": path}
+    assert result["files"][path]["content"] == LONG
+
+
+def test_the_artifact_of_a_tool_is_kept_and_told_the_path(call_mode: CallMode) -> None:
+    @tool(response_format="content_and_artifact")
+    def rows() -> Any:
+        """Return a long report and what it holds."""
+        return LONG, {"rows": 30_000}
+
+    @tool(response_format="content_and_artifact")
+    def other() -> Any:
+        """Return a long report and an object."""
+        return LONG, (1, 2)
+
+    with ScriptedModel(call("rows"), call("other"), "Done.") as model:
+        result = call_mode.invoke(create_deep_agent(model, tools=[rows, other]), {"messages": "Go"})
+
+    first, second = [message for message in result["messages"] if message.type == "tool"]
+    assert first.artifact == {"rows": 30_000, "output_file": first.additional_kwargs["lc_evicted_to"]}
+    assert second.artifact == (1, 2)
+    assert second.additional_kwargs["lc_evicted_to"] in result["files"]
+
+
+@pytest.mark.parametrize("limit", [20_000, 100])
+def test_where_it_cannot_be_saved_the_start_is_shown(call_mode: CallMode, limit: int) -> None:
+    files = FilesystemMiddleware(backend=ReadOnly(), tool_token_limit_before_evict=limit)
+    with ScriptedModel(call("report"), "Done.") as model:
+        agent = create_deep_agent(model, tools=[report], backend=ReadOnly(), middleware=[files])
+        message = call_mode.invoke(agent, {"messages": "Go"})["messages"][-2]
+
+    assert message.text.startswith("Tool result too large, and it could not be saved to a file: this place")
+    assert "the rest is lost" in message.text
+    assert "row 0\nrow 1\n" in message.text
+    assert len(message.text) <= limit * 4 + 500
+    assert "lc_evicted_to" not in message.additional_kwargs
+
+
+def test_a_result_that_the_shell_had_cut_is_not_called_whole(tmp_path: Path, call_mode: CallMode) -> None:
+    backend = LocalShellBackend(root_dir=tmp_path, virtual_mode=True, max_output_bytes=90_000)
+    with ScriptedModel(call("execute", command="seq 1 100000"), "Done.") as model:
+        result = call_mode.invoke(create_deep_agent(model, backend=backend), {"messages": "Go"})
+
+    shown = result["messages"][-2]
+    assert shown.artifact["truncated"] is True
+    assert "too large" in shown.text
+    assert "all of it" not in shown.text
+    saved = tmp_path / shown.artifact["output_file"].lstrip("/")
+    assert saved.read_text().startswith("1\n2\n")
+
+
+def request_without_messages(name: str, **arguments: Any) -> ToolCallRequest:
+    state: dict[str, Any] = {}
+    runtime = ToolRuntime(
+        state=state, context=None, config={}, stream_writer=lambda _: None, tool_call_id="1", store=None
+    )
+    return ToolCallRequest(
+        tool_call={"name": name, "args": arguments, "id": "1"}, tool=None, state=state, runtime=runtime
+    )
+
+
+def test_a_state_without_messages_is_no_error(call_mode: CallMode) -> None:
+    files = FilesystemMiddleware()
+    request = request_without_messages("write_file", file_path="/a.txt", content="A")
+    answer = ToolMessage("Updated", tool_call_id="1")
+
+    if call_mode.name == "sync":
+        assert files.wrap_tool_call(request, lambda _: answer) is answer
+        return
+
+    async def handler(_: Any) -> ToolMessage:
+        return answer
+
+    assert call_mode.call(files, "wrap_tool_call", request, handler) is answer
+
+
+MESSAGE = ToolMessage("quiet", tool_call_id="1")
+LOUD = ToolMessage("QUIET", tool_call_id="1")
+RESET = RemoveMessage(REMOVE_ALL_MESSAGES)
+PERSON = HumanMessage("quiet")
+
+
+async def loud(message: Any) -> Any:
+    is_short = isinstance(message, ToolMessage) and message.content == "?"
+    return LOUD if message is MESSAGE or is_short else message
+
+
+def changed(result: Any) -> Any:
+    return run(map_messages(result, loud))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"messages": [MESSAGE]}, {"messages": [LOUD]}),
+        ({"messages": MESSAGE, "todos": []}, {"messages": LOUD, "todos": []}),
+        ({"messages": [RESET, PERSON, MESSAGE, "hi"]}, {"messages": [RESET, PERSON, LOUD, "hi"]}),
+        ({"messages": Overwrite([MESSAGE])}, {"messages": Overwrite([LOUD])}),
+        ([("todos", []), ("messages", [MESSAGE])], [("todos", []), ("messages", [LOUD])]),
+        ((("messages", Overwrite([MESSAGE])),), [("messages", Overwrite([LOUD]))]),
+        ({"messages": []}, {"messages": []}),
+        ({"todos": []}, {"todos": []}),
+        (None, None),
+        ({"messages": [{"role": "tool", "content": "?", "tool_call_id": "1"}]}, {"messages": [LOUD]}),
+        ({"messages": {"role": "tool", "content": "?", "tool_call_id": "1"}}, {"messages": LOUD}),
+        ({"messages": [{"role": "user", "content": ""}]}, {"messages": [{"role": "user", "content": ""}]}),
+        ({"messages": [{"odd": 1}]}, {"messages": [{"odd": 1}]}),
+    ],
+)  # fmt: skip
+def test_each_form_of_an_update_keeps_its_form(given: Any, expected: Any) -> None:
+    assert changed(Command(update=given)).update == expected
+
+
+def test_all_else_of_a_command_is_kept() -> None:
+    command = Command(graph=Command.PARENT, update={"messages": [MESSAGE]}, resume={"a": 1}, goto="there")
+    done = changed(command)
+
+    assert (done.graph, done.resume, done.goto) == (Command.PARENT, {"a": 1}, "there")
+    assert done.update == {"messages": [LOUD]}
+    assert command.update == {"messages": [MESSAGE]}
+
+
+def test_what_is_no_command_is_changed_or_left_alone() -> None:
+    assert changed(MESSAGE) is LOUD
+    assert changed("text") == "text"
+
+
+def test_a_tool_may_return_several_commands_and_messages() -> None:
+    done = changed([Command(update={"messages": [MESSAGE]}), MESSAGE, "text"])
+
+    assert done == [Command(update={"messages": [LOUD]}), LOUD, "text"]
