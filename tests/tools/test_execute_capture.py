@@ -27,7 +27,7 @@ class Keeping(DirectorySandbox):
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Keeping:
     """A sandbox whose paths start at a temporary directory."""
-    return Keeping(tmp_path, root=str(tmp_path))
+    return Keeping(tmp_path, virtual_root=str(tmp_path))
 
 
 def ran(backend: Any, call_mode: CallMode, *script: Any, limit: int | None = 1000) -> list[Any]:
