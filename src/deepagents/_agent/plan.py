@@ -22,7 +22,7 @@ from deepagents.middleware._base import Middleware, tool_name
 from deepagents.middleware.approval import InterruptOn
 from deepagents.middleware.async_subagents.spec import is_remote, refuse_shared_names
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.limits.middleware import limits_in
+from deepagents.middleware.limits import limits_in
 from deepagents.middleware.subagents.spec import (
     DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
     GENERAL_PURPOSE,

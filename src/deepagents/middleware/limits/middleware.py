@@ -1,14 +1,16 @@
-"""LimitsMiddleware: counts over an agent and its descendants, warns near the end, and stops with a result."""
+"""Count over an agent and all that works for it, warn near a limit, and stop with a result at it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import dropwhile, islice, takewhile
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import ModelResponse, PrivateStateAttr, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langgraph.errors import GraphInterrupt
 
 from deepagents._state.custom_events import emit
@@ -24,28 +26,33 @@ from deepagents.middleware._base import (
     inner,
     keeping,
 )
-from deepagents.middleware._history import LIMIT_REACHED
-from deepagents.middleware.limits.budget import Account, Reached
-from deepagents.middleware.limits.messages import final_answer, notice, refusal
+from deepagents.middleware._history import LIMIT_REACHED, said_by_a_person
+from deepagents.middleware.limits.budget import Budget, Reached
+from deepagents.middleware.limits.messages import (
+    describe_refusal,
+    describe_unpriced,
+    make_final_answer,
+    make_warning,
+)
 from deepagents.middleware.limits.persistence import (
     CHANNEL,
-    begin,
-    current,
-    note,
-    opened,
-    settle,
+    WARNED,
+    begin_run,
+    current_budget,
+    open_budget,
+    open_call,
+    save_call,
+    save_unfinished,
     spent_channel,
-    taken_up_call,
 )
-from deepagents.middleware.limits.repeats import row_of
-from deepagents.middleware.limits.usage_callback import counting, unpriced
+from deepagents.middleware.limits.usage_callback import counting
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents.tools import specs_by_name
 from deepagents.tools._tool import failure_message
 
 
 class LimitsState(AgentState[Any]):
-    """An agent's state with what it and all below it have spent."""
+    """State of an agent with limits: what it and all below it have spent."""
 
     _limits_spent: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, NOT_SHARED, spent_channel()]]
 
@@ -66,92 +73,107 @@ class LimitsMiddleware(BaseMiddleware):
     def __init__(self, limits: Limits, *, models: Sequence[BaseChatModel] = ()) -> None:
         super().__init__()
         self.limits = limits
-        self._prices = dict(filter(None, map(_priced, models)))
+        self._prices = dict(filter(None, map(_profile_price, models)))
 
     def refuse_unpriced(self, model: BaseChatModel) -> None:
-        """Refuse a model whose price nobody knows where money is limited.
+        """Refuse a model without a known price where money is limited.
 
         Raises:
             ConfigError: naming the model.
         """
         name, provider = model_identifier(model), model_provider(model)
-        known = {**self._prices, **dict(filter(None, [_priced(model)])), **self.limits.prices}
+        known = {**self._prices, **dict(filter(None, [_profile_price(model)])), **self.limits.prices}
         if self.limits.money and price_in(known, provider, name) is None:
-            raise ConfigError(unpriced(name))
+            raise ConfigError(describe_unpriced(name))
 
     async def _before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        return await begin(self._account, goes_on=self.limits.per == "thread")
+        return await begin_run(self._make_budget, goes_on=self.limits.per == "thread")
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
-        agent = await opened(self._account)
+        agent = await open_budget(self._make_budget)
         if agent is None:
             return await inner(handler, request)
-        self._learn(request.model, agent)
-        row = self._row(request.messages, None)
-        call, near = agent.call(), _untold(agent, request.state.get(CHANNEL) or {})
-        if reached := self._repeated(row) or call.reserve("model_calls"):
-            return _stopped(request, agent, reached)
-        warned = _warned(request, near, row if row == self.limits.repeats else 0)
+        self._learn_price(request.model, agent)
+        repeats = self._count_repeats(request.messages)
+        if reached := self._repeated_too_often(repeats) or agent.reached("model_calls"):
+            return _stop(request, agent, reached)
+        call, near = agent.for_call(), _not_warned_of(agent, request.state.get(CHANNEL) or {})
+        warned = _with_warning(request, near, repeats if repeats == self.limits.repeats else 0)
         try:
             with counting(call):
                 response = await inner(handler, warned)
         except Exception as error:
             agent.keep(call)
-            reached = agent.stopping("model_calls") if isinstance(error, LimitExceeded) else None
+            reached = agent.reached("model_calls") if isinstance(error, LimitExceeded) else None
             if reached is None:
-                await note(agent, call, again=False)
+                await save_unfinished(agent, call, again=False)
                 raise
-            return _stopped(request, agent, reached)
-        call.take_back("model_calls")
-        settle(agent, call, [each.kind for each in near])
+            return _stop(request, agent, reached)
+        save_call(agent, call, [each.kind for each in near])
         return response
 
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
-        agent = await opened(self._account)
+        agent = await open_budget(self._make_budget)
         if agent is None:
             return await inner(handler, request)
-        call, asked = taken_up_call(agent), request.tool_call
-        row = self._row(request.state["messages"], asked["id"])
-        if reached := self._repeated(row) or call.reserve("tool_calls", own=True):
-            settle(agent, call)
-            return failure_message(asked["name"], asked["id"] or "", "limit_reached", refusal(reached))
+        call, made = open_call(agent), request.tool_call
+        repeats = self._count_repeats(request.state["messages"], made["id"])
+        if reached := self._repeated_too_often(repeats) or call.reserve():
+            save_call(agent, call)
+            text = describe_refusal(reached)
+            return failure_message(made["name"], made["id"] or "", "limit_reached", text)
         try:
             with counting(call):
                 result = await inner(handler, request)
         except GraphInterrupt:
-            await note(agent, call, again=True)
+            await save_unfinished(agent, call, again=True)
             raise
         except Exception:
             agent.keep(call)
             raise
-        settle(agent, call)
+        save_call(agent, call)
         return result
 
-    def _account(self) -> Account:
-        above = current()
-        known = above is not None and any(each.limits is self.limits for each in above.line())
-        return Account(above, None if known else self.limits, self._prices)
+    def _make_budget(self) -> Budget:
+        above = current_budget()
+        # The middleware of an agent may also stand in its subagents, which share one set of limits.
+        known = above is not None and any(each.limits is self.limits for each in above.chain())
+        return Budget(above, None if known else self.limits, self._prices)
 
-    def _learn(self, model: BaseChatModel, agent: Account) -> None:
+    def _learn_price(self, model: BaseChatModel, agent: Budget) -> None:
         """Know the price of a model before it is called.
 
         Raises:
-            ConfigError: when nobody knows it, and money is limited.
+            ConfigError: when it is not known, and money is limited.
         """
         if agent.limited("money") and agent.price(model_provider(model), model_identifier(model)) is None:
-            if found := _priced(model):
+            if found := _profile_price(model):
                 agent.learn(*found)
             else:
-                raise ConfigError(unpriced(model_identifier(model)))
+                raise ConfigError(describe_unpriced(model_identifier(model)))
 
-    def _row(self, messages: Sequence[Any], call_id: str | None) -> int:
-        return row_of(messages, self.limits.repeats, call_id) if self.limits.repeats else 0
+    def _count_repeats(self, messages: Sequence[AnyMessage], call_id: str | None = None) -> int:
+        """Count the equal calls that end with this one, or with the last; no further than the limit and one.
 
-    def _repeated(self, row: int) -> Reached | None:
+        They are read from the messages, so the count outlives a process.
+        """
         most = self.limits.repeats
-        return Reached("repeats", most, row) if most and row > most else None
+        if not most:
+            return 0
+        calls = _calls_backwards(messages)
+        if call_id is not None:
+            calls = dropwhile(lambda call: call["id"] != call_id, calls)
+        last = next(calls, None)
+        if last is None:
+            return 0
+        same = takewhile(lambda call: (call["name"], call["args"]) == (last["name"], last["args"]), calls)
+        return 1 + sum(1 for _ in islice(same, most))
+
+    def _repeated_too_often(self, repeats: int) -> Reached | None:
+        most = self.limits.repeats
+        return Reached("repeats", most, repeats) if most and repeats > most else None
 
 
 def limits_in(middleware: Sequence[Middleware]) -> Limits | None:
@@ -159,31 +181,40 @@ def limits_in(middleware: Sequence[Middleware]) -> Limits | None:
     return next((each.limits for each in middleware if isinstance(each, LimitsMiddleware)), None)
 
 
-def _priced(model: BaseChatModel) -> tuple[str, Price] | None:
+def _profile_price(model: BaseChatModel) -> tuple[str, Price] | None:
     name, price = model_identifier(model), price_of_profile(getattr(model, "profile", None))
     return (name, price) if name and price else None
 
 
-def _untold(agent: Account, saved: Mapping[str, Any]) -> list[Reached]:
+def _calls_backwards(messages: Sequence[AnyMessage]) -> Iterator[ToolCall]:
+    """Yield the calls since a person last spoke, the latest first."""
+    for message in reversed(messages):
+        if said_by_a_person(message):
+            return
+        if isinstance(message, AIMessage):
+            yield from reversed(message.tool_calls)
+
+
+def _not_warned_of(agent: Budget, saved: Mapping[str, Any]) -> list[Reached]:
     found: dict[Kind, Reached] = {}
     for each in agent.near():
         found.setdefault(each.kind, each)
-    return [each for kind, each in found.items() if kind not in saved.get("told", ())]
+    return [each for kind, each in found.items() if kind not in saved.get(WARNED, ())]
 
 
-def _warned(request: Request, near: Sequence[Reached], row: int) -> Request:
-    said = notice(near, row)
-    if said is None:
+def _with_warning(request: Request, near: Sequence[Reached], repeats: int) -> Request:
+    warning = make_warning(near, repeats)
+    if warning is None:
         return request
     for each in near:
         emit("limit_near", **asdict(each))
-    return request.override(messages=[*request.messages, said])
+    return request.override(messages=[*request.messages, warning])
 
 
-def _stopped(request: Request, agent: Account, reached: Reached) -> Response:
+def _stop(request: Request, agent: Budget, reached: Reached) -> Response:
     """Answer without the model, and leave the loop."""
-    settle(agent, None)
-    spent = next((each for each in agent.line() if each.limits), agent).spent()
-    said = final_answer(reached, spent, request.state, specs_by_name(request.tools))
+    save_call(agent, None)
+    spent = next((each for each in agent.chain() if each.limits), agent).spent()
+    answer = make_final_answer(reached, spent, request.state, specs_by_name(request.tools))
     emit(LIMIT_REACHED, **asdict(reached))
-    return keeping(ModelResponse(result=[said]), (), {"jump_to": "end"})
+    return keeping(ModelResponse(result=[answer]), (), {"jump_to": "end"})

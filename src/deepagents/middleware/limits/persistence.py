@@ -1,9 +1,9 @@
-"""What an agent and all below it have spent: counted live over the tree, and saved with each agent.
+"""Save what each agent has spent, so that a run that is taken up again goes on counting where it was.
 
-An account is open for as long as a run lasts, and for each call of a model or a tool there is one below it.
+A budget is open for as long as a run lasts, and for each call of a model or a tool there is one below it.
 What a call spent is written to its agent's channel when the call is done. What a call spent that waits for a
-person or that failed is saved beside the step. So a run that is taken up again, by this process or another,
-goes on counting where it was, and counts nothing twice.
+person or that failed is saved with the writes of the step. So nothing is forgotten or counted twice,
+whichever process goes on.
 """
 
 from __future__ import annotations
@@ -20,29 +20,31 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.checkpoint.base import CheckpointTuple
 
-from deepagents._async import IOCall as IO
+from deepagents._async import IOCall
 from deepagents._state.deadline import due_in
 from deepagents._state.runtime import Step, running_channel, step_under_way, write_channel
 from deepagents.limits import Kind
-from deepagents.middleware.limits.budget import REFUSED, SECONDS, TOLD, Account, Spent, counts_in
+from deepagents.middleware.limits.budget import REFUSED, SECONDS, Budget, Spent, counts_in
 
 CHANNEL: Final = "_limits_spent"
+WARNED: Final = "told"
+"""Which kinds the model was warned of; saved threads hold it under this name."""
 _UNFINISHED: Final = "_limits_unfinished"
 _ANEW: Final = "anew"
 _PAST: Final = "past"
 _KNOWN: Final = "known"
-_CURRENT: ContextVar[Account | None] = ContextVar("deepagents_account", default=None)
+_CURRENT: ContextVar[Budget | None] = ContextVar("deepagents_budget", default=None)
 
 
 def merge_spent(known: Spent, write: Spent) -> Spent:
-    """Add what was spent; time is told as a whole, and so is what the model was told of."""
+    """Add what was spent; time is written as a whole, and so is what the model was warned of."""
     if write.get(_ANEW):
         return {}
     merged = {**known}
     for key, value in write.items():
         if key == SECONDS:
             merged[key] = max(merged.get(key, 0.0), value)
-        elif key == TOLD:
+        elif key == WARNED:
             merged[key] = sorted({*merged.get(key, ()), *value})
         elif key in (REFUSED, _PAST, _KNOWN):
             merged[key] = value
@@ -52,19 +54,19 @@ def merge_spent(known: Spent, write: Spent) -> Spent:
 
 
 class SpentChannel(BinaryOperatorAggregate[Spent]):
-    """What an agent has spent, saved as numbers; while it runs, its open account stands beside them."""
+    """What an agent has spent, saved as numbers; while it runs, the channel also holds its open budget."""
 
     def __init__(self, typ: Any, operator: Any) -> None:
         super().__init__(typ, operator)
-        self.account: Account | None = None
+        self.budget: Budget | None = None
         self._opening = Lock()
 
-    def open(self, make: Callable[[], Account], *, anew: bool = False) -> Account:
-        """Return the account of this run, made on first use."""
+    def open(self, make: Callable[[], Budget], *, anew: bool = False) -> Budget:
+        """Return the budget of this run, made on first use."""
         with self._opening:
-            if self.account is None or anew:
-                self.account = make()
-            return self.account
+            if self.budget is None or anew:
+                self.budget = make()
+            return self.budget
 
 
 def spent_channel() -> SpentChannel:
@@ -72,14 +74,20 @@ def spent_channel() -> SpentChannel:
     return SpentChannel(dict, merge_spent)
 
 
-def current() -> Account | None:
-    """Return the account that what runs here counts for."""
+def running_spent() -> SpentChannel | None:
+    """Return the running graph's channel of what was spent, if it has one."""
+    found = running_channel(CHANNEL)
+    return found if isinstance(found, SpentChannel) else None
+
+
+def current_budget() -> Budget | None:
+    """Return the budget that what runs now counts for."""
     return _CURRENT.get()
 
 
 @contextmanager
-def counting_for(call: Account) -> Generator[None]:
-    """Let what runs meanwhile count for this account, and know how long it may take."""
+def spending_from(call: Budget) -> Generator[None]:
+    """Let what runs meanwhile count for this budget, and know how long it may take."""
     token = _CURRENT.set(call)
     try:
         with due_in(call.seconds_left()):
@@ -88,63 +96,60 @@ def counting_for(call: Account) -> Generator[None]:
         _CURRENT.reset(token)
 
 
-def channel_here() -> SpentChannel | None:
-    """Return the running graph's channel of what was spent, if it has one."""
-    found = running_channel(CHANNEL)
-    return found if isinstance(found, SpentChannel) else None
-
-
-async def begin(make: Callable[[], Account], *, goes_on: bool) -> dict[str, Any] | None:
-    """Open the account of a run that a message starts, and return what the start changes in state."""
-    channel = channel_here()
+async def begin_run(make: Callable[[], Budget], *, goes_on: bool) -> dict[str, Any] | None:
+    """Open the budget of a run that a message starts, and return what the start changes in state."""
+    channel = running_spent()
     if channel is None:
         return None
     saved: Spent = cast(Any, channel).value
     if not goes_on:
         channel.open(make, anew=True).begin({})
         return {CHANNEL: {_ANEW: True}} if saved else None
-    left, known = await _left_behind(saved.get(_KNOWN, ()))
+    left, known = await _left_by_last_run(saved.get(_KNOWN, ()))
     past = merge_spent(saved, left)
     channel.open(make, anew=True).begin(past)
     return {CHANNEL: {**left, _PAST: counts_in(past), **({_KNOWN: known} if known else {})}} if past else None
 
 
-async def opened(make: Callable[[], Account]) -> Account | None:
-    """Return the account of this run; a run that is taken up again begins with what it had spent."""
-    channel = channel_here()
+async def open_budget(make: Callable[[], Budget]) -> Budget | None:
+    """Return the budget of this run; a run that is taken up again begins with what it had spent."""
+    channel = running_spent()
     if channel is None:
         return None
-    account = channel.open(make)
-    if not account.is_whole:
+    budget = channel.open(make)
+    if not budget.is_restored:
         step = step_under_way()
-        found = await _read(step, step.place) if step else None
-        writes = _Writes.of(found)
+        writes = _Writes.of(await _read(step, step.place) if step else None)
         saved = cast("Spent", cast(Any, channel).value)
         past: Spent = saved.get(_PAST) or {}
-        account.take_up(_summed([saved, *writes.done]), past, _summed(writes.failed), writes.again)
-    return account
+        budget.resume(_sum([saved, *writes.done]), past, _sum(writes.failed), writes.again)
+    return budget
 
 
-def taken_up_call(agent: Account) -> Account:
-    """Return the account of the call that this task makes; it goes on where the call was interrupted."""
+def open_call(agent: Budget) -> Budget:
+    """Return the budget of the call that this task makes; it goes on where the call was interrupted."""
     step = step_under_way()
-    return agent.call(step.task if step else None)
+    return agent.for_call(step.task if step else None)
 
 
-async def note(agent: Account, call: Account, *, again: bool) -> None:
-    """Save beside the step what a call has spent that will be made `again`, or that failed."""
+async def save_unfinished(agent: Budget, call: Budget, *, again: bool) -> None:
+    """Save with the step what a call has spent that will be made `again`, or that failed."""
     step = step_under_way()
     if step is None:
         return
     saver, place, task = step
     name = str(uuid4())
-    writes = [(_UNFINISHED, {"id": name, "task": task if again else None, "spent": agent.under_way(call)})]
-    await IO(lambda: saver.put_writes(place, writes, name), lambda: saver.aput_writes(place, writes, name))
+    record = {"id": name, "task": task if again else None, "spent": agent.unfinished(call)}
+    # A task that raises writes no channel, but its pending writes stay with the checkpoint.
+    writes = [(_UNFINISHED, record)]
+    await IOCall(
+        lambda: saver.put_writes(place, writes, name), lambda: saver.aput_writes(place, writes, name)
+    )
 
 
-def settle(agent: Account, call: Account | None, told: list[Kind] | None = None) -> None:
+def save_call(agent: Budget, call: Budget | None, warned: Sequence[Kind] = ()) -> None:
     """Save what a call spent with the agent that made it."""
-    write_channel(CHANNEL, agent.due(call, told or []))
+    write_channel(CHANNEL, {**agent.to_save(call), **({WARNED: [*warned]} if warned else {})})
 
 
 @dataclass
@@ -176,38 +181,40 @@ class _Writes:
         self.again[task] = {key: max(before.get(key, 0), spent.get(key, 0)) for key in {*before, *spent}}
 
 
-def _summed(parts: Iterable[Spent]) -> Spent:
+def _sum(parts: Iterable[Spent]) -> Spent:
     total: Spent = {}
     for each in parts:
         total = merge_spent(total, each)
     return total
 
 
-async def _left_behind(known: Sequence[str]) -> tuple[Spent, list[str]]:
-    """Return what calls spent that were not over when this message came, and their names."""
+async def _left_by_last_run(known: Sequence[str]) -> tuple[Spent, list[str]]:
+    """Return what calls spent that were not over when this message came, and the names of their records."""
     step = step_under_way()
     if step is None:
         return {}, []
     found = await _read(step, step.place)
     if found is None:
+        # The checkpoint of the input is not saved yet, or only now: look from the latest that is.
         place: dict[str, Any] = step.place.get("configurable", {})
-        latest = {key: place[key] for key in ("thread_id", "checkpoint_ns")}
-        found = await _read(step, {"configurable": latest})
-        at_input = found is not None and found.metadata.get("source") == "input"
-        found = await _before(step, found) if at_input else found
+        found = await _read(
+            step, {"configurable": {key: place[key] for key in ("thread_id", "checkpoint_ns")}}
+        )
+        if found is not None and found.metadata.get("source") == "input":
+            found = await _parent(step, found)
     else:
         while found and found.metadata.get("source") != "input":
-            found = await _before(step, found)
-        found = await _before(step, found)
+            found = await _parent(step, found)
+        found = await _parent(step, found)
     writes = _Writes.of(found, known)
-    return _summed([*writes.failed, *writes.again.values()]), writes.names
+    return _sum([*writes.failed, *writes.again.values()]), writes.names
 
 
-async def _before(step: Step, found: CheckpointTuple | None) -> CheckpointTuple | None:
+async def _parent(step: Step, found: CheckpointTuple | None) -> CheckpointTuple | None:
     if found is None or found.parent_config is None:
         return None
     return await _read(step, found.parent_config)
 
 
 async def _read(step: Step, place: RunnableConfig) -> CheckpointTuple | None:
-    return await IO(lambda: step.saver.get_tuple(place), lambda: step.saver.aget_tuple(place))
+    return await IOCall(lambda: step.saver.get_tuple(place), lambda: step.saver.aget_tuple(place))

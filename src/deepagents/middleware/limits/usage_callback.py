@@ -1,4 +1,4 @@
-"""Counts every call of a model or a tool that is made below an agent with limits, whoever makes it."""
+"""Count every call of a model or a tool that is made below an agent with limits, whatever makes it."""
 
 from __future__ import annotations
 
@@ -21,40 +21,34 @@ from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 from deepagents.errors import ConfigError, LimitExceeded
-from deepagents.limits import Kind, Price
-from deepagents.middleware.limits.budget import Account, Call
-from deepagents.middleware.limits.persistence import channel_here, counting_for, current, settle
+from deepagents.limits import Price
+from deepagents.middleware.limits.budget import Budget, CallKind
+from deepagents.middleware.limits.messages import describe_unpriced, format_amount
+from deepagents.middleware.limits.persistence import current_budget, running_spent, save_call, spending_from
 
-_UNITS: Final[Mapping[Kind, str]] = {
-    "tokens": "tokens",
-    "money": "in cost",
-    "seconds": "seconds",
-    "model_calls": "model calls",
-    "tool_calls": "tool calls",
-    "repeats": "identical calls in a row",
-}
-
-_LASTING: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-"""Where Anthropic's package tells of tokens written to a cache when it knows for how long."""
-_METER: ContextVar[Meter | None] = ContextVar("deepagents_meter", default=None)
+_CACHED_FOR: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+"""Where Anthropic's package counts tokens written to a cache when it knows for how long."""
+_CALLBACK: ContextVar[UsageCallback | None] = ContextVar("deepagents_usage", default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    account: Account
+class _ModelCall:
+    budget: Budget
     price: Price | None
-    measured: Callable[[], int]
+    estimate_input: Callable[[], int]
 
 
-class Meter(BaseCallbackHandler):
-    """Counts for the account that is current where a call is made, or else for the one of the whole run."""
+class UsageCallback(BaseCallbackHandler):
+    """Counts for the budget that is current where a call is made, or else for the one of the whole run."""
 
+    # An error raised here stops the call before it is made; LangChain logs and drops it otherwise.
     raise_error = True
+    # In the calling thread, where the current budget is known.
     run_inline = True
 
-    def __init__(self, whole: Account) -> None:
+    def __init__(self, whole: Budget) -> None:
         self._whole = whole
-        self._asked: dict[UUID, _Asked] = {}
+        self._open: dict[UUID, _ModelCall] = {}
         self._lock = Lock()
 
     def on_chat_model_start(
@@ -64,37 +58,36 @@ class Meter(BaseCallbackHandler):
 
         Raises:
             LimitExceeded: when it may not be made.
-            ConfigError: when it costs nobody knows what, and money is limited.
+            ConfigError: when money is limited and its price is not known.
         """
         given = messages[0] if messages else []
-        self._begin(run_id, more.get("metadata"), lambda: count_tokens_approximately(given))
+        self._begin(run_id, more.get("metadata") or {}, lambda: count_tokens_approximately(given))
 
     def on_llm_start(
         self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **more: Any
     ) -> None:
-        """Count a request to a model that is none for chats."""
-        self._begin(run_id, more.get("metadata"), lambda: sum(map(len, prompts)) // 4)
+        """Count a request to a model that takes plain text."""
+        self._begin(run_id, more.get("metadata") or {}, lambda: sum(map(len, prompts)) // 4)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:
         """Count what an answered request used."""
         with self._lock:
-            asked = self._asked.pop(run_id, None)
-        if asked is None:
+            call = self._open.pop(run_id, None)
+        if call is None:
             return
-        if not asked.account.limited("tokens", "money"):
-            usage = _reported(response)
-        else:
-            usage = _credible_usage(response, asked.measured)
+        # An estimate takes time, and without a limit of tokens or money nothing depends on it.
+        limited = call.budget.limited("tokens", "money")
+        usage = _credible_usage(response, call.estimate_input) if limited else _reported(response)
         if usage is None:
             return
-        asked.account.add("tokens", usage["input_tokens"] + usage["output_tokens"])
-        if asked.price is not None:
-            asked.account.add("money", _cost(usage, asked.price))
+        call.budget.add("tokens", usage["input_tokens"] + usage["output_tokens"])
+        if call.price is not None:
+            call.budget.add("money", _cost(usage, call.price))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
-        """Forget a request that failed: it was counted, and used nothing that it told of."""
+        """Forget a request that failed: it was counted, and no usage of it is known."""
         with self._lock:
-            self._asked.pop(run_id, None)
+            self._open.pop(run_id, None)
 
     def on_tool_start(self, serialized: dict[str, Any], input_str: str, **more: Any) -> None:
         """Count a tool call before it is made.
@@ -102,55 +95,39 @@ class Meter(BaseCallbackHandler):
         Raises:
             LimitExceeded: when it may not be made.
         """
-        _begin_call(current() or self._whole, "tool_calls")
+        _start(current_budget() or self._whole, "tool_calls")
 
-    def _begin(self, run_id: UUID, metadata: Mapping[str, Any] | None, measured: Callable[[], int]) -> None:
-        account = current() or self._whole
-        told = metadata or {}
-        price = account.price(told.get("ls_provider"), told.get("ls_model_name"))
-        if price is None and account.limited("money"):
-            raise ConfigError(unpriced(told.get("ls_model_name")))
-        _begin_call(account, "model_calls")
+    def _begin(self, run_id: UUID, metadata: Mapping[str, Any], estimate_input: Callable[[], int]) -> None:
+        budget, name = current_budget() or self._whole, metadata.get("ls_model_name")
+        price = budget.price(metadata.get("ls_provider"), name)
+        if price is None and budget.limited("money"):
+            raise ConfigError(describe_unpriced(name))
+        _start(budget, "model_calls")
         with self._lock:
-            self._asked[run_id] = _Asked(account, price, measured)
-
-
-def amount(kind: Kind, value: float) -> str:
-    """Say how much of a kind there is."""
-    forms = {"money": f"{value:.4g}", "seconds": f"{value:,.1f}".removesuffix(".0")}
-    said, unit = forms.get(kind, f"{value:,.0f}"), _UNITS[kind]
-    return f"{said} {unit.removesuffix('s') if said == '1' and kind.endswith('_calls') else unit}"
-
-
-def unpriced(name: str | None) -> str:
-    """Say that a model has no price."""
-    return (
-        f"money is limited, and nothing says what model {name!r} costs; give "
-        f"Limits(prices={{{name!r}: Price(input=..., output=...)}}), for a million tokens"
-    )
+            self._open[run_id] = _ModelCall(budget, price, estimate_input)
 
 
 @contextmanager
-def counting(call: Account) -> Generator[None]:
-    """Count for this account what is called meanwhile."""
-    _hook_in()
+def counting(call: Budget) -> Generator[None]:
+    """Count for this budget what is called meanwhile."""
+    _register()
     with ExitStack() as stack:
-        stack.enter_context(counting_for(call))
-        if _METER.get() is None:
-            token = _METER.set(Meter(call))
-            stack.callback(_METER.reset, token)
+        stack.enter_context(spending_from(call))
+        if _CALLBACK.get() is None:
+            token = _CALLBACK.set(UsageCallback(call))
+            stack.callback(_CALLBACK.reset, token)
         yield
 
 
 @contextmanager
-def counted() -> Generator[None]:
-    """Count what middleware calls between the steps of an agent, where anybody counts."""
-    channel = channel_here()
-    agent = channel.account if channel else None
+def counting_between_steps() -> Generator[None]:
+    """Count what middleware calls between the steps of an agent, where that has limits."""
+    channel = running_spent()
+    agent = channel.budget if channel else None
     if agent is None:
         yield
         return
-    call = agent.call()
+    call = agent.for_call()
     try:
         with counting(call):
             yield
@@ -159,19 +136,22 @@ def counted() -> Generator[None]:
     except Exception:
         agent.keep(call)
         raise
-    settle(agent, call)
+    save_call(agent, call)
 
 
-def used_up() -> bool:
+def is_used_up() -> bool:
     """Tell whether the running agent may ask its model no more."""
-    channel = channel_here()
-    return bool(channel and channel.account and channel.account.stopping("model_calls"))
+    channel = running_spent()
+    return bool(channel and channel.budget and channel.budget.reached("model_calls"))
 
 
 @cache
-def _hook_in() -> None:
-    """Let LangChain give the meter to all that is called below, without a warning where it stops; once."""
-    register_configure_hook(_METER, inheritable=True)
+def _register() -> None:
+    """Let LangChain give the callback to all that is called below; once in a process.
+
+    LangChain logs a warning for each callback that raises, and at a limit that is what this one does.
+    """
+    register_configure_hook(_CALLBACK, inheritable=True)
     logging.getLogger(manager.__name__).addFilter(_is_no_limit)
 
 
@@ -179,12 +159,9 @@ def _is_no_limit(record: logging.LogRecord) -> bool:
     return not isinstance(sys.exception(), LimitExceeded)
 
 
-def _begin_call(account: Account, call: Call) -> None:
-    if account.redeem(call):
-        return
-    if reached := account.reserve(call):
-        raise LimitExceeded(f"the limit of {amount(reached.kind, reached.limit)} is used up")
-    account.redeem(call)
+def _start(budget: Budget, call: CallKind) -> None:
+    if reached := budget.start(call):
+        raise LimitExceeded(f"the limit of {format_amount(reached.kind, reached.limit)} is used up")
 
 
 def _reported(response: LLMResult) -> UsageMetadata | None:
@@ -220,6 +197,6 @@ def _message(response: LLMResult) -> BaseMessage | None:
 
 def _cost(usage: UsageMetadata, price: Price) -> float:
     details: Mapping[str, Any] = usage.get("input_token_details") or {}
-    written = details.get("cache_creation") or sum(details.get(key) or 0 for key in _LASTING)
+    written = details.get("cache_creation") or sum(details.get(key) or 0 for key in _CACHED_FOR)
     cached = max(details.get("cache_read") or 0, 0)
     return price.of(usage["input_tokens"], usage["output_tokens"], cached, max(written, 0))

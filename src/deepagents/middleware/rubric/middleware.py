@@ -22,7 +22,7 @@ from deepagents._state.runtime import off_the_message_stream
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.middleware._base import BaseMiddleware, Middleware
 from deepagents.middleware._history import stopped_at_a_limit
-from deepagents.middleware.limits.usage_callback import counted, used_up
+from deepagents.middleware.limits import counting_between_steps, is_used_up
 from deepagents.middleware.rubric.attempt import Attempt, at_start, begun, standing
 from deepagents.middleware.rubric.grader import (
     failure,
@@ -152,7 +152,7 @@ class RubricMiddleware(BaseMiddleware):
         except GraphBubbleUp:
             raise
         except Exception as error:
-            if isinstance(error, LimitExceeded) and used_up():
+            if isinstance(error, LimitExceeded) and is_used_up():
                 raise
             _logger.warning("the grader failed", exc_info=True)
             return Verdict("grader_error", self._handle_grader_exception(error))
@@ -165,7 +165,7 @@ class RubricMiddleware(BaseMiddleware):
         except GraphBubbleUp:
             raise
         except Exception as error:
-            if isinstance(error, LimitExceeded) and used_up():
+            if isinstance(error, LimitExceeded) and is_used_up():
                 raise
             _logger.warning("the grader failed when it was asked again", exc_info=True)
             return first
@@ -187,7 +187,7 @@ class RubricMiddleware(BaseMiddleware):
         )
         given = {**self._fields(state, attempt.iteration), "messages": [HumanMessage(text)]}
         context = runtime.context
-        with counted(), off_the_message_stream():
+        with counting_between_steps(), off_the_message_stream():
             result = await IOCall(
                 lambda: self._invoke_grader(given, context=context),
                 lambda: self._ainvoke_grader(given, context=context),
