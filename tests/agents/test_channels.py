@@ -25,7 +25,7 @@ from deepagents._state.runtime import (
     write_channel,
 )
 from deepagents._state.schema import DeepAgentState
-from deepagents.backends.filedata import reduce_files
+from deepagents.backends.file_changes import reduce_files
 from deepagents.middleware.filesystem.state import Kept
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode

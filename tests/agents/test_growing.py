@@ -23,7 +23,7 @@ from deepagents._state.delta_channels import (
 )
 from deepagents._state.inherited import Handed, HandedDownChannel, handing_down, mark_of
 from deepagents._state.schema import DeepAgentState
-from deepagents.backends.filedata import reduce_files
+from deepagents.backends.file_changes import reduce_files
 from deepagents.middleware.subagents.middleware import create_sub_agent
 from deepagents.testing import ScriptedModel, call
 

@@ -265,12 +265,15 @@ def test_a_backend_that_knows_no_rules_is_kept_to_them(call_mode: CallMode, kind
 
     assert listed.text == "/a"
     assert "permission denied for read on /link" in refused.text
-    assert "/z" in found.text
+    assert "Search a directory in which everything is allowed" in found.text
     assert "/secrets" not in found.text
 
 
 class Odd(BackendProtocol):
     """Answers with other spellings of a path than the one that rules know."""
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        return ReadResult(file_data={"content": "word"})
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         return GlobResult(matches=[{"path": each} for each in ODD])

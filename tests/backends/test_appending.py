@@ -1,4 +1,4 @@
-"""Adding to the end of a file through `Files`, whatever the backend can."""
+"""Adding to the end of a file through `FileCalls`, whatever the backend can."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from langgraph.store.memory import InMemoryStore
 from deepagents import FilesystemPermission
 from deepagents._async import Coro, run, sync_and_async
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
-from deepagents.backends._guard import Guard
-from deepagents.backends.calls import Files
-from deepagents.backends.filedata import create_file_data, file_data_to_bytes, reduce_files
-from deepagents.backends.guarded import GuardedFiles
+from deepagents.backends.file_changes import reduce_files
+from deepagents.backends.filedata import create_file_data, file_data_to_bytes
+from deepagents.backends.guard import CallRights
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse, FileUploadResponse
 from deepagents.backends.results import ReadResult, WriteResult
 from deepagents.errors import ToolFailure
@@ -116,8 +116,8 @@ class Careful(FilesystemBackend):
 def test_a_backend_that_cannot_append_gets_the_file_whole(call_mode: CallMode) -> None:
     backend = Foreign(log=b"one\r\n")
 
-    do(call_mode, Files(backend).append("/log", "two\n"))
-    do(call_mode, Files(backend).append("/new", "first\n"))
+    do(call_mode, open_backend(backend).files(None).append("/log", "two\n"))
+    do(call_mode, open_backend(backend).files(None).append("/new", "first\n"))
 
     assert backend.files == {"/log": b"one\r\ntwo\n", "/new": b"first\n"}
 
@@ -125,8 +125,8 @@ def test_a_backend_that_cannot_append_gets_the_file_whole(call_mode: CallMode) -
 def test_a_backend_of_the_oldest_kind_reads_and_writes(call_mode: CallMode) -> None:
     backend = FlatBackend({"/log": "one\n"})
 
-    do(call_mode, Files(backend).append("/log", "two\n"))
-    do(call_mode, Files(backend).append("/new", "first\n"))
+    do(call_mode, open_backend(backend).files(None).append("/log", "two\n"))
+    do(call_mode, open_backend(backend).files(None).append("/new", "first\n"))
 
     assert backend.files == {"/log": "one\ntwo\n", "/new": "first\n"}
 
@@ -161,7 +161,7 @@ def test_what_no_text_can_hold_is_refused_by_a_backend_of_text(
     backend = Oldest(file)
 
     with pytest.raises(ToolFailure, match="/log") as failed:
-        do(call_mode, Files(backend).append("/log", added))
+        do(call_mode, open_backend(backend).files(None).append("/log", added))
 
     assert failed.value.code == code
     assert backend.file == file
@@ -172,7 +172,7 @@ def test_what_cannot_be_put_back_is_said(call_mode: CallMode) -> None:
     backend.full = True
 
     with pytest.raises(ToolFailure, match="no room") as failed:
-        do(call_mode, Files(backend).append("/log", "two\n"))
+        do(call_mode, open_backend(backend).files(None).append("/log", "two\n"))
 
     assert failed.value.code == "io_error"
     assert backend.files == {"/log": b"one\n"}
@@ -184,7 +184,7 @@ def test_an_inherited_append_does_not_go_round_what_a_subclass_forbids(
     (tmp_path / "log").write_text("one\n")
 
     with pytest.raises(ToolFailure) as failed:
-        do(call_mode, Files(Careful(tmp_path)).append("/log", "two\n"))
+        do(call_mode, open_backend(Careful(tmp_path)).files(None).append("/log", "two\n"))
 
     assert failed.value.code == "permission_denied"
     assert (tmp_path / "log").read_text() == "one\n"
@@ -199,7 +199,7 @@ def test_half_characters_are_kept(call_mode: CallMode, tmp_path: Path, where: st
         "route": CompositeBackend(FilesystemBackend(tmp_path), {"/far/": Foreign()}),
         "foreign": Foreign(),
     }
-    files = Files(backends[where])
+    files = open_backend(backends[where]).files(None)
     path = "/far/log" if where == "route" else "/log"
 
     for text in ("ü\n", "a\ud800b\n", "c\n"):
@@ -213,7 +213,7 @@ def test_a_route_appends_as_its_backend_can(call_mode: CallMode, tmp_path: Path)
     tree = CompositeBackend(FilesystemBackend(tmp_path), {"/far/": foreign})
 
     for path in ("/far/log", "/near/log"):
-        done = do(call_mode, Files(tree).append(path, "two\n"))
+        done = do(call_mode, open_backend(tree).files(None).append(path, "two\n"))
         assert done.path == path
 
     assert foreign.files == {"/log": b"one\ntwo\n"}
@@ -226,7 +226,7 @@ def test_rules_bind_an_append(call_mode: CallMode, tmp_path: Path, kind: Literal
     (tmp_path / "secret").mkdir()
     (tmp_path / "link").symlink_to("secret")
     backend = FilesystemBackend(tmp_path) if kind == "native" else Foreign()
-    files = GuardedFiles(backend, guard=Guard(rules))
+    files = open_backend(backend).files(None, CallRights(rules))
 
     for path in ("/secret/log", *(["/link/log"] if kind == "native" else [])):
         with pytest.raises(ToolFailure) as failed:
@@ -244,7 +244,7 @@ def test_a_file_stays_the_same_file_with_its_bits(call_mode: CallMode, tmp_path:
     log.chmod(0o640)
     before = log.stat()
 
-    do(call_mode, Files(FilesystemBackend(tmp_path)).append("/log", "two\n"))
+    do(call_mode, open_backend(FilesystemBackend(tmp_path)).files(None).append("/log", "two\n"))
 
     assert log.read_text() == "one\ntwo\n"
     assert (log.stat().st_ino, stat.S_IMODE(log.stat().st_mode)) == (before.st_ino, 0o640)
@@ -257,7 +257,7 @@ def test_no_link_leads_an_append_out(call_mode: CallMode, tmp_path: Path) -> Non
     (tmp_path / "root" / "out").symlink_to(outside)
     for backend in (FilesystemBackend(tmp_path / "root"), rooted(tmp_path / "root")):
         with pytest.raises(ToolFailure) as failed:
-            do(call_mode, Files(backend).append("/out", "x"))
+            do(call_mode, open_backend(backend).files(None).append("/out", "x"))
         assert failed.value.code == "invalid_path"
     assert outside.read_text() == "mine\n"
 
@@ -389,5 +389,5 @@ def test_appends_may_be_folded_in_any_batches(
 
 def test_a_flow_without_a_backend_of_its_own_says_so() -> None:
     with pytest.raises(ToolFailure) as failed:
-        run(Files(BackendProtocol()).append("/a", "x"))
+        run(open_backend(BackendProtocol()).files(None).append("/a", "x"))
     assert failed.value.code == "not_supported"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from deepagents.backends.results import (
     FileUploadResponse,
     LsResult,
 )
-from deepagents.errors import BackendError
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.testing import ScriptedModel, call
 from tests.backends.flat_backend import FlatBackend
@@ -96,13 +96,20 @@ def test_commands_run_on_the_default(call_mode: CallMode) -> None:
     assert call_mode.call(CompositeBackend(composite, {}), "execute", "ls").output == "ls within None"
 
 
-def test_a_timeout_that_the_default_does_not_take_is_not_dropped(call_mode: CallMode) -> None:
+def test_a_command_runs_without_a_timeout_that_the_default_does_not_take(call_mode: CallMode) -> None:
     composite = CompositeBackend(Untimed(), {})
 
     assert call_mode.call(composite, "execute", "ls").output == "ls"
-    with pytest.raises(BackendError, match="timeout") as refused:
-        call_mode.call(composite, "execute", "ls", timeout=3)
-    assert refused.value.code == "not_supported"
+    assert call_mode.call(composite, "execute", "ls", timeout=3).output == "ls"
+
+
+def test_a_model_is_told_when_the_default_takes_no_timeout(call_mode: CallMode) -> None:
+    composite = CompositeBackend(Untimed(), {})
+    with ScriptedModel(call("execute", command="ls", timeout=3), "Done.") as model:
+        agent = create_deep_agent(model, backend=composite)
+        refused = call_mode.invoke(agent, {"messages": "Go"})["messages"][2]
+
+    assert refused.additional_kwargs["error_code"] == "not_supported"
 
 
 def test_a_default_that_runs_nothing_says_so(call_mode: CallMode) -> None:
@@ -336,14 +343,15 @@ async def half_new_read(self: Any, file_path: str, offset: int = 0, limit: int =
 HalfNew: Any = type("HalfNew", (FilesystemBackend,), {"als": half_new_ls, "aread": half_new_read})
 
 
-def test_rules_bind_a_backend_of_which_one_colour_knows_them(call_mode: CallMode, tmp_path: Path) -> None:
+def test_rules_bind_a_backend_of_which_one_form_knows_them(tmp_path: Path) -> None:
     for each in ("open", "secret"):
         (tmp_path / each).write_text("x")
     composite = CompositeBackend(FlatBackend(), {"/r": HalfNew(tmp_path)})
     rules = Except(("/r/secret",))
 
-    assert paths(call_mode.call(composite, "ls", "/r", allowed=rules)) == ["/r/open"]
-    assert call_mode.call(composite, "read", "/r/secret", allowed=rules).code == "permission_denied"
+    assert paths(asyncio.run(composite.als("/r", allowed=rules))) == ["/r/open"]
+    assert asyncio.run(composite.aread("/r/secret", allowed=rules)).code == "permission_denied"
+    assert composite.read("/r/open", allowed=rules).code == "not_supported"
 
 
 def test_rules_bind_transfers(call_mode: CallMode) -> None:

@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 
 from deepagents._async import Coro, arun, run, sync_and_async
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.middleware.summarization.archive import part_number
@@ -39,7 +39,7 @@ class Place:
 
     def __init__(self, kind: str, root: Path, call_mode: CallMode) -> None:
         self.call_mode = call_mode
-        self.files = Files(_backend(kind, root))
+        self.files = open_backend(_backend(kind, root)).files(None)
         self._state: dict[str, Any] = {}
         self._in_graph = kind == "state"
 

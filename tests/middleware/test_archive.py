@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from deepagents.backends.calls import Files, SearchOptions
+from deepagents.backends.handle import SearchOptions, open_backend
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.summarization.archive import Archive, Archived
 from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, wait_until_ready
@@ -51,11 +51,11 @@ ARCHIVE_FOR_EVER = again_after_each_kill(
 from langchain_core.messages import AIMessage, HumanMessage
 from deepagents._async import run
 from deepagents.backends import FilesystemBackend
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import open_backend
 from deepagents.middleware.summarization.archive import Archive
 """,
     """
-archive = Archive(Files(FilesystemBackend(sys.argv[1])), "/conversation_history/one.md")
+archive = Archive(open_backend(FilesystemBackend(sys.argv[1])).files(None), "/conversation_history/one.md")
 for number in range(1000):
     asked = HumanMessage(f"{number} " + "ask " * 40_000, id=f"h{number}")
     messages = [asked, AIMessage("x", id=f"a{number}")]
@@ -165,7 +165,7 @@ def test_looking_for_what_is_there_costs_one_short_search(disk: Place) -> None:
     for number in range(20):
         add(disk, turn(number, "long " * 2_000))
     watched = Counting(disk.files.backend)
-    disk.files = Files(watched)
+    disk.files = open_backend(watched).files(None)
 
     add(disk, turn(20))
 
@@ -225,7 +225,7 @@ def test_a_backend_that_fails_gives_a_reason_and_no_path(call_mode: CallMode, tm
     assert str(tmp_path) not in failed.error
 
     nothing = Place("disk", tmp_path, call_mode)
-    nothing.files = Files(BackendProtocol())
+    nothing.files = open_backend(BackendProtocol()).files(None)
     assert add(nothing, turn(1)).path is None
 
 

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import FileDownloadResponse, FileUploadResponse
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.testing import ScriptedModel, call
@@ -252,7 +252,7 @@ def test_one_picture_that_cannot_be_saved_does_not_keep_the_others_in_state(
 def test_work_on_large_media_is_a_call_that_is_awaited_in_a_thread(
     disk: Disk, size: int, in_a_call: bool
 ) -> None:
-    flow = Blobs(Files(disk)).moved_out(HumanMessage([picture(1, size)]))
+    flow = Blobs(open_backend(disk).files(None)).moved_out(HumanMessage([picture(1, size)]))
     first = flow.send(None).block()
 
     assert isinstance(first, dict) is in_a_call

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import FileUploadResponse
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.summarization.archive import Archive, Archived
@@ -75,7 +75,7 @@ def disk(tmp_path: Path) -> Disk:
 @pytest.fixture
 def on_disk(disk: Disk, tmp_path: Path, call_mode: CallMode) -> Place:
     place = Place("disk", tmp_path, call_mode)
-    place.files = Files(disk)
+    place.files = open_backend(disk).files(None)
     return place
 
 
@@ -84,7 +84,7 @@ def add(place: Place, *messages: AnyMessage) -> Archived:
 
 
 def described(messages: Sequence[AnyMessage], path: str = PATH) -> list[AnyMessage]:
-    archive = Archive(Files(FilesystemBackend()), path)
+    archive = Archive(open_backend(FilesystemBackend()).files(None), path)
     return [archive.media.describe(each) for each in messages]
 
 

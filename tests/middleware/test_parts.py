@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
-from deepagents.backends.calls import Files, SearchOptions
+from deepagents.backends.handle import SearchOptions, open_backend
 from deepagents.middleware.summarization.archive import (
     PART_BYTES,
     Archive,
@@ -44,7 +44,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -
 def disk(tmp_path: Path, call_mode: CallMode) -> Place:
     """A directory in which files of more than 4,000 bytes are not searched."""
     place = Place("disk", tmp_path, call_mode)
-    place.files = Files(FilesystemBackend(tmp_path, max_file_size_mb=4_000 / 1024 / 1024))
+    place.files = open_backend(FilesystemBackend(tmp_path, max_file_size_mb=4_000 / 1024 / 1024)).files(None)
     return place
 
 

@@ -12,7 +12,7 @@ from langchain_core.messages import ToolMessage
 from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.runtime import LatestValue, has_newer_events, stream_through
-from deepagents.backends.filedata import show_file_updates
+from deepagents.backends.file_changes import show_file_updates
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deepagents._agent.slots import Building
-from deepagents.backends._legacy import is_factory
-from deepagents.backends.calls import Files
+from deepagents.backends._resolve import is_factory
+from deepagents.backends.handle import open_backend
 from deepagents.middleware._base import Middleware, tool_name
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.middleware.filesystem import FilesystemMiddleware
@@ -89,7 +89,7 @@ def _offered(building: Building, owner: str, name: str) -> bool:
     backend = files.backend if isinstance(files, FilesystemMiddleware) else building.plan.backend
     if is_factory(backend):
         return False
-    return spec.is_possible(Files.of(backend, None).capabilities())
+    return spec.is_possible(open_backend(backend).capabilities())
 
 
 def _left_out(building: Building) -> set[str]:

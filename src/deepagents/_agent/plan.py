@@ -14,8 +14,8 @@ from langchain_core.tools import BaseTool
 from deepagents import _models
 from deepagents._deprecation import warn_caller
 from deepagents._state.schema import DeepAgentState, continuing
-from deepagents.backends._legacy import is_factory
-from deepagents.backends.calls import Files
+from deepagents.backends._resolve import is_factory
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware, tool_name
@@ -235,7 +235,7 @@ def _warn_of_rules_left_behind(spec: Mapping[str, Any], main: AgentPlan) -> None
 def _same_files(one: BACKEND_TYPES, other: BACKEND_TYPES) -> bool:
     if one is other or is_factory(one) or is_factory(other):
         return one is other
-    return all(Files.of(each, None).capabilities().state_files for each in (one, other))
+    return all(open_backend(each).capabilities().state_files for each in (one, other))
 
 
 def spec_of(model: object) -> str | None:

@@ -29,7 +29,7 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "format_read_response": f"{_BACKENDS}:format_read_response",
         },
         "deepagents.backends.filesystem": {
-            "_get_backend_read_file_type": "deepagents.backends.kinds:file_kind",
+            "_get_backend_read_file_type": "deepagents.backends.filedata:file_kind",
             "_raise_if_symlink_loop": f"{_BACKENDS}:raise_if_symlink_loop",
         },
         _FILES: {

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from deepagents._async import arun, run
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import open_backend
 from deepagents.backends.results import FileDownloadResponse
 from deepagents.middleware.skills.load import SkillSource, load_skills, parse_answer, parse_sources
 from deepagents.middleware.skills.parse import body_of
@@ -43,5 +43,5 @@ def pinned_skill_body(skill: SkillMetadata, response: FileDownloadResponse) -> s
 
 
 async def _load_source(backend: Any, source: SkillSource) -> Found:
-    found = await load_skills(Files.of(backend, None), parse_sources([source]))
+    found = await load_skills(open_backend(backend).files(None), parse_sources([source]))
     return (found.skills, "\n".join(found.problems) or None) if found else ([], None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -15,12 +15,11 @@ from langsmith.schemas import FileEntry
 from langsmith.utils import LangSmithConflictError, LangSmithNotFoundError
 
 from deepagents._async import Coro, finish_first, in_thread, run
-from deepagents.backends._flowing import TransferBackend
 from deepagents.backends._locks import shared_locks
-from deepagents.backends._stored import Stored
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import file_data_to_bytes, file_data_to_string, is_base64, now
-from deepagents.backends.protocol import Allowed
+from deepagents.backends.keyed_files import KeyedFiles
+from deepagents.backends.operations import Operation, TransferBackend, Upload
 from deepagents.backends.results import FileData, FileUploadResponse
 from deepagents.errors import BackendError
 
@@ -73,9 +72,17 @@ class ContextHubBackend(TransferBackend):
         """
         return dict(run(self._hub.tree()).links)
 
-    @property
-    def _flows(self) -> Stored:
-        return _HubStored(self._hub)
+    async def _perform(self, op: Operation) -> Any:
+        files = KeyedFiles(self._hub)
+        if not isinstance(op, Upload):
+            return await files.perform(op)
+        # One commit holds all files of an upload, so one that the hub cannot keep would refuse the others.
+        texts = [each for each in op.files if _is_text(each[1])]
+        taken = iter(await files.perform(replace(op, files=texts)))
+        return [
+            next(taken) if _is_text(content) else FileUploadResponse(path, "invalid_encoding")
+            for path, content in op.files
+        ]
 
     @cached_property
     def _hub(self) -> _Hub:
@@ -187,20 +194,6 @@ class _Hub:
             _log.warning("the hub failed", exc_info=error)
             said = f"Hub unavailable: {type(error).__name__}. Try again; if that fails too, go on without it."
             raise BackendError("io_error", said) from error
-
-
-class _HubStored(Stored):
-    """The operations, where a file that is no text keeps no other from being uploaded."""
-
-    async def upload_files(
-        self, files: Sequence[tuple[str, bytes]], allowed: Allowed | None = None
-    ) -> list[FileUploadResponse]:
-        texts = [each for each in files if _is_text(each[1])]
-        taken = iter(await Stored.upload_files(self, texts, allowed))
-        return [
-            next(taken) if _is_text(content) else FileUploadResponse(path, "invalid_encoding")
-            for path, content in files
-        ]
 
 
 def _file(content: str, moment: str) -> FileData:

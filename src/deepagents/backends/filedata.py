@@ -1,4 +1,4 @@
-"""Files at rest in state or in a store, and how concurrent changes to them become one.
+"""One file at rest in state or in a store: what it holds, and what a change makes of it.
 
 A file is `{"content": str, "encoding": "utf-8" | "base64", "created_at": iso, "modified_at": iso}`. An older
 form, with a list of lines as content and no encoding, is read as well.
@@ -8,25 +8,54 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from types import MappingProxyType
+from typing import Any, Final, Literal, cast
 
-from deepagents._text import merge3, replace_exact
-from deepagents.backends.kinds import BINARY_HEAD, as_content, file_kind
-from deepagents.backends.results import FileData
+from deepagents._paths import normalise
+from deepagents._text import keep_line_endings, replace_exact, window
+from deepagents.backends.results import FileData, FileDownloadResponse, ReadResult
 from deepagents.errors import BackendError
 
-_VERSION_LENGTH: Final = 16
+FileKind = Literal["text", "image", "audio", "video", "file"]
+
+_SUFFIXES: dict[FileKind, str] = {
+    "image": "png jpg jpeg webp gif heic heif bmp tif tiff",
+    "video": "mp4 mpeg mov avi flv mpg webm wmv 3gpp mkv",
+    "audio": "wav mp3 aiff aac ogg flac m4a",
+    "file": "pdf ppt pptx docx xlsx",
+}
+KIND_OF_SUFFIX: Final[Mapping[str, FileKind]] = MappingProxyType(
+    {f".{suffix}": kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
+)
+BINARY_HEAD: Final = 8192
+"""How many bytes are looked at to tell text from anything else."""
 _BASE64_HEAD: Final = BINARY_HEAD // 3 * 4 + 4
-_CONFLICT_LENGTH: Final = 8
-_LABELS: Final = ("current", "incoming")
+_SHORTEST_MEDIUM: Final = 12
+_VERSION_LENGTH: Final = 16
 
 
 def now() -> str:
     """Return the time as it is kept in files."""
     return datetime.now(UTC).isoformat()
+
+
+def file_kind(path: str) -> FileKind:
+    """Return what the ending of a name stands for; anything unknown is text."""
+    dot = path.rfind(".")
+    return KIND_OF_SUFFIX.get(path[dot:].lower(), "text") if dot >= 0 else "text"
+
+
+def looks_binary(data: bytes) -> bool:
+    """Return whether bytes are anything but UTF-8 text."""
+    if b"\0" in data[:BINARY_HEAD]:
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
 
 
 def create_file_data(content: str, created_at: str | None = None, encoding: str = "utf-8") -> FileData:
@@ -109,23 +138,55 @@ def file_data_to_bytes(file_data: FileData) -> bytes:
 
 
 def is_base64(file_data: Mapping[str, Any]) -> bool:
-    """Tell whether the content is bytes in base64."""
+    """Return whether the content is bytes in base64."""
     return file_data.get("encoding") == "base64"
+
+
+def with_true_encoding(path: str, file_data: FileData) -> FileData:
+    """Return a file whose encoding says base64 where its content is that.
+
+    Older programs keep media as base64 text in records that say utf-8, or nothing.
+    """
+    if is_base64(file_data) or file_kind(path) == "text":
+        return file_data
+    content = text_or_none(file_data)
+    return (
+        file_data if content is None or not _is_base64_of_bytes(content) else _as_base64(file_data, content)
+    )
+
+
+def _as_base64(file_data: FileData, content: str) -> FileData:
+    return {**file_data, "content": content, "encoding": "base64"}
+
+
+def _is_base64_of_bytes(text: str) -> bool:
+    try:
+        # A short word is base64 too; no medium has fewer bytes than the 8 that a PNG file begins with.
+        return len(text) >= _SHORTEST_MEDIUM and looks_binary(base64.b64decode(text, validate=True))
+    except ValueError:
+        return False
+
+
+def text_or_none(file_data: Mapping[str, Any]) -> str | None:
+    """Return the content of a file, `None` when it is of a wrong type."""
+    try:
+        return file_data_to_string(file_data)
+    except TypeError:
+        return None
 
 
 def file_size(file_data: FileData) -> int:
     """Return the size in bytes; 0 when the content cannot be read."""
-    try:
-        content = file_data_to_string(file_data)
-        if is_base64(file_data):
-            return len(content) // 4 * 3 - content[-2:].count("=")
-    except TypeError:
+    content = text_or_none(file_data)
+    if content is None:
         return 0
+    if is_base64(file_data):
+        return len(content) // 4 * 3 - content[-2:].count("=")
     return len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))
 
 
 def is_text(path: str, file_data: Mapping[str, Any]) -> bool:
-    """Tell whether a file reads as text: it is no media, and holds no bytes that are none.
+    """Return whether a file reads as text: it is no media, and holds no bytes that are none.
 
     Raises:
         TypeError: when the content has a wrong type.
@@ -135,7 +196,7 @@ def is_text(path: str, file_data: Mapping[str, Any]) -> bool:
     return "\0" not in file_data_to_string(file_data)[:BINARY_HEAD]
 
 
-def searched_bytes(file_data: FileData) -> bytes:
+def searchable_bytes(file_data: FileData) -> bytes:
     """Return the bytes to search: all of a file, but of a binary one only those that show it.
 
     Raises:
@@ -158,69 +219,91 @@ def file_version(file_data: Mapping[str, Any]) -> str:
     return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()[:_VERSION_LENGTH]
 
 
-def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Fold writes into the files of a `files` channel, one after the other.
+def normalise_file(path: str) -> str:
+    """Normalise the path of a file.
 
-    A write maps a path to one of:
-
-    - `None`: the file is removed.
-    - A file, or its text alone: it replaces what is there.
-    - A file with `"base"`, the content that its writer started from (`None`: no file): merged by lines with
-      what others made of that base. Clashes in text stand between conflict markers; clashes in binary files
-      leave both, the older one as `<path>.conflict-<hex>`.
-    - `{"edit": [old, new, replace_all], "modified_at": iso}`: applied to what is there, if it still fits.
-    - `{"append": text, "modified_at": iso}`, or base64 with `"encoding": "base64"`: added to the end of what
-      is there; without a file it makes one.
-    - `{"delete": version}`: the file is removed, unless it changed since that version.
+    Raises:
+        BackendError: `invalid_path`, or `is_directory` for the root.
     """
-    files = dict(left or {})
-    for write in writes:
-        for path, change in write.items():
-            _apply(files, path if path.startswith("/") else f"/{path}", change)
-    return files
+    normal = normalise(path)
+    if normal == "/":
+        raise BackendError("is_directory", f"'{normal}' is a directory. Name a file in it.")
+    return normal
 
 
-def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | None) -> None:
-    current = files.get(path)
-    match change:
-        case None:
-            files.pop(path, None)
-        case str():
-            files[path] = {"content": change, "encoding": "utf-8"}
-        case {"edit": [str(old), str(new), bool(replace_all)]}:
-            if current is not None:
-                files[path] = _edited(current, old, new, replace_all, change.get("modified_at"))
-        case {"append": str(added)}:
-            data = base64.b64decode(added) if is_base64(change) else added
-            with suppress(TypeError, ValueError):
-                files[path] = appended(path, current, data, change.get("modified_at"))
-        case {"delete": version}:
-            _delete(files, path, version)
-        case {"base": base}:
-            _merge(files, path, base, {key: value for key, value in change.items() if key != "base"})
-        case _:
-            files[path] = _created_when(current, _file(path, change))
+def normalise_deleted(path: str) -> str:
+    """Normalise the path of a file or directory that may be deleted.
+
+    Raises:
+        BackendError: `invalid_path`, also for the root.
+    """
+    normal = normalise(path)
+    if normal == "/":
+        raise BackendError("invalid_path", f"Error deleting '{normal}': the root cannot be deleted.")
+    return normal
 
 
-def _file(path: str, given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping) or "content" not in given:
-        raise TypeError(f"files[{path!r}] must be text or a mapping with content, got {given!r}")
-    return cast("Mapping[str, Any]", given)
+def check_version(path: str, current: FileData | None, expected: str | None) -> None:
+    """Refuse a change to a file that is no longer what its writer saw.
+
+    Raises:
+        BackendError: `stale_version`.
+    """
+    if expected is None:
+        return
+    if current is None:
+        raise BackendError(
+            "stale_version",
+            f"File '{path}' was deleted since it was read. List its directory, then decide again.",
+        )
+    if text_or_none(current) is None or file_version(current) != expected:
+        raise BackendError(
+            "stale_version",
+            f"File '{path}' changed since it was read. Read it again, then redo the change on what it holds.",
+        )
 
 
-def _delete(files: dict[str, Any], path: str, version: str) -> None:
-    if path in files and _holds(files[path], version):
-        del files[path]
+def check_text(path: str, current: FileData) -> None:
+    """Refuse to edit a file that holds bytes.
+
+    Raises:
+        BackendError: `invalid_encoding`.
+    """
+    if text_or_none(current) is not None and not is_text(path, current):
+        raise BackendError("invalid_encoding", f"Cannot edit binary files: '{path}' holds bytes, not text.")
 
 
-def _holds(current: Mapping[str, Any], version: str) -> bool:
-    try:
-        return file_version(current) == version
-    except TypeError:
-        return False
+def make_written(path: str, current: FileData | None, content: str) -> FileData:
+    """Make a file of text, with the time of creation and the line endings of the one that it replaces.
+
+    Text that is the base64 of bytes, in a file whose name means media, stands for those bytes.
+
+    Raises:
+        BackendError: `invalid_encoding` for text that is not Unicode, `invalid_argument` for no text.
+    """
+    data = encode_text(content)
+    if file_kind(path) != "text":
+        return make_uploaded(path, current, base64.b64decode(data) if _is_base64_of_bytes(content) else data)
+    before = None if current is None else text_or_none(current)
+    if current is not None and before is not None and is_text(path, current):
+        data = encode_text(keep_line_endings(before, content))
+    return make_uploaded(path, current, data)
 
 
-def appended(
+def make_edited(path: str, current: FileData, old: str, new: str, replace_all: bool) -> tuple[FileData, int]:
+    """Replace exact text; return the file and the number of replaced occurrences.
+
+    Raises:
+        BackendError: for text that is not there or not clear, and a file that is not text.
+    """
+    check_text(path, current)
+    encode_text(old)
+    encode_text(new)
+    done = replace_exact(_readable(path, current), old, new, replace_all)
+    return update_file_data(current, done.content), done.count
+
+
+def make_appended(
     path: str, current: Mapping[str, Any] | None, added: str | bytes, modified_at: str | None = None
 ) -> FileData:
     """Make the file that has something more at its end.
@@ -240,49 +323,78 @@ def appended(
     return cast("FileData", {**before, "content": text, "encoding": encoding, "modified_at": moment})
 
 
-def _edited(
-    current: Mapping[str, Any], old: str, new: str, replace_all: bool, modified_at: str | None
-) -> Mapping[str, Any]:
+def append_checked(path: str, current: FileData | None, content: str | bytes) -> FileData:
+    """Make the file that has something more at its end, of what a caller gives.
+
+    Raises:
+        BackendError: `invalid_encoding` for text that is not Unicode, `invalid_argument` for neither text nor
+            bytes, `io_error` when what is there cannot be read.
+    """
+    added = validate_addition(path, content)
     try:
-        content = replace_exact(file_data_to_string(current), old, new, replace_all).content
-    except (BackendError, TypeError):
-        return current
-    return {"encoding": "utf-8", **current, "content": content, "modified_at": modified_at}
+        return make_appended(path, current, added)
+    except (TypeError, ValueError) as error:
+        raise BackendError("io_error", f"Error reading file '{path}': {error}") from error
 
 
-def _created_when(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Mapping[str, Any]:
-    created = current.get("created_at") if current else None
-    return {**change, "created_at": created} if created else change
+def make_uploaded(path: str, current: FileData | None, content: bytes) -> FileData:
+    """Make a file of bytes, with the time of creation of the one that it replaces.
+
+    Raises:
+        BackendError: `invalid_argument`, for what is no bytes.
+    """
+    text, encoding = as_content(path, validate_bytes(path, content))
+    return create_file_data(text, current.get("created_at") if current else None, encoding)
 
 
-def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping[str, Any]) -> None:
-    current: Mapping[str, Any] | None = files.get(path)
-    files[path] = _created_when(current, incoming)
-    if current is None:
-        return
+def as_content(path: str, data: bytes) -> tuple[str, str]:
+    """Return bytes as content and encoding: text as `utf-8`, media and other binaries as `base64`."""
+    if file_kind(path) != "text" or looks_binary(data):
+        return base64.b64encode(data).decode(), "base64"
+    return data.decode(), "utf-8"
+
+
+def read_download(path: str, current: FileData) -> FileDownloadResponse:
+    """Return the bytes of a file."""
     try:
-        ours, theirs = file_data_to_string(current), file_data_to_string(incoming)
-    except TypeError:
-        return
-    if ours in (base, theirs):
-        return
-    if is_base64(current) or is_base64(incoming):
-        digest = hashlib.sha256(ours.encode("utf-8", "surrogatepass")).hexdigest()[:_CONFLICT_LENGTH]
-        files[f"{path}.conflict-{digest}"] = current
-        return
-    files[path] = {**files[path], "content": merge3(base or "", ours, theirs, _LABELS).text}
+        return FileDownloadResponse(path, file_data_to_bytes(with_true_encoding(path, current)))
+    except (TypeError, ValueError) as error:
+        return FileDownloadResponse(path, error=f"Error reading file '{path}': {error}")
 
 
-def reduce_pair(left: dict[str, Any] | None, right: Mapping[str, Any]) -> dict[str, Any]:
-    """Fold one write into the files of a `files` channel."""
-    return reduce_files(left, [right])
+def read_page(path: str, current: FileData, offset: int, limit: int) -> ReadResult:
+    """Return a window of a text file, or a media or other binary file whole, as base64.
+
+    Raises:
+        BackendError: `invalid_argument` past the end, `io_error` for content of a wrong type.
+    """
+    content, version = _readable(path, current), file_version(current)
+    data = with_true_encoding(path, current)
+    if is_base64(data):
+        return ReadResult(file_data=_as_base64(data, content), version=version)
+    if not is_text(path, data):
+        encoded = base64.b64encode(file_data_to_bytes(data)).decode()
+        return ReadResult(file_data=_as_base64(data, encoded), version=version)
+    shown = window(content, int(offset), int(limit))
+    return ReadResult(
+        file_data={**data, "content": shown.text, "encoding": "utf-8"},
+        total_lines=shown.total,
+        start_line=shown.start,
+        end_line=shown.end,
+        next_offset=shown.next_offset,
+        no_lines_requested=shown.no_lines_requested,
+        version=version,
+    )
 
 
-_file_data_reducer = reduce_pair
-_file_data_delta_reducer = reduce_files
+def _readable(path: str, data: FileData) -> str:
+    try:
+        return file_data_to_string(data)
+    except TypeError as error:
+        raise BackendError("io_error", f"Error reading file '{path}': {error}") from error
 
 
-def encoded(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """Return text as UTF-8.
 
     Raises:
@@ -298,7 +410,7 @@ def encoded(text: str) -> bytes:
         ) from error
 
 
-def checked_bytes(path: str, content: bytes) -> bytes:
+def validate_bytes(path: str, content: bytes) -> bytes:
     """Return bytes as they are.
 
     Raises:
@@ -310,7 +422,7 @@ def checked_bytes(path: str, content: bytes) -> bytes:
     raise BackendError("invalid_argument", f"The content of '{path}' must be bytes, not a {kind}.")
 
 
-def checked_addition(path: str, content: str | bytes) -> str | bytes:
+def validate_addition(path: str, content: str | bytes) -> str | bytes:
     """Return what is to be added to a file.
 
     Raises:
@@ -318,6 +430,6 @@ def checked_addition(path: str, content: str | bytes) -> str | bytes:
             nor bytes.
     """
     if not isinstance(content, str):
-        return checked_bytes(path, content)
-    encoded(content)
+        return validate_bytes(path, content)
+    encode_text(content)
     return content

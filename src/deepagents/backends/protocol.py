@@ -1,24 +1,21 @@
-"""What a backend promises: files by virtual path, every operation blocking and awaiting.
+"""The protocol of backends: files by virtual path, every operation blocking and awaiting.
 
-A backend overrides the methods that it can do natively. Each `a...` method runs its blocking twin in a
-worker thread
-unless overridden. Failures that a caller can act on come back as results with `error` and `code`; only
-misuse raises.
+A backend overrides the methods that it can do natively. Each `a...` method that is not overridden runs its
+blocking twin in a worker thread. Failures that a caller can act on come back as results with `error` and
+`code`; only misuse raises.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from deepagents._async import await_thread
-from deepagents._deprecation import legacy, warn_caller
-from deepagents.backends._older_names import OlderNames, awaited, by_older_name, lacks, overrides
+from deepagents._deprecation import legacy
+from deepagents.backends._older import OlderNames, await_blocking, call_by_older_name, lacks
+from deepagents.backends._signatures import accepts, execute_accepts_timeout, overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.results import (
     FILE_NOT_FOUND,
@@ -90,25 +87,26 @@ ASYNC_GLOB_TIMEOUT = 30.0
 
 
 class Allowed(Protocol):
-    """Whether the caller may know of, or change, the file at a path."""
+    """Decides whether the caller may know of, or change, the file at a path."""
 
     def __call__(self, path: str) -> bool:
-        """Tell for one path, normalised, without a slash at its end."""
+        """Return the answer for one path, normalised, without a slash at its end."""
         ...
 
     def all_below(self, directory: str) -> bool:
-        """Tell whether every path below a directory is surely allowed, so that none of them need be asked."""
+        """Return whether every path below a directory is surely allowed, so that none need be asked about."""
         ...
 
 
 class BackendProtocol(OlderNames, ABC):
-    """A place where files live. Override what you can do; the rest raises `NotImplementedError`.
+    """Files, wherever they live. Override what you can do; the rest raises `NotImplementedError`.
 
-    A method may take options beside its own parameters, each used only where its signature names it:
-    `expected_version` on `write` and `edit`; `regex` and `context_lines` on `grep`; `allowed`, an `Allowed`,
-    on all of them. With `allowed`, searches and listings pass over what is not allowed, and the rest refuses
-    it with `permission_denied`. Paths are asked as the caller sees them, and also as they are once links on
-    the way are resolved, at the moment of use.
+    The path, pattern or text that a method is about is given by position, all else by name: `offset`,
+    `limit`, `replace_all`, `path` and `glob` as below. A method may take further options, which are given
+    only where its signature names them: `expected_version` on `write` and `edit`; `regex` and
+    `context_lines` on `grep`; `allowed`, an `Allowed`, on all of them. With `allowed`, searches and listings
+    pass over what is not allowed, and the rest refuses it with `permission_denied`. Ask it about paths as
+    the caller sees them, and also as they are once links on the way are resolved, at the moment of use.
     """
 
     def capabilities(self, path: str = "/") -> Capabilities:
@@ -117,20 +115,20 @@ class BackendProtocol(OlderNames, ABC):
         return Capabilities(delete=overrides(kind, "delete") or overrides(kind, "adelete"))
 
     def real_path(self, path: str) -> str:
-        """Name the place, in this backend's own paths, to which a path leads once links are resolved.
+        """Return where a path leads, in this backend's own paths, once links are resolved.
 
         Raises:
-            BackendError: when there is no telling.
+            BackendError: when that cannot be found out.
         """
         return path
 
     def ls(self, path: str) -> LsResult:
         """List one directory."""
-        return by_older_name(self, "ls", path)
+        return call_by_older_name(self, "ls", path)
 
     async def als(self, path: str, **options: Any) -> LsResult:
         """List one directory."""
-        return await awaited(self, "ls", path, **options)
+        return await await_blocking(self, "ls", path, **options)
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
@@ -138,13 +136,13 @@ class BackendProtocol(OlderNames, ABC):
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000, **options: Any) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        return await await_thread(lambda: self.read(file_path, offset, limit, **options))
+        return await await_blocking(self, "read", file_path, offset=offset, limit=limit, **options)
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
         """Find the lines that hold `pattern`, literally; `max_count` caps all matches together."""
-        return capped(by_older_name(self, "grep", pattern, path, glob), max_count)
+        return capped(call_by_older_name(self, "grep", pattern, path=path, glob=glob), max_count)
 
     async def agrep(
         self,
@@ -159,7 +157,7 @@ class BackendProtocol(OlderNames, ABC):
         if accepts(type(self), "grep", "max_count"):
             options["max_count"] = max_count
         try:
-            search = awaited(self, "grep", pattern, path, glob, **options)
+            search = await_blocking(self, "grep", pattern, path=path, glob=glob, **options)
             found = await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
         except TimeoutError:
             waited = f"Search for {pattern!r} timed out after {ASYNC_GREP_TIMEOUT:.0f} s."
@@ -168,11 +166,11 @@ class BackendProtocol(OlderNames, ABC):
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`."""
-        return by_older_name(self, "glob", pattern, path)
+        return call_by_older_name(self, "glob", pattern, path=path)
 
     async def aglob(self, pattern: str, path: str | None = None, **options: Any) -> GlobResult:
         """Find the files whose path matches `pattern`."""
-        return await awaited(self, "glob", pattern, path, **options)
+        return await await_blocking(self, "glob", pattern, path=path, **options)
 
     def write(self, file_path: str, content: str) -> WriteResult:
         """Create a file or replace it whole."""
@@ -180,7 +178,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
         """Create a file or replace it whole."""
-        return await await_thread(lambda: self.write(file_path, content, **options))
+        return await await_blocking(self, "write", file_path, content, **options)
 
     def append(self, file_path: str, content: str | bytes) -> WriteResult:
         """Add to the end of a file, byte for byte; a file that is not there is made.
@@ -191,7 +189,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def aappend(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
         """Add to the end of a file, byte for byte; a file that is not there is made."""
-        return await await_thread(lambda: self.append(file_path, content, **options))
+        return await await_blocking(self, "append", file_path, content, **options)
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace exact text; more than one place needs `replace_all`."""
@@ -201,8 +199,8 @@ class BackendProtocol(OlderNames, ABC):
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False, **options: Any
     ) -> EditResult:
         """Replace exact text; more than one place needs `replace_all`."""
-        return await await_thread(
-            lambda: self.edit(file_path, old_string, new_string, replace_all, **options)
+        return await await_blocking(
+            self, "edit", file_path, old_string, new_string, replace_all=replace_all, **options
         )
 
     def delete(self, file_path: str) -> DeleteResult:
@@ -211,7 +209,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def adelete(self, file_path: str, **options: Any) -> DeleteResult:
         """Remove a file, or a directory with all that is in it."""
-        return await await_thread(lambda: self.delete(file_path, **options))
+        return await await_blocking(self, "delete", file_path, **options)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
@@ -219,7 +217,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def aupload_files(self, files: list[tuple[str, bytes]], **options: Any) -> list[FileUploadResponse]:
         """Write many files as bytes; the answers keep the order."""
-        return await await_thread(lambda: self.upload_files(files, **options))
+        return await await_blocking(self, "upload_files", files, **options)
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
@@ -227,7 +225,7 @@ class BackendProtocol(OlderNames, ABC):
 
     async def adownload_files(self, paths: list[str], **options: Any) -> list[FileDownloadResponse]:
         """Read many files as bytes; the answers keep the order."""
-        return await await_thread(lambda: self.download_files(paths, **options))
+        return await await_blocking(self, "download_files", paths, **options)
 
 
 class SandboxBackendProtocol(BackendProtocol):
@@ -235,7 +233,7 @@ class SandboxBackendProtocol(BackendProtocol):
 
     @property
     def id(self) -> str:
-        """Name this place, uniquely."""
+        """The unique name of this sandbox."""
         raise NotImplementedError(lacks(self, "id"))
 
     def capabilities(self, path: str = "/") -> Capabilities:
@@ -249,50 +247,12 @@ class SandboxBackendProtocol(BackendProtocol):
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
         options = {"timeout": timeout} if timeout is not None and execute_accepts_timeout(type(self)) else {}
-        return await await_thread(lambda: self.execute(command, **options))
+        return await await_blocking(self, "execute", command, **options)
 
 
 BackendFactory: TypeAlias = Callable[[Any], BackendProtocol]
 """The older way to give a backend: called with the runtime of each call."""
 BACKEND_TYPES: TypeAlias = BackendProtocol | BackendFactory
-
-
-def execute_accepts_timeout(cls: type[BackendProtocol]) -> bool:
-    """Tell whether this class's `execute` names a `timeout` parameter; `**options` alone do not count."""
-    return all("timeout" in _parameters(cls, name) for name in _own(cls, "execute"))
-
-
-def accepts(backend: type[BackendProtocol], method: str, option: str) -> bool:
-    """Tell whether a method of this class and its twin take an option: older backends lack some."""
-    return all(_takes(_parameters(backend, name), option) for name in _own(backend, method))
-
-
-def names_option(backend: type[BackendProtocol], method: str, option: str) -> bool:
-    """Tell whether the class that last wrote a method, or its twin, gave it an option by name.
-
-    `**options` do not count, nor does what a class above had, because the newer method may drop it.
-    """
-    twins = {method, f"a{method}"}
-    newest = next((kind for kind in backend.__mro__ if twins & vars(kind).keys()), backend)
-    return any(option in _parameters(backend, name) for name in twins & vars(newest).keys())
-
-
-def _own(backend: type[BackendProtocol], method: str) -> tuple[str, ...]:
-    return tuple(name for name in (method, f"a{method}") if overrides(backend, name)) or (method,)
-
-
-def _takes(parameters: Mapping[str, inspect.Parameter], option: str) -> bool:
-    return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-
-
-@lru_cache(maxsize=1024)
-def _parameters(backend: type[BackendProtocol], method: str) -> Mapping[str, inspect.Parameter]:
-    named = getattr(backend, method, None)
-    try:
-        return inspect.signature(named).parameters if callable(named) else {}
-    except (TypeError, ValueError):
-        warn_caller(f"Could not inspect signature of {backend.__name__}.{method}; it is given no options.")
-        return {}
 
 
 def capped(found: GrepResult, max_count: int | None) -> GrepResult:

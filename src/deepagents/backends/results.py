@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Final, Literal, NotRequired, cast
+from functools import wraps
+from typing import Any, Final, Literal, NotRequired, ParamSpec, Protocol, TypeVar, cast
 
 from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_legacy
-from deepagents.errors import ErrorCode
+from deepagents.errors import BackendError, ErrorCode
+
+P = ParamSpec("P")
+Result_co = TypeVar("Result_co", covariant=True)
 
 FILE_NOT_FOUND: Final = "file_not_found"
 PERMISSION_DENIED: Final = "permission_denied"
@@ -225,3 +229,27 @@ def _warn_of_files(update: Mapping[str, Any] | None) -> None:
         warn_legacy(
             "A result's files_update is deprecated: a backend keeps files itself, as StateBackend does."
         )
+
+
+class ResultType(Protocol[Result_co]):
+    """A type of result that can be an error."""
+
+    def __call__(self, *, error: str, code: ErrorCode) -> Result_co: ...
+
+
+def errors_as_result(
+    result: ResultType[Result_co],
+) -> Callable[[Callable[P, Result_co]], Callable[P, Result_co]]:
+    """Make a method return the `BackendError`s that it raises as results."""
+
+    def decorate(method: Callable[P, Result_co]) -> Callable[P, Result_co]:
+        @wraps(method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Result_co:
+            try:
+                return method(*args, **kwargs)
+            except BackendError as error:
+                return result(error=error.text, code=error.code)
+
+        return call
+
+    return decorate

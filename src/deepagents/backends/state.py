@@ -9,11 +9,19 @@ from deepagents._deprecation import warn_legacy
 from deepagents._globs import checked_glob
 from deepagents._paths import is_within, normalise
 from deepagents._state.runtime import read_channel, write_channel
-from deepagents.backends import _flat, _rewrite
-from deepagents.backends._answering import answering
+from deepagents.backends import filedata
 from deepagents.backends._search import Query
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.filedata import FileChange, file_version, now
+from deepagents.backends.file_changes import FileChange
+from deepagents.backends.file_mapping import (
+    MappingSearch,
+    check_all_allowed,
+    check_allowed,
+    file_at,
+    find_files,
+    list_directory,
+    search_files,
+)
 from deepagents.backends.protocol import Allowed, BackendProtocol
 from deepagents.backends.results import (
     DeleteResult,
@@ -26,6 +34,7 @@ from deepagents.backends.results import (
     LsResult,
     ReadResult,
     WriteResult,
+    errors_as_result,
 )
 from deepagents.errors import BackendError
 
@@ -46,24 +55,24 @@ class StateBackend(BackendProtocol):
             warn_legacy("StateBackend(file_format=...) is deprecated and ignored: both forms are read.")
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what this backend can do at `path`."""
+        """Return what this backend can do at `path`."""
         return Capabilities(delete=True, versions=True, state_files=True, host=False, in_process=True)
 
-    @answering(LsResult)
+    @errors_as_result(LsResult)
     def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
         """List one directory."""
-        return _flat.listing(self._read_files(), normalise(path), allowed)
+        return list_directory(self._read_files(), normalise(path), allowed)
 
-    @answering(ReadResult)
+    @errors_as_result(ReadResult)
     def read(
         self, file_path: str, offset: int = 0, limit: int = 2000, *, allowed: Allowed | None = None
     ) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
         path = normalise(file_path)
-        _flat.check_allowed(path, allowed)
-        return _flat.page(path, _flat.found_at(self._read_files(), path), offset, limit)
+        check_allowed(path, allowed)
+        return filedata.read_page(path, file_at(self._read_files(), path), offset, limit)
 
-    @answering(GrepResult)
+    @errors_as_result(GrepResult)
     def grep(
         self,
         pattern: str,
@@ -77,15 +86,15 @@ class StateBackend(BackendProtocol):
     ) -> GrepResult:
         """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together."""
         query = Query.of(pattern, expression=regex, context=context_lines)
-        wanted = _flat.Search(query, None if glob is None else checked_glob(glob), max_count)
-        return _flat.search(self._read_files(), normalise(path or "/"), wanted, allowed)
+        wanted = MappingSearch(query, None if glob is None else checked_glob(glob), max_count)
+        return search_files(self._read_files(), normalise(path or "/"), wanted, allowed)
 
-    @answering(GlobResult)
+    @errors_as_result(GlobResult)
     def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`, the newest first."""
-        return _flat.matching(self._read_files(), pattern, normalise(path or "/"), allowed)
+        return find_files(self._read_files(), pattern, normalise(path or "/"), allowed)
 
-    @answering(WriteResult)
+    @errors_as_result(WriteResult)
     def write(
         self,
         file_path: str,
@@ -95,26 +104,28 @@ class StateBackend(BackendProtocol):
         allowed: Allowed | None = None,
     ) -> WriteResult:
         """Create a file or replace it whole, unless it changed since `expected_version`."""
-        path = _rewrite.file_path(file_path)
-        _flat.check_allowed(path, allowed)
+        path = filedata.normalise_file(file_path)
+        check_allowed(path, allowed)
         current = self._read_files().get(path)
-        _rewrite.check_version(path, current, expected_version)
-        data = _rewrite.written(path, current, content)
-        base = None if current is None else _rewrite.text_or_none(current)
+        filedata.check_version(path, current, expected_version)
+        data = filedata.make_written(path, current, content)
+        # The reducer merges by lines what several writers made of one base; without it the last one wins.
+        base = None if current is None else filedata.text_or_none(current)
         mergeable = current is None if base is None else len(base) < _MAX_BASE
-        self._send_files_update({path: {**data, "base": base} if mergeable else data})
-        return WriteResult(path=path, version=file_version(data))
+        result = WriteResult(path=path, version=filedata.file_version(data))
+        write_channel(CHANNEL, {path: {**data, "base": base} if mergeable else data})
+        return result
 
-    @answering(WriteResult)
+    @errors_as_result(WriteResult)
     def append(self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None) -> WriteResult:
         """Add to the end of a file; the checkpoint grows by what is added, not by what is there."""
-        path = _rewrite.file_path(file_path)
-        _flat.check_allowed(path, allowed)
-        data = _rewrite.appended(path, self._read_files().get(path), content)
-        self._send_files_update({path: FileChange(_addition(content), data)})
-        return WriteResult(path=path, version=file_version(data))
+        path = filedata.normalise_file(file_path)
+        check_allowed(path, allowed)
+        data = filedata.append_checked(path, self._read_files().get(path), content)
+        write_channel(CHANNEL, {path: FileChange(_addition(content), data)})
+        return WriteResult(path=path, version=filedata.file_version(data))
 
-    @answering(EditResult)
+    @errors_as_result(EditResult)
     def edit(
         self,
         file_path: str,
@@ -126,27 +137,27 @@ class StateBackend(BackendProtocol):
         allowed: Allowed | None = None,
     ) -> EditResult:
         """Replace exact text, unless the file changed since `expected_version`."""
-        path = _rewrite.file_path(file_path)
-        _flat.check_allowed(path, allowed)
-        current = _flat.found_at(self._read_files(), path)
-        _rewrite.check_text(path, current)
-        _rewrite.check_version(path, current, expected_version)
-        data, count = _rewrite.edited(path, current, old_string, new_string, replace_all)
-        change = {"edit": [old_string, new_string, replace_all], "modified_at": data.get("modified_at")}
-        self._send_files_update({path: FileChange(change, data)})
-        return EditResult(path=path, occurrences=count, version=file_version(data))
+        path = filedata.normalise_file(file_path)
+        check_allowed(path, allowed)
+        current = file_at(self._read_files(), path)
+        filedata.check_text(path, current)
+        filedata.check_version(path, current, expected_version)
+        data, count = filedata.make_edited(path, current, old_string, new_string, replace_all)
+        edit = {"edit": [old_string, new_string, replace_all], "modified_at": data.get("modified_at")}
+        write_channel(CHANNEL, {path: FileChange(edit, data)})
+        return EditResult(path=path, occurrences=count, version=filedata.file_version(data))
 
-    @answering(DeleteResult)
+    @errors_as_result(DeleteResult)
     def delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a file, or all files below a directory; what changes at the same time is kept."""
-        path = _rewrite.deleted_path(file_path)
-        _flat.check_allowed(path, allowed)
+        path = filedata.normalise_deleted(file_path)
+        check_allowed(path, allowed)
         files = self._read_files()
         gone = [path] if path in files else [key for key in files if is_within(key, path)]
         if not gone:
             raise BackendError("file_not_found", f"File '{path}' not found")
-        _flat.check_all_allowed(gone, path, allowed)
-        self._send_files_update({key: _deletion(files[key]) for key in gone})
+        check_all_allowed(gone, path, allowed)
+        write_channel(CHANNEL, {key: _deletion(files[key]) for key in gone})
         return DeleteResult(path=path)
 
     def upload_files(
@@ -158,13 +169,13 @@ class StateBackend(BackendProtocol):
         update: dict[str, Any] = {}
         for path, content in files:
             try:
-                key = _rewrite.file_path(path)
-                _flat.check_allowed(key, allowed)
-                update[key] = _rewrite.uploaded(key, current.get(key), content)
+                key = filedata.normalise_file(path)
+                check_allowed(key, allowed)
+                update[key] = filedata.make_uploaded(key, current.get(key), content)
                 answers.append(FileUploadResponse(path))
             except BackendError as error:
                 answers.append(FileUploadResponse(path, error.code))
-        self._send_files_update(update)
+        write_channel(CHANNEL, update)
         return answers
 
     def download_files(
@@ -177,24 +188,22 @@ class StateBackend(BackendProtocol):
     def _read_files(self) -> dict[str, FileData]:
         return cast("dict[str, FileData] | None", read_channel(CHANNEL)) or {}
 
-    def _send_files_update(self, update: dict[str, Any]) -> None:
-        write_channel(CHANNEL, update)
-
 
 def _addition(content: str | bytes) -> dict[str, str]:
     if isinstance(content, str):
-        return {"append": content, "modified_at": now()}
-    return {"append": base64.b64encode(content).decode(), "encoding": "base64", "modified_at": now()}
+        return {"append": content, "modified_at": filedata.now()}
+    added = base64.b64encode(content).decode()
+    return {"append": added, "encoding": "base64", "modified_at": filedata.now()}
 
 
 def _deletion(data: FileData) -> dict[str, str] | None:
-    return None if _rewrite.text_or_none(data) is None else {"delete": file_version(data)}
+    return None if filedata.text_or_none(data) is None else {"delete": filedata.file_version(data)}
 
 
 def _download(files: dict[str, FileData], path: str, allowed: Allowed | None) -> FileDownloadResponse:
     try:
         key = normalise(path)
-        _flat.check_allowed(key, allowed)
-        return _rewrite.downloaded(path, _flat.found_at(files, key))
+        check_allowed(key, allowed)
+        return filedata.read_download(path, file_at(files, key))
     except BackendError as error:
         return FileDownloadResponse(path, error=error.code)

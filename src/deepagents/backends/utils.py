@@ -19,11 +19,17 @@ from deepagents._text import (
     truncate,
     window,
 )
-from deepagents.backends import _flat
 from deepagents.backends._search import Query
-from deepagents.backends.filedata import create_file_data, file_data_to_string, is_base64, update_file_data
-from deepagents.backends.kinds import KIND_OF_SUFFIX, file_kind
-from deepagents.backends.kinds import FileKind as FileType
+from deepagents.backends.file_mapping import MappingSearch, find_files, search_files
+from deepagents.backends.filedata import (
+    KIND_OF_SUFFIX,
+    create_file_data,
+    file_data_to_string,
+    file_kind,
+    is_base64,
+    update_file_data,
+)
+from deepagents.backends.filedata import FileKind as FileType
 from deepagents.backends.matches import format_grep_matches, regex_literal_hint
 from deepagents.backends.results import FileData, FileInfo, GrepMatch, GrepResult, ReadResult
 from deepagents.errors import BackendError
@@ -180,7 +186,7 @@ def grep_matches_from_files(
     except InvalidGlobPatternError as error:
         return GrepResult(error=str(error), code="invalid_pattern")
     plain = {key: data for key, data in files.items() if not is_base64(data)}
-    return _flat.search(plain, root, _flat.Search(Query.of(pattern), matching, max_count))
+    return search_files(plain, root, MappingSearch(Query.of(pattern), matching, max_count))
 
 
 def build_grep_results_dict(matches: Sequence[GrepMatch]) -> dict[str, list[tuple[int, str]]]:
@@ -193,7 +199,7 @@ def build_grep_results_dict(matches: Sequence[GrepMatch]) -> dict[str, list[tupl
 
 def glob_search_files(files: Mapping[str, Any], pattern: str, path: str = "/") -> str:
     """Return the paths of files that match, one a line."""
-    found = _flat.matching(files, pattern, normalise(path))
+    found = find_files(files, pattern, normalise(path))
     return "\n".join(info["path"] for info in found.matches or ()) or "No files found"
 
 

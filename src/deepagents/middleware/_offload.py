@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from deepagents._text import preview
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import READ_ON, artifact_name, read_on
 
@@ -27,14 +27,14 @@ def offload_notice(path: str, text: str, *, whole: bool = True) -> str:
     return notice.replace(READ_ON, read_on(text)).format(file_path=path, content_sample=preview(text))
 
 
-def large_result_path(files: Files, call_id: str, text: str) -> str:
+def large_result_path(files: FileCalls, call_id: str, text: str) -> str:
     """Return the file for a large result: the same at each attempt, and another for another text."""
     root = files.capabilities().artifacts_root.rstrip("/")
     digest = hashlib.sha256(f"{call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
     return f"{root}/large_tool_results/{artifact_name(call_id, digest[:12])}"
 
 
-async def save_text(files: Files, path: str, text: str) -> None:
+async def save_text(files: FileCalls, path: str, text: str) -> None:
     """Write a text to a new file, as bytes where it is no valid text.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from deepagents._paths import is_within
 from deepagents._state.runtime import in_graph, read_channel, write_channel
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
 VERSIONS_CHANNEL: Final = "file_versions"
@@ -69,7 +69,7 @@ class FileVersions:
 class ToolContext:
     """The files, what is known of them, and the limits that hold for one call."""
 
-    files: Files
+    files: FileCalls
     versions: FileVersions
     limits: ToolLimits
     read_format: str = "numbered"

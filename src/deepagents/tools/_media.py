@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents._text import format_size
-from deepagents.backends.kinds import file_kind, looks_binary
+from deepagents.backends.filedata import file_kind, looks_binary
 from deepagents.errors import ToolFailure
 
 MAX_INLINE_MEDIA_BYTES: Final = 10 * 1024 * 1024

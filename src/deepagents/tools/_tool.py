@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, InstanceOf
 from deepagents._async import Coro, arun, run
 from deepagents._paths import normalise
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.kinds import looks_binary
+from deepagents.backends.filedata import looks_binary
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.permissions import FilesystemOperation
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from deepagents._async import in_thread
 from deepagents._paths import parent
 from deepagents._text import format_size
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.errors import HarnessError, ToolFailure
 from deepagents.tools._tool import ToolOutput
 
@@ -73,7 +73,7 @@ def video_dependencies_available() -> bool:
     return find_spec("av") is not None and find_spec("PIL") is not None
 
 
-async def show_video(files: Files, path: str, start: int, duration: int) -> ToolOutput:
+async def show_video(files: FileCalls, path: str, start: int, duration: int) -> ToolOutput:
     """Return frames of a part of a video, for a message of their own.
 
     Frames are decoded off the event loop, and a file that is too large is not even loaded.
@@ -115,7 +115,7 @@ def _header(path: str, start: int, duration: int) -> str:
     return f"Reading [{start:.3f}s, {start + duration:.3f}s) of {path!r} at {SAMPLING_RATE:g} fps."
 
 
-async def _listed_size(files: Files, path: str) -> int:
+async def _listed_size(files: FileCalls, path: str) -> int:
     """Return a file's size as its directory lists it, 0 where it does not."""
     try:
         listed = await files.ls(parent(path))

@@ -24,7 +24,7 @@ async def _delete(context: ToolContext, file_path: str) -> ToolOutput:
     path = normalise(file_path)
     _refuse_artifacts(context, path)
     # A link is deleted, not what it leads to: only the directory above is resolved.
-    real_parent = await context.files.place(parent(path))
+    real_parent = await context.files.real_path(parent(path))
     await context.files.delete(path)
     context.versions.forget_below(f"{real_parent.rstrip('/')}/{name(path)}")
     return ToolOutput(f"Deleted {path}")

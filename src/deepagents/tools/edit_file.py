@@ -22,7 +22,7 @@ async def _edit_file(
     context: ToolContext, file_path: str, old_string: str, new_string: str, replace_all: bool = False
 ) -> ToolOutput:
     path = normalise(file_path)
-    real_path = await context.files.place(path)
+    real_path = await context.files.real_path(path)
     version = context.versions.recall(real_path)
     edited = await context.files.edit(path, old_string, new_string, replace_all, version)
     context.versions.remember(real_path, edited.version)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
-from deepagents.backends.calls import Keep
+from deepagents.backends.handle import OutputCapture
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
 from deepagents.tools._context import ToolContext
@@ -52,13 +52,15 @@ def _check_timeout(timeout: int | None, most: int) -> None:
         raise ToolFailure("invalid_argument", f"timeout {timeout} s exceeds maximum allowed ({most} s)")
 
 
-def _keep(context: ToolContext) -> Keep | None:
+def _keep(context: ToolContext) -> OutputCapture | None:
     """Return where a sandbox may leave long output, so that only a preview of it is carried here."""
     most = context.limits.result_characters
     if most is None:
         return None
     root = context.files.capabilities().artifacts_root.rstrip("/")
-    return Keep(f"{root}/large_tool_results/{artifact_name(context.call_id, uuid4().hex[:12])}", most)
+    return OutputCapture(
+        f"{root}/large_tool_results/{artifact_name(context.call_id, uuid4().hex[:12])}", most
+    )
 
 
 def _saved_report(response: ExecuteResponse, path: str) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
 from deepagents._text import escape_controls
-from deepagents.backends.guarded import PATHLESS_DENIED_HINT
+from deepagents.backends.guard import PATHLESS_DENIED_HINT
 from deepagents.backends.results import GlobResult
 from deepagents.tools._context import ToolContext
 from deepagents.tools._listing import NOTHING_FOUND, render_listing

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, PositiveInt
 
 from deepagents._paths import normalise
 from deepagents._text import escape_controls
-from deepagents.backends.calls import SearchOptions
+from deepagents.backends.handle import SearchOptions
 from deepagents.backends.matches import OutputMode, format_grep_matches, regex_literal_hint
 from deepagents.backends.results import GrepMatch
 from deepagents.errors import ToolFailure

@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 
 from deepagents._paths import normalise
 from deepagents._text import number_lines, truncate, window
-from deepagents.backends._older_shapes import NumberedRead
-from deepagents.backends.filedata import file_data_to_string
-from deepagents.backends.kinds import file_kind
+from deepagents.backends._older import NumberedRead
+from deepagents.backends.filedata import file_data_to_string, file_kind
 from deepagents.backends.results import ReadResult
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.tools._context import ToolContext
@@ -71,7 +70,7 @@ async def _read_file(
     path, offset = normalise(file_path), max(offset, 0)
     if file_kind(path) == "video" and video_dependencies_available():
         return await show_video(context.files, path, offset, limit)
-    real_path = await context.files.place(path)
+    real_path = await context.files.real_path(path)
     try:
         found = await context.files.read(path, offset, limit)
     except ToolFailure as failure:

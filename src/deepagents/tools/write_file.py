@@ -18,7 +18,7 @@ class WriteFileSchema(BaseModel):
 
 async def _write_file(context: ToolContext, file_path: str, content: str) -> ToolOutput:
     path = normalise(file_path)
-    real_path = await context.files.place(path)
+    real_path = await context.files.real_path(path)
     written = await context.files.write(path, content, context.versions.recall(real_path))
     context.versions.remember(real_path, written.version)
     return ToolOutput(f"Updated file {path}")

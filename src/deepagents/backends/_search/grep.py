@@ -15,7 +15,7 @@ from deepagents.backends._directory import Directory, FilesBelow, is_temporary
 from deepagents.backends._search.lines import Line, Query, lines_in
 from deepagents.backends._search.ripgrep import Candidates, find_candidates
 from deepagents.backends._search.walk import Known, Unread, reason_of, walk
-from deepagents.backends.kinds import BINARY_HEAD
+from deepagents.backends.filedata import BINARY_HEAD
 
 _FIRST = 1 << 16
 _BLOCK = 1 << 20

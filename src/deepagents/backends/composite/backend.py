@@ -7,12 +7,12 @@ from typing import Any
 
 from deepagents._async import arun, run
 from deepagents._paths import normalise
-from deepagents.backends._flowing import TransferBackend
-from deepagents.backends._legacy import is_factory, resolve, warn_form
+from deepagents.backends._resolve import is_factory, resolve_backend, warn_form
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.composite.routes import Route, route_for_path, table
-from deepagents.backends.composite.tree import Tree
-from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.backends.composite.routes import Route, RouteTable, route_for_path
+from deepagents.backends.composite.routing import RouteBackends, Router
+from deepagents.backends.operations import CapturedExecute, Execute, Operation, Perform, TransferBackend
+from deepagents.backends.protocol import BACKEND_TYPES, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
 
 
@@ -39,8 +39,10 @@ class CompositeBackend(TransferBackend):
         artifacts_root: str | None = None,
         route_timeout: float | None = None,
     ) -> None:
-        self._table = table(default, routes, route_timeout)
-        self._tree = Tree(self._table)
+        self._table = RouteTable.of(default, routes)
+        self._route_timeout = route_timeout
+        self._backends = RouteBackends(self._table)
+        self._router = Router(self._backends, route_seconds=route_timeout)
         self._artifacts_root = artifacts_root
         self.default = default
         self.routes = dict(routes)
@@ -49,7 +51,7 @@ class CompositeBackend(TransferBackend):
         )
         for each in (default, *self.routes.values()):
             if not is_factory(each):
-                resolve(each, None)
+                resolve_backend(each, None)
             warn_form(each)
 
     @property
@@ -57,14 +59,14 @@ class CompositeBackend(TransferBackend):
         """Where the harness may put files of its own."""
         if self._artifacts_root is not None:
             return self._artifacts_root
-        return self._tree.can(self._table.default, "/").artifacts_root
+        return self._backends.can(self._table.default, "/").artifacts_root
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what can be done at `path`, or on any route below it."""
+        """Return what can be done at `path`, or on any route below it."""
         where = normalise(path)
-        served, default = self._table.serving(where), self._tree.can(self._table.default, "/")
-        here = self._tree.can(served, served.key(where))
-        below = [(route, self._tree.can(route, "/")) for route in self._table.below(where)]
+        served, default = self._table.serving(where), self._backends.can(self._table.default, "/")
+        here = self._backends.can(served, served.key(where))
+        below = [(route, self._backends.can(route, "/")) for route in self._table.below(where)]
         parts = [(served, here), *below]
         return Capabilities(
             execute=default.execute,
@@ -81,47 +83,80 @@ class CompositeBackend(TransferBackend):
         )
 
     def real_path(self, path: str) -> str:
-        """Name the place to which a path leads once the backend that serves it has resolved links.
+        """Return where a path leads once the backend that serves it has resolved links.
 
         Raises:
-            BackendError: when there is no telling.
+            BackendError: when that cannot be found out.
         """
         where = normalise(path)
         route = self._table.serving(where)
-        return route.path(self._tree.open(route).real_path(route.key(where))).rstrip("/") or "/"
+        return route.path(self._backends.get(route).real_path(route.key(where))).rstrip("/") or "/"
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
-        """Run a shell command on the default backend.
+        """Run a shell command on the default backend, without `timeout` where that takes none.
 
         Raises:
             NotImplementedError: when the default runs no commands.
-            BackendError: `not_supported` when it takes no `timeout`, and for whatever it raised.
+            BackendError: for whatever it raised.
         """
-        return run(self._tree.execute(command, timeout))
+        return run(self._perform(self._execution(command, timeout)))
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command on the default backend; raises what `execute` raises."""
-        return await arun(self._tree.execute(command, timeout))
+        return await arun(self._perform(self._execution(command, timeout)))
 
-    def execute_with_offload(self, command: str, capture_path: str, **options: Any) -> ExecuteOffloadResult:
-        """Run a command on the default backend, which keeps a long output in a file of its own."""
-        return run(self._tree.execute_with_offload(command, capture_path, options))
-
-    async def aexecute_with_offload(
-        self, command: str, capture_path: str, **options: Any
+    def execute_with_offload(
+        self,
+        command: str,
+        capture_path: str,
+        *,
+        max_inline_bytes: int,
+        max_capture_bytes: int | None = None,
+        timeout: int | None = None,
     ) -> ExecuteOffloadResult:
         """Run a command on the default backend, which keeps a long output in a file of its own."""
-        return await arun(self._tree.execute_with_offload(command, capture_path, options))
+        captured = (command, capture_path, max_inline_bytes, max_capture_bytes, timeout)
+        return run(self._perform(_captured(*captured)))
+
+    async def aexecute_with_offload(
+        self,
+        command: str,
+        capture_path: str,
+        *,
+        max_inline_bytes: int,
+        max_capture_bytes: int | None = None,
+        timeout: int | None = None,
+    ) -> ExecuteOffloadResult:
+        """Run a command on the default backend, which keeps a long output in a file of its own."""
+        captured = (command, capture_path, max_inline_bytes, max_capture_bytes, timeout)
+        return await arun(self._perform(_captured(*captured)))
+
+    async def _perform(self, op: Operation) -> Any:
+        return await self._router.perform(op)
+
+    def _open_routes(self, seconds: float | None) -> Perform:
+        """Open the routes for one agent, with its bound on the time of a call."""
+        return Router(self._backends, seconds, self._route_timeout).perform
+
+    def _execution(self, command: str, timeout: int | None) -> Execute:
+        default = self._backends.get(self._table.default)
+        if not self._backends.can(self._table.default, "/").execute:
+            raise NotImplementedError(
+                f"The default backend, {type(default).__name__}, doesn't support command execution."
+            )
+        return Execute(command, timeout if execute_accepts_timeout(type(default)) else None)
 
     def _apart(self, default: Capabilities) -> tuple[str, ...]:
         return tuple(sorted({*default.apart, *(f"{route.root}/" for route in self._table.routes)}))
 
-    @property
-    def _flows(self) -> Tree:
-        return self._tree
-
     def _get_backend_and_key(self, key: str) -> tuple[BACKEND_TYPES, str]:
         return route_for_path(default=self.default, sorted_routes=self.sorted_routes, path=key)[:2]
+
+
+def _captured(
+    command: str, path: str, most_inline: int, most_kept: int | None, timeout: int | None
+) -> CapturedExecute:
+    return CapturedExecute(command, timeout, capture_path=path, most_inline=most_inline, most_kept=most_kept)
 
 
 def _any_on_host(parts: Sequence[bool | None]) -> bool | None:

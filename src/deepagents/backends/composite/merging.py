@@ -1,4 +1,4 @@
-"""The answers of several routes as one."""
+"""Join the answers of several routes into one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Found = TypeVar("Found", FileInfo, GrepMatch)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[Result]):
+class RouteAnswer(Generic[Result]):
     """What one route answered; its paths are those of the tree."""
 
     route: Route
     result: Result
 
 
-def listed(path: str, served: LsResult, below: Sequence[Route]) -> LsResult:
+def join_listing(path: str, served: LsResult, below: Sequence[Route]) -> LsResult:
     """Join the entries of a directory with the directories that lead to the routes below it."""
     base = path.rstrip("/") + "/"
     leading = {base + route.prefix[len(base) :].partition("/")[0] for route in below}
@@ -43,7 +43,7 @@ def listed(path: str, served: LsResult, below: Sequence[Route]) -> LsResult:
     )
 
 
-def globbed(answers: Sequence[Answer[GlobResult]]) -> GlobResult:
+def join_files(answers: Sequence[RouteAnswer[GlobResult]]) -> GlobResult:
     """Join found files, by path."""
     results = [each.result for each in answers]
     error, code = _errors(answers)
@@ -57,12 +57,12 @@ def globbed(answers: Sequence[Answer[GlobResult]]) -> GlobResult:
     )
 
 
-def grepped(answers: Sequence[Answer[GrepResult]], max_count: int | None) -> GrepResult:
+def join_lines(answers: Sequence[RouteAnswer[GrepResult]], max_count: int | None) -> GrepResult:
     """Join found lines, by path and number, and keep the first of them."""
     results = [each.result for each in answers]
     error, code = _errors(answers)
     lines = [line for each in results for line in each.matches or ()]
-    lines.sort(key=_place)
+    lines.sort(key=_path_and_line)
     found = GrepResult(
         error=error,
         matches=None if _nothing(results) else lines,
@@ -72,8 +72,8 @@ def grepped(answers: Sequence[Answer[GrepResult]], max_count: int | None) -> Gre
     return capped(found, max_count)
 
 
-def placed(route: Route, found: Iterable[Found]) -> list[Found]:
-    """Give what a route found its paths in the tree."""
+def move_paths(route: Route, found: Iterable[Found]) -> list[Found]:
+    """Return what a route found, by its paths in the tree."""
     moved = [each.copy() for each in found]
     for each in moved:
         each["path"] = route.path(each["path"])
@@ -81,7 +81,7 @@ def placed(route: Route, found: Iterable[Found]) -> list[Found]:
 
 
 def is_hidden(path: str, below: Iterable[Route]) -> bool:
-    """Tell whether a place of a backend cannot be seen, because a route stands at it or above it."""
+    """Return whether a path of a backend cannot be seen, because another route serves it."""
     return any(is_within(path, route.prefix) for route in below)
 
 
@@ -94,7 +94,7 @@ def _nothing(results: Sequence[Any]) -> bool:
     return bool(results) and all(each.matches is None for each in results)
 
 
-def _errors(answers: Sequence[Answer[Any]]) -> tuple[str | None, ErrorCode | None]:
+def _errors(answers: Sequence[RouteAnswer[Any]]) -> tuple[str | None, ErrorCode | None]:
     failed = [each for each in answers if each.result.error]
     if not failed:
         return None, None
@@ -108,7 +108,7 @@ def _by_path(entries: Iterable[FileInfo]) -> list[FileInfo]:
     return sorted(entries, key=lambda entry: entry["path"])
 
 
-def _place(line: GrepMatch) -> tuple[str, int]:
+def _path_and_line(line: GrepMatch) -> tuple[str, int]:
     return line["path"], line["line"]
 
 

@@ -3,46 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from deepagents._paths import is_within, normalise
-from deepagents.backends._patience import Patience
-from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.backends.call import without_slash
+from deepagents.backends.protocol import BACKEND_TYPES, Allowed
 from deepagents.errors import BackendError, ConfigError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """A backend and where its root stands in the tree; the default's prefix is empty."""
+    """A backend and the directory in the tree that is its root; the default's prefix is empty."""
 
     prefix: str
     backend: BACKEND_TYPES
-    patience: Patience = field(default_factory=Patience)
 
     @property
     def root(self) -> str:
-        """The directory at which this route stands."""
+        """The directory of the tree that this route serves."""
         return self.prefix or "/"
 
     def key(self, path: str) -> str:
-        """Name a place of the tree in the backend's own paths."""
+        """Translate a path of the tree into the backend's own paths."""
         return path[len(self.prefix) :] or "/"
 
     def path(self, key: str) -> str:
-        """Name a place of the backend in the tree."""
+        """Translate a path of the backend into those of the tree."""
         return f"{self.prefix}/{key.lstrip('/')}" if self.prefix else key
 
-    def reworded(self, text: str, path: str) -> str:
-        """Let a text about a place of the backend speak of that place in the tree."""
+    def reword(self, text: str, path: str) -> str:
+        """Let a text about a path of the backend name that path as it is in the tree."""
         return text.replace(f"'{self.key(path)}'", f"'{path}'") if self.prefix else text
 
 
+@dataclass(frozen=True, slots=True)
+class AllowedOnRoute:
+    """An `Allowed` on the whole tree, as the backend of a route asks it."""
+
+    allowed: Allowed
+    route: Route
+
+    def __call__(self, path: str) -> bool:
+        """Return the answer for one path of the backend."""
+        return self.allowed(without_slash(self.route.path(path)))
+
+    def all_below(self, directory: str) -> bool:
+        """Return the answer for all paths below a directory of the backend."""
+        return self.allowed.all_below(without_slash(self.route.path(directory)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class RouteTable:
     """All routes, the longest first, and what serves the rest."""
 
     default: Route
     routes: tuple[Route, ...]
+
+    @classmethod
+    def of(cls, default: BACKEND_TYPES, routes: Mapping[str, BACKEND_TYPES]) -> RouteTable:
+        """Make the table of routes by their keys, with or without a slash at the end.
+
+        Raises:
+            ConfigError: for a key that is no directory below the root, or two keys for one directory.
+        """
+        named: dict[str, str] = {}
+        for key in routes:
+            prefix = _prefix(key)
+            if prefix in named:
+                raise ConfigError(f"routes {named[prefix]!r} and {key!r} are the same directory; keep one")
+            named[prefix] = key
+        found = [Route(prefix, routes[key]) for prefix, key in named.items()]
+        found.sort(key=lambda each: len(each.prefix), reverse=True)
+        return cls(Route("", default), tuple(found))
 
     def serving(self, path: str) -> Route:
         """Return the route of a normalised path."""
@@ -54,27 +86,8 @@ class Table:
         return sorted(found, key=lambda each: each.prefix)
 
     def is_held(self, path: str) -> bool:
-        """Tell whether a route stands at or below a normalised path, or the path is the root."""
+        """Return whether a route stands at or below a normalised path, or the path is the root."""
         return path == "/" or any(is_within(each.prefix, path) for each in self.routes)
-
-
-def table(default: BACKEND_TYPES, routes: Mapping[str, BACKEND_TYPES], seconds: float | None = None) -> Table:
-    """Make the table of routes by their keys, with or without a slash at the end.
-
-    Raises:
-        ConfigError: for a key that is no directory below the root, or two keys for one directory.
-    """
-    named: dict[str, str] = {}
-    for key in routes:
-        prefix = _prefix(key)
-        if prefix in named:
-            raise ConfigError(f"routes {named[prefix]!r} and {key!r} are the same directory; keep one")
-        named[prefix] = key
-    found = [Route(prefix, routes[key], Patience(seconds)) for prefix, key in named.items()]
-    return Table(
-        Route("", default, Patience(seconds)),
-        tuple(sorted(found, key=lambda each: len(each.prefix), reverse=True)),
-    )
 
 
 def _prefix(key: str) -> str:

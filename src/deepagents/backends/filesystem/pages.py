@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from deepagents._text import Window, format_size, window
-from deepagents.backends.kinds import BINARY_HEAD
+from deepagents.backends.filedata import BINARY_HEAD
 from deepagents.errors import BackendError
 
 _READ_WHOLE = 1 << 20

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 
 from deepagents._text import format_size, keep_line_endings, replace_exact
 from deepagents.backends._directory import is_temporary
-from deepagents.backends.filedata import checked_addition, checked_bytes, encoded
+from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
 from deepagents.backends.filesystem import atomic
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
 from deepagents.backends.filesystem.pages import is_binary, read_all
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import check_regular
-from deepagents.backends.kinds import file_kind
 from deepagents.errors import BackendError
 
 _DIRECTORIES_REMEMBERED = 1024
@@ -32,7 +31,7 @@ class Writer:
 
     def write(self, path: ResolvedPath, content: str, expected_version: str | None) -> str:
         """Make text the content of a file, with the line ends it had, and return the new version."""
-        data = encoded(content)
+        data = encode_text(content)
         try:
             with self._open_to_change(path, "writing", make_parents=expected_version is None) as (
                 entry,
@@ -49,13 +48,13 @@ class Writer:
 
     def write_bytes(self, path: ResolvedPath, content: bytes) -> None:
         """Make bytes the content of a file."""
-        data = checked_bytes(path.shown, content)
+        data = validate_bytes(path.shown, content)
         with self._open_to_change(path, "writing", make_parents=True) as (entry, before):
             atomic.replace(entry, data, before)
 
     def append(self, path: ResolvedPath, content: str | bytes) -> str:
         """Add to the end of a file, all of it or nothing, and return the version."""
-        given = checked_addition(path.shown, content)
+        given = validate_addition(path.shown, content)
         data = given.encode() if isinstance(given, str) else given
         with self._open_to_change(path, "writing", make_parents=True) as (entry, before):
             return atomic.replace(entry, data, None) if before is None else atomic.append(entry, data)
@@ -64,8 +63,8 @@ class Writer:
         self, path: ResolvedPath, old: str, new: str, replace_all: bool, expected_version: str | None
     ) -> tuple[int, str]:
         """Replace exact text; return the number of places and the new version."""
-        encoded(old)
-        encoded(new)
+        encode_text(old)
+        encode_text(new)
         with self._open_to_change(path, "editing") as (entry, before):
             if before is None:
                 raise FileNotFoundError

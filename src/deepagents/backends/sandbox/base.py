@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from deepagents._async import IOCall, arun, run
-from deepagents.backends._flowing import FlowBackend
 from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.operations import Operation, OperationBackend
 from deepagents.backends.protocol import SandboxBackendProtocol, accepts
 from deepagents.backends.results import (
     ExecuteOffloadResult,
@@ -24,7 +25,7 @@ from deepagents.errors import BackendError
 _HOOKS = ("_write_preflight", "_awrite_preflight")
 
 
-class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
+class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
     """A machine, container or directory in which commands run and files lie.
 
     A subclass says how to run a command and how to move files; if it can, natively awaiting too. All else is
@@ -76,7 +77,7 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
         Raises:
             BackendError: when there is no telling.
         """
-        return run(self._flows.where(path))
+        return run(self._operations.where(path))
 
     def execute_with_offload(
         self,
@@ -109,8 +110,13 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
         capture = Capture(self, command, timeout, self.virtual_root, path, most_inline, most)
         return await (capture.kept() if self.enable_capture_offload else capture.plain())
 
+    async def _perform(self, op: Operation) -> Any:
+        options = {name: value for name, value in op.options().items() if value is not None}
+        perform = getattr(self._operations, op.method)
+        return await perform(*op.positional(), **op.keywords(), **options)
+
     @property
-    def _flows(self) -> Operations:
+    def _operations(self) -> Operations:
         prepared = any(getattr(type(self), each) is not getattr(BaseSandbox, each) for each in _HOOKS)
         return Operations(
             self, self.virtual_root, tuple(self.grep_exclude_dirs), self._prepare if prepared else None
@@ -124,7 +130,7 @@ class BaseSandbox(FlowBackend, SandboxBackendProtocol, ABC):
 
     async def _make_parents(self, file_path: str) -> WriteResult | None:
         try:
-            await self._flows.where(file_path, make_parents=True)
+            await self._operations.where(file_path, make_parents=True)
         except BackendError as error:
             return WriteResult(error=error.text, code=error.code)
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from deepagents._paths import normalise
-from deepagents.backends.filedata import checked_addition
+from deepagents.backends.filedata import validate_addition
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.sandbox.answers import Knows
 from deepagents.errors import BackendError, ErrorCode
@@ -65,7 +65,7 @@ def addition(shown: str, content: str | bytes) -> dict[str, str]:
     Raises:
         BackendError: for what can be added to no file.
     """
-    given = checked_addition(shown, content)
+    given = validate_addition(shown, content)
     if isinstance(given, str):
         return {"content": given}
     return {"base64": base64.b64encode(given).decode()}

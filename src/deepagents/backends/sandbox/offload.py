@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from deepagents._async import IOCall
 from deepagents._text import split_lines
-from deepagents.backends._door import ask
+from deepagents.backends.call import call_methods
+from deepagents.backends.operations import Execute
 from deepagents.backends.protocol import SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
 from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, joined, unpack
@@ -70,7 +71,9 @@ class Capture:
         said = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
         told = ExecuteOffloadResult(False, replace(response, output=said))
         try:
-            found = await ask(self.sandbox, "execute", self._line(None), timeout=_LOOK_SECONDS)
+            found = await call_methods(self.sandbox, in_process=False)(
+                Execute(self._line(None), left=_LOOK_SECONDS)
+            )
             answer = decode(found, self.root)
         except BackendError as error:
             _log.warning("The output of a command could not be kept in a file: %s", error)

@@ -12,11 +12,9 @@ from typing import Any, Final
 from deepagents._async import IOCall
 from deepagents._globs import checked_glob
 from deepagents._paths import parent
-from deepagents.backends._answering import answering_flow
 from deepagents.backends._directory import temporary_name
 from deepagents.backends._search import Query
-from deepagents.backends.filedata import encoded
-from deepagents.backends.kinds import file_kind
+from deepagents.backends.filedata import encode_text, file_kind
 from deepagents.backends.protocol import (
     ASYNC_GLOB_TIMEOUT,
     ASYNC_GREP_TIMEOUT,
@@ -64,14 +62,12 @@ class Operations:
     excluded: tuple[str, ...] = ()
     prepare: Callable[[str], IOCall[WriteResult | None]] | None = None
 
-    @answering_flow(LsResult)
     async def ls(self, path: str, allowed: Allowed | None = None) -> LsResult:
         """List one directory."""
         shown = normal(path)
         answer = await self._ask("ls", path=shown)
         return answers.listing(answer, shown, knows(allowed))
 
-    @answering_flow(ReadResult)
     async def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> ReadResult:
         """Read a window of a file."""
         shown = normal(path)
@@ -97,12 +93,11 @@ class Operations:
             return refused
         return await self._write(path, content, expected_version, allowed)
 
-    @answering_flow(WriteResult)
     async def _write(
         self, path: str, content: str, expected_version: str | None, allowed: Allowed | None
     ) -> WriteResult:
         shown, what = file_at(path, "writing")
-        data = encoded(content)
+        data = encode_text(content)
         expected = await self._place(shown, what, "writing", allowed)
         try:
             answer = await self._change(
@@ -122,7 +117,6 @@ class Operations:
         refused = await self.prepare(path) if self.prepare else None
         return refused if refused is not None else await self._append(path, content, allowed)
 
-    @answering_flow(WriteResult)
     async def _append(self, path: str, content: str | bytes, allowed: Allowed | None) -> WriteResult:
         shown, what = file_at(path, "writing")
         texts = addition(shown, content)
@@ -130,7 +124,6 @@ class Operations:
         answer = await self._change("append", what, shown, texts, expected=expected)
         return WriteResult(path=shown, version=answers.check(answer, what, "writing").end["version"])
 
-    @answering_flow(EditResult)
     async def edit(
         self,
         path: str,
@@ -146,8 +139,8 @@ class Operations:
             raise BackendError(
                 "invalid_argument", "old_string cannot be empty. Give the exact text to replace."
             )
-        encoded(old)
-        encoded(new)
+        encode_text(old)
+        encode_text(new)
         expected = await self._place(shown, what, "editing", allowed)
         answer = await self._change(
             "edit", what, shown, {"old": old, "new": new},
@@ -157,7 +150,6 @@ class Operations:
         end = answers.explain_edit(answer, what, old, new, replace_all).end
         return EditResult(path=shown, occurrences=end["count"], version=end["version"])
 
-    @answering_flow(DeleteResult)
     async def delete(self, path: str, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a path and all below it."""
         shown = normal(path)
@@ -177,7 +169,6 @@ class Operations:
         answers.check(answer, what, "deleting")
         return DeleteResult(path=shown)
 
-    @answering_flow(GlobResult)
     async def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> GlobResult:
         """Find files by pattern."""
         begin = "/" if path is None and pattern.startswith("/") else start(path)
@@ -187,7 +178,6 @@ class Operations:
         )  # fmt: skip
         return answers.found_files(answer, begin or "/", knows(allowed))
 
-    @answering_flow(GrepResult)
     async def grep(
         self,
         pattern: str,

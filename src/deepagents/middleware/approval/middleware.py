@@ -11,8 +11,7 @@ from langgraph.errors import GraphInterrupt
 
 from deepagents._async import IOCall
 from deepagents._state.runtime import answer_given
-from deepagents.backends._patience import Patience
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.middleware._base import (
     BaseMiddleware,
@@ -98,6 +97,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         super().__init__(interrupt_on=add_path_rules(rules, self._given, self._specs))
         self.rules = rules
         self._backend = backend
+        self._handle = None if backend is None else open_backend(backend, _SECONDS)
+        self._handle = None if backend is None else open_backend(backend, _SECONDS)
         self.tool_names: frozenset[str] | None = None
 
     @property
@@ -139,8 +140,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         if not asking:
             return response if state.get(HELD) is None else keeping(response, (), {HELD: None})
         seen: dict[str, str] = {}
-        if self._backend is not None:
-            files = Files.of(self._backend, request.runtime, Patience(_SECONDS))
+        if self._handle is not None:
+            files = self._handle.files(request.runtime)
             seen = await note_versions(files, asking, self._specs)
         return keeping(response, (), {HELD: [call["id"] for call in calls], SEEN: seen})
 
@@ -246,8 +247,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         """Run the call, or what a person put in its place, on the files as the person saw them."""
         call = executed_call(request)
         refusal = _refuse_unknown_tool(request, call)
-        if refusal is None and self._backend is not None and (seen := request.state.get(SEEN)):
-            files = Files.of(self._backend, request.runtime, Patience(_SECONDS))
+        if refusal is None and self._handle is not None and (seen := request.state.get(SEEN)):
+            files = self._handle.files(request.runtime)
             refusal = await refuse_stale(files, call, self._specs, seen)
         if refusal is not None:
             return refusal

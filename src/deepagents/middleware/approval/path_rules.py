@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from deepagents.backends._enforcing import RealPaths
-from deepagents.backends.calls import Files
-from deepagents.errors import BackendError
+from deepagents.backends.handle import FileCalls
+from deepagents.errors import ToolFailure
 from deepagents.permissions import Rules
 from deepagents.tools import ToolSpec
 
@@ -59,23 +58,22 @@ def named_path(call: Call, specs: Specs) -> str | None:
     return None if spec is None else spec.path_in(call["args"])
 
 
-async def find_links(files: Files, calls: Sequence[Call], specs: Specs) -> dict[str, list[str]]:
+async def find_links(files: FileCalls, calls: Sequence[Call], specs: Specs) -> dict[str, list[str]]:
     """Find where the paths that calls name lead, by the call's id, for those that lead elsewhere."""
     found: dict[str, list[str]] = {}
-    real_paths = RealPaths(files.backend, files.patience)
     for call in calls:
         path = named_path(call, specs)
         if not call["id"] or path is None:
             continue
-        real = await _resolve(real_paths, specs[call["name"]], path)
+        real = await _resolve(files, specs[call["name"]], path)
         if real != path:
             found[call["id"]] = [path, real]
     return found
 
 
-async def _resolve(real_paths: RealPaths, spec: ToolSpec, path: str) -> str:
+async def _resolve(files: FileCalls, spec: ToolSpec, path: str) -> str:
     try:
         # A deletion removes a link itself, not what it leads to.
-        return await (real_paths.of_entry(path) if spec.effect == "delete" else real_paths.of(path))
-    except BackendError:
+        return await files.resolve(path, entry=spec.effect == "delete")
+    except ToolFailure:
         return path

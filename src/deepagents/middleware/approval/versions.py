@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import ToolMessage
 
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware.approval.path_rules import Call, Specs, named_path
 from deepagents.tools._tool import failure_message
@@ -15,7 +15,7 @@ from deepagents.tools._tool import failure_message
 _ABSENT = "absent"
 
 
-async def note_versions(files: Files, calls: Sequence[Call], specs: Specs) -> dict[str, str]:
+async def note_versions(files: FileCalls, calls: Sequence[Call], specs: Specs) -> dict[str, str]:
     """Return by path what calls would change, as it is now."""
     found: dict[str, str] = {}
     for path in dict.fromkeys(_changed_path(call, specs) for call in calls):
@@ -24,7 +24,9 @@ async def note_versions(files: Files, calls: Sequence[Call], specs: Specs) -> di
     return found
 
 
-async def refuse_stale(files: Files, call: Call, specs: Specs, seen: Mapping[str, str]) -> ToolMessage | None:
+async def refuse_stale(
+    files: FileCalls, call: Call, specs: Specs, seen: Mapping[str, str]
+) -> ToolMessage | None:
     """Answer a call whose file is not as the person saw it; `None` where it may run."""
     path = _changed_path(call, specs)
     if path is None or path not in seen or seen[path] == await _version(files, path):
@@ -41,7 +43,7 @@ def _changed_path(call: Call, specs: Specs) -> str | None:
     return named_path(call, specs) if spec is not None and spec.changes_files else None
 
 
-async def _version(files: Files, path: str) -> str | None:
+async def _version(files: FileCalls, path: str) -> str | None:
     """Return a text that differs when what stands at a path does; `None` where that cannot be told."""
     try:
         version = (await files.read(path, 0, 1)).version

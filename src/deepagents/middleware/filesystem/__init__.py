@@ -3,7 +3,7 @@
 from typing import Final
 
 from deepagents._deprecation import legacy
-from deepagents.backends.calls import supports_execution
+from deepagents.backends.handle import supports_execution
 from deepagents.backends.results import FileData
 from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id, validate_path
 from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT as FILESYSTEM_SYSTEM_PROMPT

@@ -14,8 +14,8 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolM
 from deepagents._async import in_thread
 from deepagents._deprecation import warn_caller
 from deepagents._state.runtime import in_graph, read_channel, write_channel
-from deepagents.backends._legacy import is_factory
-from deepagents.backends.calls import Files
+from deepagents.backends._resolve import is_factory
+from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import BLOB_KEY, blob_of, blobs_below
@@ -30,19 +30,19 @@ _FELT = 1024 * 1024
 _PIECE = 64 * 1024
 
 
-def blob_folder(files: Files) -> str:
+def blob_folder(files: FileCalls) -> str:
     """Name the directory of the blobs."""
     return blobs_below(files.capabilities().artifacts_root)
 
 
-def lands_in_state(files: Files) -> bool:
+def lands_in_state(files: FileCalls) -> bool:
     """Tell whether blobs would end up in the state that they are to be kept out of."""
     return files.capabilities(blob_folder(files)).state_files
 
 
 def keeps_out_of_state(backend: BACKEND_TYPES) -> bool:
     """Tell whether blobs on this backend stay out of state, as far as that is known; warn if they do not."""
-    if is_factory(backend) or not lands_in_state(Files.of(backend, None)):
+    if is_factory(backend) or not lands_in_state(open_backend(backend).files(None)):
         return True
     warn_caller(
         "offload_binary_content=True does nothing here: this backend keeps its artifacts in state. Use a "
@@ -55,7 +55,7 @@ def keeps_out_of_state(backend: BACKEND_TYPES) -> bool:
 class Blobs:
     """Moves the bytes of media out of messages, and back in for a request."""
 
-    files: Files
+    files: FileCalls
 
     async def moved_out(self, message: Any) -> Any:
         """Return a message with its media saved and named; what cannot be saved stays in it."""

@@ -16,12 +16,10 @@ from deepagents._compat.filesystem import OlderMembers
 from deepagents._deprecation import warn_legacy
 from deepagents._paths import overlap
 from deepagents._state.runtime import writes_undone_on_failure
-from deepagents.backends._guard import Guard, check_enforceable, exposed_rule
-from deepagents.backends._legacy import is_factory, warn_form
-from deepagents.backends._patience import Patience
-from deepagents.backends.calls import Files
+from deepagents.backends._resolve import warn_form
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.guarded import GuardedFiles
+from deepagents.backends.guard import CallRights, check_enforceable, exposed_rule
+from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import ConfigError
@@ -128,17 +126,17 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         _require_positive("backend_timeout", backend_timeout)
         self.backend: BACKEND_TYPES = StateBackend() if backend is None else backend
         warn_form(self.backend)
+        self._handle = open_backend(self.backend, backend_timeout)
         self.state_schema = FilesystemState if self._may_hold_state() else FilesElsewhereState
         self.system_prompt = FILESYSTEM_PROMPT if system_prompt is None else system_prompt
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
         self.human_message_token_limit_before_evict = human_message_token_limit_before_evict
         self.read_format: ReadFormat = read_format
         self.backend_timeout = backend_timeout
-        self._patience = Patience(backend_timeout)
         self._candidates: Candidates = IncrementalCache()
         self._offloads = offload_binary_content and keeps_out_of_state(self.backend)
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
-        self._guard = Guard(Rules(_permissions_of(permissions, _permissions)))
+        self._rules = Rules(_permissions_of(permissions, _permissions))
         self._descriptions = custom_tool_descriptions or {}
         self._specs = {spec.name: spec for spec in self._tool_specs()}
         chosen = _choose_tools(list(self._specs), tools)
@@ -148,14 +146,14 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
     @property
     def permissions(self) -> tuple[FilesystemPermission, ...]:
         """The rules that bind the file tools, in their order."""
-        return self._guard.rules.given
+        return self._rules.given
 
     def approval(self, interrupt_on: InterruptOn | None = None) -> HumanInTheLoopMiddleware[Any, Any, Any]:
         """Make the middleware that asks a person where the rules say so; add it to the same agent.
 
         `interrupt_on` names further tools that wait. `create_deep_agent` does all this by itself.
         """
-        return ApprovalMiddleware(self._guard.rules, interrupt_on, specs=self._specs, backend=self.backend)
+        return ApprovalMiddleware(self._rules, interrupt_on, specs=self._specs, backend=self.backend)
 
     def with_permissions(self, permissions: Sequence[FilesystemPermission]) -> Self:
         """Return a copy under these rules, which may repeat its own but not differ from them.
@@ -180,7 +178,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         Raises:
             UnenforceableRule: for a rule that commands could go round.
         """
-        self._guard = Guard(Rules(permissions))
+        self._rules = Rules(permissions)
         # A tool holds the method that opens its context: those of the middleware this is a copy of hold its.
         self.tools = [
             make_tool(tool.spec, self._open_context, tool.description) if isinstance(tool, SpecTool) else tool
@@ -190,11 +188,11 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
 
     def _check_rules(self) -> None:
         runs_commands = any(_effect(tool) == "run" for tool in self.tools)
-        if self._guard.rules and runs_commands and not is_factory(self.backend):
-            check_enforceable(self._files(None).backend, self._guard.rules)
+        if self._rules and runs_commands and not self._handle.is_factory:
+            check_enforceable(self._handle.files(None).capabilities_or_raise, self._rules)
 
     def _may_hold_state(self) -> bool:
-        return is_factory(self.backend) or Files.of(self.backend, None).capabilities().state_files
+        return self._handle.is_factory or self._handle.capabilities().state_files
 
     def _tool_specs(self) -> Sequence[ToolSpec]:
         """Return the tools to choose from; a subclass may add its own."""
@@ -203,24 +201,23 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
     def _create_tool(self, name: str) -> Any:
         return make_tool(self._specs[name], self._open_context, self._descriptions.get(name))
 
-    def _files(self, runtime: Any) -> Files:
-        return Files.of(self.backend, runtime, self._patience)
+    def _files(self, runtime: Any) -> FileCalls:
+        return self._handle.files(runtime)
 
     def _open_context(self, runtime: Runtime) -> ToolContext:
         files, call_id = self._guarded_files(runtime), runtime.tool_call_id or ""
         return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id)
 
-    def _guarded_files(self, runtime: Runtime) -> Files:
-        files = self._files(runtime)
-        if not self._guard.rules:
-            return files
+    def _guarded_files(self, runtime: Runtime) -> FileCalls:
+        if not self._rules:
+            return self._files(runtime)
         named, led_to = link_of(runtime.state, runtime.tool_call_id)
         asked = was_asked(runtime.state, runtime.tool_call_id)
-        guard = Guard(self._guard.rules, asked is not None, bool(asked), named, led_to)
-        return GuardedFiles(files.backend, files.patience, guard)
+        rights = CallRights(self._rules, asked is not None, bool(asked), named, led_to)
+        return self._handle.files(runtime, rights)
 
     def _may_read(self, path: str) -> bool:
-        return self._guard.rules.decide("read", path) == "allow"
+        return self._rules.decide("read", path) == "allow"
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         files = self._files(request.runtime)
@@ -240,18 +237,20 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
             return self.system_prompt
         return f"{self.system_prompt} {_APART.format(routes=_join_routes(can.apart))}"
 
-    def _capabilities(self, files: Files) -> Capabilities:
+    def _capabilities(self, files: FileCalls) -> Capabilities:
         can = files.capabilities()
-        hidden = can.execute and exposed_rule(files.backend, self._guard.rules)
+        hidden = can.execute and exposed_rule(files.capabilities_or_raise, self._rules)
         return replace(can, execute=False) if hidden else can
 
     def _is_offered(self, tool: Any, can: Capabilities) -> bool:
         possible = not isinstance(tool, SpecTool) or tool.spec.is_possible(can)
         return possible or not any(tool is own for own in self.tools)
 
-    async def _find_links(self, files: Files, request: Request, response: Response) -> dict[str, Any] | None:
+    async def _find_links(
+        self, files: FileCalls, request: Request, response: Response
+    ) -> dict[str, Any] | None:
         """Note where the paths of new calls lead, so that a person is asked about that place."""
-        if not self._guard.rules.has("interrupt"):
+        if not self._rules.has("interrupt"):
             return None
         answers = [message for message in response.result if isinstance(message, AIMessage)]
         found = await find_links(
@@ -261,14 +260,14 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         noted = {LINKS: found} if found or state.get(LINKS) else {}
         return {**noted, ASKED: None} if state.get(ASKED) is not None else noted or None
 
-    def _preparation(self, files: Files) -> RequestPreparation:
+    def _preparation(self, files: FileCalls) -> RequestPreparation:
         limit = self.human_message_token_limit_before_evict
         root = files.capabilities().artifacts_root.rstrip("/")
         readable = self._may_read(f"{root}/conversation_history/any.md")
         threshold = limit * CHARACTERS_PER_TOKEN if limit and readable else None
         return RequestPreparation(files, threshold, self._keeps_blobs(files), self._candidates)
 
-    def _keeps_blobs(self, files: Files) -> bool:
+    def _keeps_blobs(self, files: FileCalls) -> bool:
         return self._offloads and not lands_in_state(files)
 
     async def _around_tool(
@@ -280,7 +279,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         result = await inner(handler, request)
         return await self._offload(call["name"], result, self._files(cast(Any, request).runtime))
 
-    async def _offload(self, name: str, result: ToolResult, files: Files) -> ToolResult:
+    async def _offload(self, name: str, result: ToolResult, files: FileCalls) -> ToolResult:
         spec = self._specs.get(name)
         if spec and spec.effect == "read" and self._keeps_blobs(files):
             result = await map_messages(result, Blobs(files).moved_out)

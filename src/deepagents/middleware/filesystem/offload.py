@@ -10,7 +10,7 @@ from langchain_core.messages import ToolMessage, convert_to_messages
 from langgraph.types import Command, Overwrite
 
 from deepagents._text import preview, truncate
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._offload import (
     join_content,
@@ -42,7 +42,7 @@ Change: TypeAlias = Callable[[Any], Awaitable[Any]]
 class ResultOffload:
     """Moves the text of tool messages to files, if it has more than `threshold` characters."""
 
-    files: Files
+    files: FileCalls
     threshold: int
     may_read: Callable[[str], bool]
 

@@ -17,7 +17,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 
 from deepagents._state.runtime import in_graph, write_channel
 from deepagents._text import preview
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import Request
 from deepagents.middleware._history import media_behind_results, open_turn, shows_media
@@ -47,7 +47,7 @@ class RequestPreparation:
         candidates: remembers which messages could be concerned, so that each request looks at new ones only.
     """
 
-    files: Files
+    files: FileCalls
     threshold: int | None
     keeps_blobs: bool
     candidates: Candidates

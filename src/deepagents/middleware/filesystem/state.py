@@ -11,7 +11,7 @@ from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.inherited import HandedDownChannel
 from deepagents._state.runtime import run_memory
 from deepagents._state.schema import NOT_SHARED, merge_latest
-from deepagents.backends.filedata import reduce_files
+from deepagents.backends.file_changes import reduce_files
 from deepagents.backends.results import FileData
 
 Versions = Annotated[

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from deepagents._paths import is_within, normalise
 from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import merge_latest
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import FileDownloadResponse
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 
@@ -76,7 +76,7 @@ class MemoryFiles:
         return update
 
 
-async def read_sources(files: Files, sources: Sequence[str]) -> MemoryFiles:
+async def read_sources(files: FileCalls, sources: Sequence[str]) -> MemoryFiles:
     """Read sources in one transfer, each as far as it is shown and one character more."""
     wanted = list(dict.fromkeys(sources))
     try:
@@ -103,14 +103,14 @@ def _decode(answer: FileDownloadResponse) -> str:
         raise BackendError("invalid_encoding", "not UTF-8") from error
 
 
-async def sources_below(files: Files, sources: Sequence[str], path: str) -> list[str]:
+async def sources_below(files: FileCalls, sources: Sequence[str], path: str) -> list[str]:
     """Name the sources that are the file at a path or lie below it, with links resolved."""
     changed = await _real_path(files, path)
     return [source for source in sources if is_within(await _real_path(files, source), changed)]
 
 
-async def _real_path(files: Files, path: str) -> str:
+async def _real_path(files: FileCalls, path: str) -> str:
     try:
-        return await files.place(normalise(path))
+        return await files.real_path(normalise(path))
     except BackendError:
         return path

@@ -11,9 +11,8 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from deepagents._state.runtime import has_channel, in_graph, write_channel, writes_undone_on_failure
-from deepagents.backends._legacy import warn_form
-from deepagents.backends._patience import Patience
-from deepagents.backends.calls import Files
+from deepagents.backends._resolve import warn_form
+from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError, StackError
 from deepagents.middleware._base import (
@@ -46,7 +45,7 @@ _log = logging.getLogger(__name__)
 class MemoryMiddleware(BaseMiddleware):
     """Show memory files to the model, as data between fences.
 
-    Files are read when a run starts, and again after `write_file`, `edit_file` or `delete` changed one, or a
+    FileCalls are read when a run starts, and again after `write_file`, `edit_file` or `delete` changed one, or a
     subagent has worked. A file that is not UTF-8 or cannot be read is left out and named to the model.
 
     Args:
@@ -82,7 +81,7 @@ class MemoryMiddleware(BaseMiddleware):
         self.system_prompt = system_prompt
         self._backend = backend
         self._add_cache_control = add_cache_control
-        self._patience = Patience(backend_timeout)
+        self._handle = open_backend(backend, backend_timeout)
 
     def modify_request(self, request: Request) -> Request:
         """Return the request with the memory of its state in the system prompt."""
@@ -141,8 +140,8 @@ class MemoryMiddleware(BaseMiddleware):
                 _write(await self._read(cast("Mapping[str, Any]", request.state), touched, runtime))
         return result
 
-    def _files(self, runtime: Any) -> Files:
-        return Files.of(self._backend, runtime, self._patience)
+    def _files(self, runtime: Any) -> FileCalls:
+        return self._handle.files(runtime)
 
     async def _read(self, state: Mapping[str, Any], sources: Sequence[str], runtime: Any) -> dict[str, Any]:
         """Read sources and return what changed."""

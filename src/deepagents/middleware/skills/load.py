@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 
 from deepagents._async import as_io_call, gather_threads
 from deepagents._paths import normalise, overlap
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import FileDownloadResponse, FileInfo
 from deepagents.errors import BackendError, ConfigError, ToolFailure
 from deepagents.middleware.skills.parse import Parsed, parse_skill
@@ -115,11 +115,11 @@ class _Contents:
 
 
 async def load_skills(
-    files: Files, sources: Sequence[Source], known: Loaded | None = None
+    files: FileCalls, sources: Sequence[Source], known: Loaded | None = None
 ) -> SkillSet | None:
     """Load the skills of all sources; `None` when nothing changed since `known`.
 
-    Files are fetched unless the listings show that they are the same: on a disk of this machine a file can
+    FileCalls are fetched unless the listings show that they are the same: on a disk of this machine a file can
     change in place, and some backends give no times.
     """
     listings = await gather_threads([as_io_call(partial(_list, files, source)) for source in sources])
@@ -144,7 +144,7 @@ def format_source_error(path: str, error: str) -> str:
     return f"Skills source {path!r}: {error}"
 
 
-async def _list(files: Files, source: Source) -> _Listing:
+async def _list(files: FileCalls, source: Source) -> _Listing:
     try:
         found = await files.ls(source.path)
     except ToolFailure as failure:
@@ -165,7 +165,7 @@ def _is_directory(entry: FileInfo) -> bool:
     return entry.get("is_dir", False) or entry["path"].endswith("/")
 
 
-async def _fetch(files: Files, listing: _Listing) -> _Contents:
+async def _fetch(files: FileCalls, listing: _Listing) -> _Contents:
     if not listing.paths:
         return _Contents()
     try:

@@ -11,9 +11,8 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from deepagents._state.runtime import in_graph, read_channel, write_channel, writes_undone_on_failure
-from deepagents.backends._legacy import warn_form
-from deepagents.backends._patience import Patience
-from deepagents.backends.calls import Files
+from deepagents.backends._resolve import warn_form
+from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import StackError
@@ -99,7 +98,7 @@ class SkillsMiddleware(BaseMiddleware):
         warn_form(self._backend)
         self._sources = parse_sources(sources)
         self._tool_source = SkillToolSource(tools)
-        self._patience = Patience(backend_timeout)
+        self._handle = open_backend(self._backend, backend_timeout)
         self.system_prompt_template = prompt.validate_template(system_prompt)
 
     @property
@@ -129,8 +128,8 @@ class SkillsMiddleware(BaseMiddleware):
         """List the skills for the prompt; a subclass may do it in its own way."""
         return prompt.format_skills(skills, self._sources)
 
-    def _files(self, runtime: Any) -> Files:
-        return Files.of(self._backend, runtime, self._patience)
+    def _files(self, runtime: Any) -> FileCalls:
+        return self._handle.files(runtime)
 
     async def _before_agent(
         self,

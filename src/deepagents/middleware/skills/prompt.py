@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._fences import escape_tags
 from deepagents.middleware.skills.load import Source
@@ -121,7 +121,7 @@ def format_warnings(errors: Sequence[str]) -> str:
 
 
 async def pin_skills(
-    files: Files, names: Sequence[str], skills: Sequence[SkillMetadata]
+    files: FileCalls, names: Sequence[str], skills: Sequence[SkillMetadata]
 ) -> list[HumanMessage]:
     """Fetch the skills of these names and show each as a message; others are left out."""
     known = {each["name"]: each for each in skills}

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AnyMessage, BaseMessage
 
 from deepagents._async import in_thread
-from deepagents.backends.calls import Files, SearchOptions
+from deepagents.backends.handle import FileCalls, SearchOptions
 from deepagents.errors import ToolFailure
 from deepagents.middleware.summarization.media import MediaFiles, may_hold_media
 from deepagents.tools._tool import artifact_name
@@ -60,7 +60,7 @@ class _Entry:
 class Archive:
     """The files of one conversation, for one compaction; `path` is the first of them."""
 
-    def __init__(self, files: Files, path: str, part_bytes: int = PART_BYTES) -> None:
+    def __init__(self, files: FileCalls, path: str, part_bytes: int = PART_BYTES) -> None:
         self.files = files
         self.path = path
         self.part_bytes = part_bytes

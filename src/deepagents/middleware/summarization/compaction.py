@@ -20,7 +20,7 @@ from deepagents._deprecation import warn_caller
 from deepagents._state.custom_events import emit
 from deepagents._state.runtime import has_channel, in_graph
 from deepagents._text import described
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.backends.state import CHANNEL
 from deepagents.errors import BackendError, ToolFailure
 from deepagents.middleware._history import open_turn
@@ -116,7 +116,7 @@ class ContextCompactor:
         """Return whether the model may have its context compacted."""
         return is_half_due(self.trigger, context.load)
 
-    async def compact_if_possible(self, context: Context, files: Files) -> Context:
+    async def compact_if_possible(self, context: Context, files: FileCalls) -> Context:
         """Compact; go on without where there is no summary and the context still fits."""
         try:
             return await self.compact(context, files, or_extract=not self._fits(context)) or context
@@ -126,7 +126,7 @@ class ContextCompactor:
             return context
 
     async def compact(
-        self, context: Context, files: Files, *, or_extract: bool = False, at: int | None = None
+        self, context: Context, files: FileCalls, *, or_extract: bool = False, at: int | None = None
     ) -> Context | None:
         """Return the context compacted, cut by the settings or at a message; `None` without enough to evict.
 
@@ -167,7 +167,7 @@ class ContextCompactor:
         emit("context_compacted")
         return replace(context.compact(made, ids, kept, self._session(context)), tokens=tokens)
 
-    async def shrink(self, context: Context, share: float, files: Files) -> Context | None:
+    async def shrink(self, context: Context, share: float, files: FileCalls) -> Context | None:
         """Return the context with at most a share of the tokens that were refused; `None` if nothing can go.
 
         Old messages go first, then the largest texts of the open turn move to files. With a share of 0
@@ -183,7 +183,7 @@ class ContextCompactor:
         smaller = await self.compact(context, files, or_extract=True, at=at) if at else None
         return await self._move_out(smaller or context, limit, files) or smaller
 
-    async def _move_out(self, context: Context, limit: int, files: Files) -> Context | None:
+    async def _move_out(self, context: Context, limit: int, files: FileCalls) -> Context | None:
         """Move texts of the open turn to files, the largest first, until the rest fits."""
         moved: dict[str, str | None] = {}
         tokens = context.tokens
@@ -303,7 +303,7 @@ class ContextCompactor:
         thread, namespace = _location()
         return thread or self._session(context), namespace.rpartition("|")[0]
 
-    def _archive_path(self, context: Context, files: Files) -> str:
+    def _archive_path(self, context: Context, files: FileCalls) -> str:
         thread, namespace = _location()
         root = files.capabilities().artifacts_root
         return archive_path(root, thread, self._session(context), namespace)

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage
 
-from deepagents.backends.calls import Files
+from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import blob_of, blobs_below
 
@@ -68,7 +68,7 @@ class MediaFiles:
         before = {} if medium.before is None else {"before": medium.before}
         return {"$media": f"{self.folder}/{medium.name}", **before}
 
-    async def save(self, files: Files, messages: Sequence[BaseMessage]) -> None:
+    async def save(self, files: FileCalls, messages: Sequence[BaseMessage]) -> None:
         """Upload with one call the media that are not there yet; note in `unsaved` what failed."""
         dumped = [each.model_dump(exclude_defaults=True, warnings=False) for each in messages]
         wanted = {f"{self.folder}/{each.name}": each for each in self._inside(dumped)}
@@ -203,7 +203,7 @@ def _kind(name: Any) -> str:
     return name if name in ("image", "audio", "video") else "file"
 
 
-async def _file_sizes(files: Files, folder: str) -> dict[str, int | None]:
+async def _file_sizes(files: FileCalls, folder: str) -> dict[str, int | None]:
     """Return the sizes of the files in a directory; nothing where it cannot be listed."""
     try:
         found = await files.ls(folder)

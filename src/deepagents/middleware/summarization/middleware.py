@@ -15,8 +15,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 from deepagents import _models
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import writes_undone_on_failure
-from deepagents.backends._legacy import warn_form
-from deepagents.backends.calls import Files
+from deepagents.backends._resolve import warn_form
+from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import (
@@ -111,6 +111,7 @@ class SummarizationMiddleware(BaseMiddleware):
         self.trigger, self.keep = _apply_older_arguments(trigger, keep, deprecated_kwargs)
         self.model = _models.resolve_model(model)
         self.backend: BACKEND_TYPES = backend
+        self._handle = open_backend(backend)
         self.token_counter = token_counter
         warn_form(backend)
         written_by = Summarizer.of(
@@ -204,8 +205,8 @@ class SummarizationMiddleware(BaseMiddleware):
         done = await self._compactor.compact(context, self._files(runtime))
         return None if done is None else (len(done.update[SUMMARIZED_IDS_KEY]), done.update)
 
-    def _files(self, runtime: Any) -> Files:
-        return Files.of(self.backend, runtime)
+    def _files(self, runtime: Any) -> FileCalls:
+        return self._handle.files(runtime)
 
 
 def create_summarization_middleware(

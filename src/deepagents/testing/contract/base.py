@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
-from deepagents.backends._older_names import overrides
+from deepagents.backends._signatures import overrides
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, accepts
 

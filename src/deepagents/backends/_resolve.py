@@ -1,7 +1,4 @@
-"""Older forms of a backend become the current one, here and nowhere else.
-
-What they answer is read in `_older_shapes`, the names that their methods had in `_older_names`.
-"""
+"""Resolve whatever is given as a backend to one of today, and read what older ones answer."""
 
 from __future__ import annotations
 
@@ -14,12 +11,11 @@ from typing import Any, Final, cast
 
 from deepagents._deprecation import already_warned, warn_legacy
 from deepagents._state.runtime import has_channel, in_graph, write_channel
-from deepagents.backends._older_names import OLDER_NAME, overrides
-from deepagents.backends._older_shapes import coerce, is_older, one_for_each
+from deepagents.backends._older import OLDER_NAME, coerce, complete_transfer, is_older
+from deepagents.backends._signatures import overrides
+from deepagents.backends.operations import Download, Operation, Upload
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, SandboxBackendProtocol
 from deepagents.errors import BackendError, ConfigError
-
-__all__ = ["coerce", "is_factory", "one_for_each", "resolve", "understood", "warn_factory", "warn_form"]
 
 _FILES: Final = "files"
 _BLOCKING: Final = (
@@ -30,11 +26,11 @@ _METHODS: Final = (*_BLOCKING, *(f"a{name}" for name in _BLOCKING), "capabilitie
 
 
 def is_factory(backend: BACKEND_TYPES) -> bool:
-    """Tell whether this is a callable that makes a backend, and not a backend that can be called."""
+    """Return whether this is a callable that makes a backend, and not a backend that can be called."""
     return callable(backend) and not isinstance(backend, BackendProtocol) and not _is_alike(backend)
 
 
-def resolve(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
+def resolve_backend(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
     """Return the backend itself, or what its factory makes for this runtime.
 
     Raises:
@@ -43,7 +39,7 @@ def resolve(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
     if isinstance(backend, BackendProtocol):
         return backend
     if _is_alike(backend):
-        return _adopted(backend)
+        return _adopt(backend)
     if not callable(cast(object, backend)):
         raise ConfigError(
             f"backend must be a BackendProtocol, got {backend!r}; for files on disk pass "
@@ -51,11 +47,11 @@ def resolve(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
         )
     with already_warned():
         made = backend(runtime)
-    return _adopted(made) if _is_alike(made) else made
+    return _adopt(made) if _is_alike(made) else made
 
 
 def warn_form(backend: BACKEND_TYPES) -> None:
-    """Say once, at the caller's line, what is deprecated about the way in which a backend was given."""
+    """Warn once, at the caller's line, about a deprecated way of giving a backend."""
     if is_factory(backend):
         warn_factory()
     elif _is_alike(backend):
@@ -64,28 +60,30 @@ def warn_form(backend: BACKEND_TYPES) -> None:
 
 
 def warn_factory() -> None:
-    """Say once, at the caller's line, that a backend is now given as an instance."""
+    """Warn once, at the caller's line, that a backend is now given as an instance."""
     warn_legacy(
         "A backend factory is deprecated: pass the backend itself, for example backend=StateBackend()."
     )
 
 
-def understood(backend: BackendProtocol, method: str, answer: Any) -> Any:
+def as_current_result(backend: BackendProtocol, op: Operation, answer: Any) -> Any:
     """Return an answer as today's result, and put files that it hands back into the graph's state.
 
     Raises:
         BackendError: `io_error` for what no version answers, and for files that there is no channel for.
     """
-    if is_older(method, answer):
-        _warn_answer(type(backend), method)
-    result = coerce(method, answer)
+    if isinstance(op, (Upload, Download)):
+        return complete_transfer(op.method, op.positional()[0], answer)
+    if is_older(op.method, answer):
+        _warn_answer(type(backend), op.method)
+    result = coerce(op.method, answer)
     files: object = getattr(result, "files_update", None)
     if not isinstance(files, Mapping) or not in_graph():
         return result
     if not has_channel(_FILES):
         raise BackendError(
             "io_error",
-            f"{method} handed back files for the graph's state, which keeps none: let the backend's "
+            f"{op.method} handed back files for the graph's state, which keeps none: let the backend's "
             "capabilities say state_files=True.",
         )
     write_channel(_FILES, dict(cast("Mapping[str, Any]", files)))
@@ -105,7 +103,7 @@ def _warn_answer(kind: type[BackendProtocol], method: str) -> None:
 
 
 def _is_alike(backend: object) -> bool:
-    """Tell whether an object has the methods of a backend, or hands out files, without being one."""
+    """Return whether an object has the methods of a backend, or gives out files, without being one."""
     if isinstance(backend, (type, BackendProtocol)):
         return False
     has = {name for name in _METHODS if callable(getattr(type(backend), name, None))}
@@ -113,16 +111,16 @@ def _is_alike(backend: object) -> bool:
     return bool((reads and lists) or {"download_files", "adownload_files"} & has)
 
 
-def _adopted(backend: object) -> BackendProtocol:
-    adopted = _adopting(type(backend))()
+def _adopt(backend: object) -> BackendProtocol:
+    adopted = _adopting_class(type(backend))()
     vars(adopted)["adopted"] = backend
     return adopted
 
 
 @lru_cache(maxsize=256)
-def _adopting(kind: type[Any]) -> type[BackendProtocol]:
-    """Make a class of backend that hands each method which a foreign class has on to an object of it."""
-    own = {name: _handed_on(name, getattr(kind, name)) for name in _METHODS if hasattr(kind, name)}
+def _adopting_class(kind: type[Any]) -> type[BackendProtocol]:
+    """Make a class of backend that passes each method which a foreign class has on to an object of it."""
+    own = {name: _passed_on(name, getattr(kind, name)) for name in _METHODS if hasattr(kind, name)}
     runs = not {"execute", "aexecute"}.isdisjoint(own)
     with already_warned():
         base = SandboxBackendProtocol if runs else BackendProtocol
@@ -130,7 +128,7 @@ def _adopting(kind: type[Any]) -> type[BackendProtocol]:
     return cast("type[BackendProtocol]", made)
 
 
-def _handed_on(name: str, member: Any) -> Any:
+def _passed_on(name: str, member: Any) -> Any:
     if not callable(member):
         return property(lambda self: getattr(self.adopted, name))
 

@@ -1,26 +1,22 @@
-"""Files in a mapping from path to file: list, find, search, page. Directories are what paths imply."""
+"""_Files in a mapping from path to file: list, find, search. Directories are what paths imply."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final, TypedDict, cast
+from typing import Any, Final, TypeAlias, TypedDict, cast
 
 from deepagents._globs import Glob, checked_glob
 from deepagents._paths import is_within, name
-from deepagents._text import window
 from deepagents.backends._search import Query
 from deepagents.backends._search.lines import lines_in
 from deepagents.backends.filedata import (
-    file_data_to_bytes,
     file_data_to_string,
+    file_kind,
     file_size,
-    file_version,
-    is_base64,
-    is_text,
-    searched_bytes,
+    searchable_bytes,
+    with_true_encoding,
 )
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
@@ -30,11 +26,10 @@ from deepagents.backends.results import (
     GrepMatch,
     GrepResult,
     LsResult,
-    ReadResult,
 )
 from deepagents.errors import BackendError, ErrorCode
 
-Files = Mapping[str, Any]
+_Files: TypeAlias = Mapping[str, Any]
 _MOST_NAMED: Final = 10
 _MOST_DESCRIBED: Final = 1000
 
@@ -63,7 +58,7 @@ def check_all_allowed(paths: Iterable[str], path: str, allowed: Allowed | None) 
         )
 
 
-def found_at(files: Files, path: str) -> FileData:
+def file_at(files: _Files, path: str) -> FileData:
     """Return the file at a normalised path.
 
     Raises:
@@ -81,7 +76,7 @@ def not_found(paths: Iterable[str], path: str) -> BackendError:
     return BackendError("file_not_found", f"File '{path}' not found")
 
 
-def listing(files: Files, path: str, allowed: Allowed | None = None) -> LsResult:
+def list_directory(files: _Files, path: str, allowed: Allowed | None = None) -> LsResult:
     """List a directory; one that nothing lies in is empty.
 
     Raises:
@@ -89,7 +84,7 @@ def listing(files: Files, path: str, allowed: Allowed | None = None) -> LsResult
     """
     base = path.rstrip("/") + "/"
     found: set[str] = set()
-    for key in _known(files, base, allowed):
+    for key in _allowed_below(files, base, allowed):
         below, slash, _ = key[len(base) :].partition("/")
         found.add(base + below + slash)
     if not found and path in files:
@@ -98,13 +93,13 @@ def listing(files: Files, path: str, allowed: Allowed | None = None) -> LsResult
     unread: list[str] = []
     for shown in sorted(found):
         if not shown.endswith("/"):
-            entries += _described((shown,), files, unread)
+            entries += _describe_all((shown,), files, unread)
         elif allowed is None or allowed(shown[:-1]):
             entries.append({"path": shown, "is_dir": True, "size": 0, "modified_at": ""})
-    return LsResult(entries=entries, **_problem(unread))
+    return LsResult(entries=entries, **_as_problem(unread))
 
 
-def describe(path: str, data: FileData) -> FileInfo:
+def _describe(path: str, data: FileData) -> FileInfo:
     """Return what a listing says about a file.
 
     Raises:
@@ -113,16 +108,16 @@ def describe(path: str, data: FileData) -> FileInfo:
     content, modified = data.get("content"), data.get("modified_at")
     if not isinstance(content, str):
         content = file_data_to_string(data)
-    plain = content.isascii() and data.get("encoding") != "base64"
+    plain = content.isascii() and data.get("encoding") != "base64" and file_kind(path) == "text"
     return {
         "path": path,
         "is_dir": False,
-        "size": len(content) if plain else file_size(data),
+        "size": len(content) if plain else file_size(with_true_encoding(path, data)),
         "modified_at": modified if isinstance(modified, str) else "",
     }
 
 
-def matching(files: Files, pattern: str, path: str, allowed: Allowed | None = None) -> GlobResult:
+def find_files(files: _Files, pattern: str, path: str, allowed: Allowed | None = None) -> GlobResult:
     """Find files below a directory by pattern, the newest first; up to 1,000 come with their size.
 
     Raises:
@@ -132,24 +127,24 @@ def matching(files: Files, pattern: str, path: str, allowed: Allowed | None = No
     base = path.rstrip("/") + "/"
     start = len(base)
     unread: list[str] = []
-    keys = sorted([key for key in _known(files, base, allowed) if matches(key[start:])])
-    described = _described if len(keys) <= _MOST_DESCRIBED else _dated
+    keys = sorted([key for key in _allowed_below(files, base, allowed) if matches(key[start:])])
+    described = _describe_all if len(keys) <= _MOST_DESCRIBED else _describe_without_sizes
     found = described(keys, files, unread)
     found.sort(key=itemgetter("modified_at"), reverse=True)
-    return GlobResult(matches=found, **_problem(unread))
+    return GlobResult(matches=found, **_as_problem(unread))
 
 
-def _described(keys: Iterable[str], files: Files, unread: list[str]) -> list[FileInfo]:
+def _describe_all(keys: Iterable[str], files: _Files, unread: list[str]) -> list[FileInfo]:
     found: list[FileInfo] = []
     for key in keys:
         try:
-            found.append(describe(key, files[key]))
+            found.append(_describe(key, files[key]))
         except TypeError as error:
             unread.append(f"- {key}: {error}")
     return found
 
 
-def _dated(keys: Iterable[str], files: Files, unread: list[str]) -> list[FileInfo]:
+def _describe_without_sizes(keys: Iterable[str], files: _Files, unread: list[str]) -> list[FileInfo]:
     """Describe many files without their sizes, which cost a look at each one's content."""
     found: list[FileInfo] = []
     for key in keys:
@@ -158,11 +153,11 @@ def _dated(keys: Iterable[str], files: Files, unread: list[str]) -> list[FileInf
         if isinstance(data.get("content"), str) and isinstance(when, str):
             found.append({"path": key, "is_dir": False, "modified_at": when})
         else:
-            found += _described((key,), files, unread)
+            found += _describe_all((key,), files, unread)
     return found
 
 
-def _known(files: Files, base: str, allowed: Allowed | None) -> Iterable[str]:
+def _allowed_below(files: _Files, base: str, allowed: Allowed | None) -> Iterable[str]:
     """Return what lies below a directory, given with a slash at its end, and is allowed."""
     below = [key for key in files if key.startswith(base)]
     if allowed is None or allowed.all_below(base.rstrip("/") or "/"):
@@ -175,7 +170,7 @@ class _Problem(TypedDict, total=False):
     code: ErrorCode
 
 
-def _problem(unread: list[str]) -> _Problem:
+def _as_problem(unread: list[str]) -> _Problem:
     if not unread:
         return {}
     rest = [f"- and {len(unread) - _MOST_NAMED} more"] if len(unread) > _MOST_NAMED else []
@@ -184,7 +179,7 @@ def _problem(unread: list[str]) -> _Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class MappingSearch:
     """What lines to look for, in which files, and how many."""
 
     query: Query
@@ -192,27 +187,31 @@ class Search:
     max_count: int | None = None
 
 
-def search(files: Files, path: str, wanted: Search, allowed: Allowed | None = None) -> GrepResult:
+def search_files(
+    files: _Files, path: str, wanted: MappingSearch, allowed: Allowed | None = None
+) -> GrepResult:
     """Find lines in the file at `path` or in all below it, by path and number; skip binary files."""
     matches: list[GrepMatch] = []
     unread: list[str] = []
     truncated = False
-    for key in sorted(_searched(files, path, wanted, allowed)):
+    for key in sorted(_paths_to_search(files, path, wanted, allowed)):
         try:
-            matches += _lines(key, files[key], wanted.query)
+            matches += _find_lines(key, files[key], wanted.query)
         except TypeError as error:
             unread.append(f"- {key}: {error}")
         if wanted.max_count is not None and len(matches) > wanted.max_count:
             matches, truncated = matches[: wanted.max_count], True
             break
-    return GrepResult(matches=matches, truncated=truncated, **_problem(unread))
+    return GrepResult(matches=matches, truncated=truncated, **_as_problem(unread))
 
 
-def _searched(files: Files, path: str, wanted: Search, allowed: Allowed | None) -> Iterator[str]:
+def _paths_to_search(
+    files: _Files, path: str, wanted: MappingSearch, allowed: Allowed | None
+) -> Iterator[str]:
     """Yield the paths of files that may hold a match."""
     base = path.rstrip("/") + "/"
     glob, literal = wanted.glob, None if wanted.query.expression else wanted.query.pattern
-    known = _known(files, base, allowed)
+    known = _allowed_below(files, base, allowed)
     if path in files and (allowed is None or allowed(path)):
         known = [path, *known]
     for key in known:
@@ -225,46 +224,10 @@ def _searched(files: Files, path: str, wanted: Search, allowed: Allowed | None) 
             yield key
 
 
-def _lines(path: str, data: FileData, query: Query) -> Iterator[GrepMatch]:
-    for line in lines_in(searched_bytes(data), query):
+def _find_lines(path: str, data: FileData, query: Query) -> Iterator[GrepMatch]:
+    for line in lines_in(searchable_bytes(data), query):
         match = GrepMatch(path=path, line=line.number, text=line.text)
         if query.context:
             match["context_before"] = [{"line": number, "text": text} for number, text in line.before]
             match["context_after"] = [{"line": number, "text": text} for number, text in line.after]
         yield match
-
-
-def text_of(path: str, data: FileData) -> str:
-    """Return the content of a file as it is kept.
-
-    Raises:
-        BackendError: `io_error` for content of a wrong type.
-    """
-    try:
-        return file_data_to_string(data)
-    except TypeError as error:
-        raise BackendError("io_error", f"Error reading file '{path}': {error}") from error
-
-
-def page(path: str, data: FileData, offset: int, limit: int) -> ReadResult:
-    """Return a window of a text file, or a media or other binary file whole, as base64.
-
-    Raises:
-        BackendError: `invalid_argument` past the end, `io_error` for content of a wrong type.
-    """
-    content, version = text_of(path, data), file_version(data)
-    if is_base64(data):
-        return ReadResult(file_data={**data, "content": content}, version=version)
-    if not is_text(path, data):
-        encoded = base64.b64encode(file_data_to_bytes(data)).decode()
-        return ReadResult(file_data={**data, "content": encoded, "encoding": "base64"}, version=version)
-    shown = window(content, int(offset), int(limit))
-    return ReadResult(
-        file_data={**data, "content": shown.text, "encoding": "utf-8"},
-        total_lines=shown.total,
-        start_line=shown.start,
-        end_line=shown.end,
-        next_offset=shown.next_offset,
-        no_lines_requested=shown.no_lines_requested,
-        version=version,
-    )

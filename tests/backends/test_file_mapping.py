@@ -7,10 +7,16 @@ from typing import Any
 import pytest
 
 from deepagents._paths import is_within
-from deepagents.backends._answering import answering
-from deepagents.backends._flat import Search, found_at, listing, matching, page, search
 from deepagents.backends._search import Query
-from deepagents.backends.results import LsResult
+from deepagents.backends.file_mapping import (
+    MappingSearch,
+    file_at,
+    find_files,
+    list_directory,
+    search_files,
+)
+from deepagents.backends.filedata import read_page
+from deepagents.backends.results import LsResult, errors_as_result
 from deepagents.errors import BackendError, ErrorCode
 
 FILES: dict[str, Any] = {
@@ -47,21 +53,21 @@ class Below:
 
 
 def test_what_is_not_allowed_is_passed_over() -> None:
-    assert shown(listing(FILES, "/", Below("/a"))) == ["/a", "/a/"]
-    assert shown(listing(FILES, "/", Below("/a/b"))) == []
-    assert [match["path"] for match in matching(FILES, "*", "/", Below("/a")).matches or []] == [
+    assert shown(list_directory(FILES, "/", Below("/a"))) == ["/a", "/a/"]
+    assert shown(list_directory(FILES, "/", Below("/a/b"))) == []
+    assert [match["path"] for match in find_files(FILES, "*", "/", Below("/a")).matches or []] == [
         "/a",
         "/a/b/c.txt",
     ]
-    found = search(FILES, "/", Search(Query.of("c"), max_count=1), Below("/a/b"))
+    found = search_files(FILES, "/", MappingSearch(Query.of("c"), max_count=1), Below("/a/b"))
     assert ([match["path"] for match in found.matches or []], found.truncated) == (["/a/b/c.txt"], False)
-    assert search(FILES, "/ab", Search(Query.of("ü")), Below("/a")).matches == []
+    assert search_files(FILES, "/ab", MappingSearch(Query.of("ü")), Below("/a")).matches == []
 
 
 def test_one_question_is_enough_where_all_is_allowed() -> None:
     allowed = Below("/a")
 
-    assert len(matching(FILES, "*", "/a", allowed).matches or []) == 1
+    assert len(find_files(FILES, "*", "/a", allowed).matches or []) == 1
     assert allowed.asked == []
 
 
@@ -69,11 +75,11 @@ def test_a_file_of_a_wrong_type_is_reported_and_hides_no_other() -> None:
     bad: dict[str, Any] = {f"/bad{n:02}": {"content": 5} for n in range(12)}
     files: dict[str, Any] = {**bad, "/good": {"content": "x", "modified_at": 7}}
 
-    listed, globbed = listing(files, "/"), matching(files, "*", "/")
+    listed, globbed = list_directory(files, "/"), find_files(files, "*", "/")
 
     assert shown(listed) == ["/good"]
     assert [match["path"] for match in globbed.matches or []] == ["/good"]
-    for found in (listed, globbed, search(files, "/", Search(Query.of("x")))):
+    for found in (listed, globbed, search_files(files, "/", MappingSearch(Query.of("x")))):
         assert found.code == "io_error"
         assert "/bad00" in (found.error or "")
         assert "and 2 more" in (found.error or "")
@@ -81,35 +87,37 @@ def test_a_file_of_a_wrong_type_is_reported_and_hides_no_other() -> None:
 
 
 def test_paths_imply_directories() -> None:
-    assert shown(listing(FILES, "/")) == ["/a", "/a/", "/ab", "/pic.png"]
-    assert listing(FILES, "/a").entries == [{"path": "/a/b/", "is_dir": True, "size": 0, "modified_at": ""}]
-    assert listing(FILES, "/nowhere").entries == []
-    assert code_of(listing, FILES, "/ab") == "not_a_directory"
+    assert shown(list_directory(FILES, "/")) == ["/a", "/a/", "/ab", "/pic.png"]
+    assert list_directory(FILES, "/a").entries == [
+        {"path": "/a/b/", "is_dir": True, "size": 0, "modified_at": ""}
+    ]
+    assert list_directory(FILES, "/nowhere").entries == []
+    assert code_of(list_directory, FILES, "/ab") == "not_a_directory"
 
 
 def test_a_file_is_found_at_its_path_alone() -> None:
-    assert found_at(FILES, "/ab") is FILES["/ab"]
-    assert code_of(found_at, FILES, "/a/b") == "is_directory"
-    assert code_of(found_at, FILES, "/abc") == "file_not_found"
+    assert file_at(FILES, "/ab") is FILES["/ab"]
+    assert code_of(file_at, FILES, "/a/b") == "is_directory"
+    assert code_of(file_at, FILES, "/abc") == "file_not_found"
 
 
 def test_a_description_has_everything() -> None:
-    assert matching(FILES, "c.*", "/").matches == [
+    assert find_files(FILES, "c.*", "/").matches == [
         {"path": "/a/b/c.txt", "is_dir": False, "size": 1, "modified_at": ""}
     ]
-    assert code_of(matching, FILES, "../x", "/") == "invalid_pattern"
+    assert code_of(find_files, FILES, "../x", "/") == "invalid_pattern"
 
 
 def test_text_under_the_name_of_a_picture_comes_as_bytes() -> None:
-    assert page("/pic.png", FILES["/pic.png"], 0, 1).file_data == {
+    assert read_page("/pic.png", FILES["/pic.png"], 0, 1).file_data == {
         "content": "dGV4dA==",
         "encoding": "base64",
     }
-    assert code_of(page, "/x", {"content": None}, 0, 1) == "io_error"
+    assert code_of(read_page, "/x", {"content": None}, 0, 1) == "io_error"
 
 
 def test_errors_become_results() -> None:
-    @answering(LsResult)
+    @errors_as_result(LsResult)
     def ls(path: str) -> LsResult:
         raise BackendError("invalid_path", f"no {path}")
 

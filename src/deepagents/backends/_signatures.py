@@ -1,0 +1,131 @@
+"""Find out once for each class of backend how its methods are to be called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from deepagents._deprecation import warn_caller
+
+_PROTOCOL = ("deepagents.backends.protocol", "deepagents.backends._older")
+_PACKAGE = "deepagents."
+_POSITIONAL = frozenset(("offset", "limit", "replace_all", "path", "glob"))
+"""The protocol's own parameters that it also allows by position, in the order in which it has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What one function of a backend class takes."""
+
+    names: frozenset[str]
+    takes_any: bool
+
+    def takes(self, name: str) -> bool:
+        """Return whether an argument can be given by this name."""
+        return self.takes_any or name in self.names
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        positional: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        """Call a function with arguments by name.
+
+        Parameters of the protocol that it has under other names are given by position, in their order.
+        """
+        if self.takes_any or self.names >= keywords.keys():
+            return function(*positional, **keywords)
+        renamed = [value for name, value in keywords.items() if name in _POSITIONAL]
+        options = {name: value for name, value in keywords.items() if name not in _POSITIONAL}
+        return function(*positional, *renamed, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodFacts:
+    """How a method of a class of backends and its awaiting twin are called.
+
+    `blocking` and `awaiting` are `None` where the newest definition has only the other form: a newer `write`
+    serves awaiting callers too, in a thread, and a newer `awrite` serves no blocking caller.
+    """
+
+    name: str
+    blocking: Signature | None
+    awaiting: Signature | None
+    own: tuple[Signature, ...]
+    only_blocking: bool
+    is_ours: bool
+    enforces: bool
+
+    def takes(self, option: str) -> bool:
+        """Return whether every form takes an option, of which older backends lack some; `**options` count."""
+        return all(form.takes(option) for form in self.own)
+
+    def taken(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of some options that are set and taken."""
+        return {name: value for name, value in options.items() if value is not None and self.takes(name)}
+
+
+@lru_cache(maxsize=1024)
+def method_facts(kind: type[Any], method: str) -> MethodFacts:
+    """Return how a method of a class of backends is called."""
+    twin = f"a{method}"
+    newest = next((each for each in kind.__mro__ if _defines(each, method, twin)), None)
+    blocks = newest is None or method in vars(newest)
+    # The awaiting form of the protocol itself runs the blocking one, whichever that is.
+    by_default = not overrides(kind, twin)
+    awaits = newest is None or twin in vars(newest) or by_default
+    own = tuple(name for name in (method, twin) if overrides(kind, name)) or (method,)
+    forms = tuple(signature_of(kind, name) for name in own)
+    newer = [name for name in own if newest is not None and name in vars(newest)]
+    return MethodFacts(
+        name=method,
+        blocking=signature_of(kind, method) if blocks else None,
+        awaiting=signature_of(kind, twin) if awaits else None,
+        own=forms,
+        only_blocking=newest is not None and blocks and (by_default or not awaits),
+        is_ours=newest is not None and newest.__module__.startswith(_PACKAGE),
+        enforces=any("allowed" in signature_of(kind, name).names for name in newer)
+        and all(form.takes("allowed") for form in forms),
+    )
+
+
+def _defines(kind: type, *methods: str) -> bool:
+    return kind.__module__ not in _PROTOCOL and not vars(kind).keys().isdisjoint(methods)
+
+
+@lru_cache(maxsize=1024)
+def signature_of(kind: type[Any], name: str) -> Signature:
+    """Return what a function of a class takes: nothing by name, where that cannot be found out."""
+    function = getattr(kind, name, None)
+    parameters: Mapping[str, inspect.Parameter] = {}
+    try:
+        if callable(function):
+            parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        warn_caller(f"Could not inspect signature of {kind.__name__}.{name}; it is given no options.")
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return Signature(
+        frozenset(each.name for each in parameters.values() if each.kind in by_name),
+        any(each.kind is each.VAR_KEYWORD for each in parameters.values()),
+    )
+
+
+def overrides(kind: type, method: str) -> bool:
+    """Return whether a class has a method of its own, and not only the protocol's default."""
+    definer = next((each for each in kind.__mro__ if method in vars(each)), None)
+    return definer is not None and definer.__module__ not in _PROTOCOL
+
+
+def execute_accepts_timeout(cls: type[Any]) -> bool:
+    """Return whether this class's `execute` names a `timeout` parameter; `**options` alone do not count."""
+    forms = [name for name in ("execute", "aexecute") if overrides(cls, name)] or ["execute"]
+    return all("timeout" in signature_of(cls, name).names for name in forms)
+
+
+def accepts(backend: type[Any], method: str, option: str) -> bool:
+    """Return whether a method of this class and its twin take an option; older backends lack some."""
+    return method_facts(backend, method).takes(option)

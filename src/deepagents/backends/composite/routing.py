@@ -1,0 +1,305 @@
+"""Perform operations on a tree of backends: find the route, translate paths, join answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import get_runtime
+
+from deepagents._async import as_io_call, gather, gather_threads
+from deepagents._globs import EVERY_FILE, Glob, checked_glob
+from deepagents._paths import is_within, normalise
+from deepagents.backends import operations as ops
+from deepagents.backends._resolve import is_factory, resolve_backend
+from deepagents.backends.call import without_slash
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.composite.merging import (
+    RouteAnswer,
+    is_hidden,
+    join_files,
+    join_lines,
+    join_listing,
+    move_paths,
+    with_context,
+)
+from deepagents.backends.composite.routes import AllowedOnRoute, Route, RouteTable
+from deepagents.backends.handle import open_layers
+from deepagents.backends.operations import Operation, Perform
+from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BackendProtocol
+from deepagents.backends.results import GlobResult, GrepResult, LsResult
+from deepagents.errors import BackendError, HarnessError
+
+T = TypeVar("T")
+_SECONDS: Final = {"ls": 30.0, "glob": 8.0, "grep": ASYNC_GREP_TIMEOUT + 5}
+"""How long to wait for one route among several: less than tools wait for all of them."""
+_STANDARD: Final = frozenset(("file_not_found", "permission_denied", "is_directory", "invalid_path"))
+_UNKNOWN: Final = Capabilities(delete=True, state_files=True, host=False)
+"""What to expect of a factory while there is no run to make its backend for."""
+
+
+class RouteBackends:
+    """The backends of a tree; a factory makes its own once for each task of a run."""
+
+    def __init__(self, table: RouteTable) -> None:
+        self.table = table
+        self._made: dict[str, tuple[Any, BackendProtocol]] = {}
+
+    def get(self, route: Route) -> BackendProtocol:
+        """Return the backend of a route.
+
+        Raises:
+            BackendError: when its factory fails.
+        """
+        if not is_factory(route.backend):
+            return _make(route, None)
+        runtime = _runtime()
+        last = self._made.get(route.prefix)
+        if runtime is None or last is None or last[0] is not runtime:
+            last = self._made[route.prefix] = (runtime, _make(route, runtime))
+        return last[1]
+
+    def can(self, route: Route, key: str) -> Capabilities:
+        """Return what can be done at a path of a route."""
+        if is_factory(route.backend) and _runtime() is None:
+            return _UNKNOWN
+        try:
+            return self.get(route).capabilities(key)
+        except Exception as error:
+            if isinstance(error, GraphBubbleUp):
+                raise
+            # It cannot tell, so its files may be on this machine.
+            return Capabilities(host=True)
+
+
+def _make(route: Route, runtime: Any) -> BackendProtocol:
+    try:
+        return resolve_backend(route.backend, runtime)
+    except (GraphBubbleUp, HarnessError):
+        raise
+    except Exception as error:
+        said = f"The backend of '{route.root}' could not be made: {type(error).__name__}: {error}"
+        raise BackendError("io_error", said) from error
+
+
+def _runtime() -> Any:
+    try:
+        return get_runtime()
+    except (RuntimeError, KeyError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """Performs operations on the routes that they reach, for one agent or for direct calls.
+
+    A call may take `seconds`, and on one route among several `route_seconds`.
+    """
+
+    backends: RouteBackends
+    seconds: float | None = None
+    route_seconds: float | None = None
+    _opened: dict[str, tuple[BackendProtocol, Perform]] = field(
+        default_factory=dict[str, tuple[BackendProtocol, Perform]]
+    )
+
+    def _open(self, route: Route) -> Perform:
+        """Return what performs operations on a route, whose layers are composed at its first use."""
+        backend = self.backends.get(route)
+        last = self._opened.get(route.prefix)
+        if last is None or last[0] is not backend:
+            last = self._opened[route.prefix] = (backend, open_layers(backend, self.seconds))
+        return last[1]
+
+    async def perform(self, op: Operation) -> Any:
+        """Perform an operation on the tree.
+
+        Raises:
+            BackendError: when no route, or the only one, can do it.
+        """
+        match op:
+            case ops.Ls():
+                return await self._list(op)
+            case ops.Glob():
+                parts = list(self._parts(op.path, op.pattern))
+                return join_files(await self._search(op, parts, _glob, GlobResult))
+            case ops.Grep():
+                parts = list(self._parts(op.path, op.glob))
+                return join_lines(await self._search(op, parts, _grep, GrepResult), op.max_count)
+            case ops.Upload() | ops.Download():
+                return await self._transfer(op)
+            case ops.Execute():
+                return await self._open(self.backends.table.default)(op)
+            case ops.Delete() if self.backends.table.is_held(normalise(op.path)):
+                text = f"{op.path!r} is the root, a route, or leads to a route; delete what is in it instead."
+                raise BackendError("invalid_path", text)
+            case _:
+                return await self._one(op)
+
+    async def _one(self, op: Any) -> Any:
+        """Perform an operation on the route that serves its path."""
+        path = normalise(op.path)
+        route = self.backends.table.serving(path)
+        try:
+            found = await self._open(route)(_on_route(op, route, path=route.key(path)))
+        except BackendError as error:
+            _reword(error, route, path)
+            raise
+        if isinstance(op, ops.Resolve):
+            return without_slash(route.path(found))
+        found = copy(found)
+        if hasattr(found, "path"):
+            found.path = path
+        return found
+
+    async def _list(self, op: ops.Ls) -> LsResult:
+        path = normalise(op.path)
+        route, below = self.backends.table.serving(path), self.backends.table.below(path)
+        inner = _on_route(op, route, path=route.key(path))
+        if below:
+            inner = self._among_several(inner)
+        try:
+            found: LsResult = await self._open(route)(inner)
+        except BackendError as error:
+            found = LsResult(error=error.text, code=error.code)
+        entries = None if found.entries is None else move_paths(route, found.entries)
+        error = found.error and route.reword(found.error, path)
+        joined = join_listing(path, replace(found, entries=entries, error=error), below)
+        if op.allowed and joined.entries:
+            joined.entries = [each for each in joined.entries if op.allowed(without_slash(each["path"]))]
+        return joined
+
+    def _among_several(self, op: Operation) -> Operation:
+        """Give one route among several less time, so that one that never answers does not hide the others."""
+        given = (op.seconds, self.seconds, self.route_seconds or _SECONDS[op.method])
+        return replace(op, seconds=min(each for each in given if each is not None))
+
+    def _parts(self, start: str | None, pattern: str | None) -> Iterator[Part]:
+        """Divide a search from a path, or from wherever the default starts, among the routes it reaches."""
+        path = normalise(start or "/")
+        glob = None if pattern is None else checked_glob(pattern)
+        table = self.backends.table
+        served, below = table.serving(path), table.below(path)
+        base = path.rstrip("/") + "/"
+        yield Part(served, served.key(path) if start else None, pattern, base, below)
+        for route in below:
+            hiding = [each for each in below if each is not route and is_within(each.prefix, route.prefix)]
+            if glob is None:
+                yield Part(route, "/", None, base, hiding)
+            elif deeper := glob.below(route.prefix[len(base) :]):
+                exact = deeper[0] if len(deeper) == 1 else None
+                yield Part(route, "/", exact or EVERY_FILE, base, hiding, None if exact else glob)
+
+    async def _search(
+        self, op: Any, parts: list[Part], search: Callable[..., Any], failed: Callable[..., Any]
+    ) -> list[RouteAnswer[Any]]:
+        """Search all routes at the same time; what one of them raises is its error."""
+
+        async def answer(part: Part) -> RouteAnswer[Any]:
+            inner = _on_route(op, part.route, path=part.start)
+            if len(parts) > 1:
+                inner = self._among_several(inner)
+            try:
+                found = await search(part, inner, self._open(part.route))
+            except BackendError as error:
+                found = failed(error=error.text, code=error.code)
+            start = part.route.path(part.start or "/")
+            matches = None if found.matches is None else part.counted(found.matches)
+            error = found.error and part.route.reword(found.error, start)
+            return RouteAnswer(part.route, replace(found, matches=matches, error=error))
+
+        if len(parts) == 1:
+            return [await answer(parts[0])]
+        return await gather_threads([as_io_call(partial(answer, part)) for part in parts])
+
+    async def _transfer(self, op: ops.Upload | ops.Download) -> list[Any]:
+        """Move all files, those of each route with one call; the answers keep the order."""
+        answers: dict[int, Any] = {}
+        groups: dict[str, tuple[Route, dict[int, str]]] = {}
+        for number, path in enumerate(op.paths):
+            try:
+                normal = normalise(path)
+            except BackendError as error:
+                answers[number] = op.result(path, error=_transfer_error(error))
+                continue
+            route = self.backends.table.serving(normal)
+            groups.setdefault(route.prefix, (route, {}))[1][number] = normal
+        calls = [as_io_call(partial(self._move, op, route, paths)) for route, paths in groups.values()]
+        for moved in await gather(calls):
+            answers |= moved
+        return [replace(answers[number], path=path) for number, path in enumerate(op.paths)]
+
+    async def _move(self, op: Any, route: Route, paths: dict[int, str]) -> dict[int, Any]:
+        keys: list[Any] = [route.key(path) for path in paths.values()]
+        if isinstance(op, ops.Upload):
+            keys = [(key, op.files[number][1]) for number, key in zip(paths, keys, strict=True)]
+        try:
+            found = await self._open(route)(_on_route(op, route, files=keys))
+        except BackendError as error:
+            return {
+                number: op.result(path, error=route.reword(_transfer_error(error), path))
+                for number, path in paths.items()
+            }
+        return {
+            number: replace(answer, error=answer.error and route.reword(answer.error, path))
+            for (number, path), answer in zip(paths.items(), found, strict=True)
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one route is asked in a search: from where, by which pattern, and what of its answer counts."""
+
+    route: Route
+    start: str | None
+    pattern: str | None
+    below: str
+    hiding: list[Route]
+    filter: Glob | None = None
+
+    def counted(self, found: list[Any]) -> list[Any]:
+        """Return what counts of the matches of a route, by the paths of the tree."""
+        if not self.route.prefix and not self.hiding:
+            return found
+        return [each for each in move_paths(self.route, found) if self._counts(each["path"])]
+
+    def _counts(self, path: str) -> bool:
+        if self.filter and not self.filter(path[len(self.below) :]):
+            return False
+        return not is_hidden(path, self.hiding)
+
+
+async def _glob(part: Part, op: ops.Glob, perform: Perform) -> GlobResult:
+    return await perform(replace(op, pattern=part.pattern))
+
+
+async def _grep(part: Part, op: ops.Grep, perform: Perform) -> GrepResult:
+    # One line more than is wanted, or there is no way to know whether what was dropped counts.
+    most = None if op.max_count is None else op.max_count + 1
+    inner = replace(op, glob=part.pattern, max_count=most)
+    found: GrepResult = await perform(inner)
+    if most is not None and found.truncated and len(part.counted(found.matches or [])) < most:
+        found = await perform(replace(inner, max_count=None))
+    if op.context_lines and found.matches:
+        return replace(found, matches=[with_context(each) for each in found.matches])
+    return found
+
+
+def _on_route(op: Any, route: Route, **changes: Any) -> Any:
+    """Return an operation as the backend of a route gets it."""
+    allowed = AllowedOnRoute(op.allowed, route) if op.allowed and route.prefix else op.allowed
+    return replace(op, allowed=allowed, **changes)
+
+
+def _reword(error: BackendError, route: Route, path: str) -> None:
+    """Let an error of a route name the path in the tree."""
+    error.text = route.reword(error.text, path)
+    error.args = (error.text,)
+
+
+def _transfer_error(error: BackendError) -> str:
+    return error.code if error.code in _STANDARD else error.text

@@ -1,0 +1,153 @@
+"""Fold concurrent changes to the files in a graph's state into one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, cast
+
+from deepagents._text import merge3, replace_exact
+from deepagents.backends.filedata import file_data_to_string, file_version, is_base64, make_appended
+from deepagents.backends.results import FileData
+from deepagents.errors import BackendError
+
+_CONFLICT_LENGTH: Final = 8
+_LABELS: Final = ("current", "incoming")
+
+
+class FileChange(dict[str, Any]):
+    """A change to a file, as the `files` channel takes it, and the file that it leads to.
+
+    Streams show the file. Savers see a plain dict, so that a thread grows by the change alone.
+    """
+
+    def __init__(self, change: Mapping[str, Any], file: FileData) -> None:
+        super().__init__(change)
+        self.file = file
+
+
+def show_file_updates(update: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a write to the `files` channel leads to: files by path, `None` for those deleted.
+
+    A saved change that comes again when a run is resumed is left out: it was shown when it was made.
+    """
+    shown: dict[str, Any] = {}
+    for path, change in update.items():
+        match change:
+            case FileChange():
+                shown[path] = change.file
+            case {"edit": _} | {"append": _}:
+                continue
+            case {"delete": _}:
+                shown[path] = None
+            case {"base": _}:
+                shown[path] = {key: value for key, value in change.items() if key != "base"}
+            case _:
+                shown[path] = change
+    return shown
+
+
+def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Fold writes into the files of a `files` channel, one after the other.
+
+    A write maps a path to one of:
+
+    - `None`: the file is removed.
+    - A file, or its text alone: it replaces what is there.
+    - A file with `"base"`, the content that its writer started from (`None`: no file): merged by lines with
+      what others made of that base. Clashes in text stand between conflict markers; clashes in binary files
+      leave both, the older one as `<path>.conflict-<hex>`.
+    - `{"edit": [old, new, replace_all], "modified_at": iso}`: applied to what is there, if it still fits.
+    - `{"append": text, "modified_at": iso}`, or base64 with `"encoding": "base64"`: added to the end of what
+      is there; without a file it makes one.
+    - `{"delete": version}`: the file is removed, unless it changed since that version.
+    """
+    files = dict(left or {})
+    for write in writes:
+        for path, change in write.items():
+            _apply(files, path if path.startswith("/") else f"/{path}", change)
+    return files
+
+
+def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | None) -> None:
+    current = files.get(path)
+    match change:
+        case None:
+            files.pop(path, None)
+        case str():
+            files[path] = {"content": change, "encoding": "utf-8"}
+        case {"edit": [str(old), str(new), bool(replace_all)]}:
+            if current is not None:
+                files[path] = _edited(current, old, new, replace_all, change.get("modified_at"))
+        case {"append": str(added)}:
+            data = base64.b64decode(added) if is_base64(change) else added
+            with suppress(TypeError, ValueError):
+                files[path] = make_appended(path, current, data, change.get("modified_at"))
+        case {"delete": version}:
+            _delete(files, path, version)
+        case {"base": base}:
+            _merge(files, path, base, {key: value for key, value in change.items() if key != "base"})
+        case _:
+            files[path] = _created_when(current, _file(path, change))
+
+
+def _file(path: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping) or "content" not in given:
+        raise TypeError(f"files[{path!r}] must be text or a mapping with content, got {given!r}")
+    return cast("Mapping[str, Any]", given)
+
+
+def _delete(files: dict[str, Any], path: str, version: str) -> None:
+    if path in files and _holds(files[path], version):
+        del files[path]
+
+
+def _holds(current: Mapping[str, Any], version: str) -> bool:
+    try:
+        return file_version(current) == version
+    except TypeError:
+        return False
+
+
+def _edited(
+    current: Mapping[str, Any], old: str, new: str, replace_all: bool, modified_at: str | None
+) -> Mapping[str, Any]:
+    try:
+        content = replace_exact(file_data_to_string(current), old, new, replace_all).content
+    except (BackendError, TypeError):
+        return current
+    return {"encoding": "utf-8", **current, "content": content, "modified_at": modified_at}
+
+
+def _created_when(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Mapping[str, Any]:
+    created = current.get("created_at") if current else None
+    return {**change, "created_at": created} if created else change
+
+
+def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping[str, Any]) -> None:
+    current: Mapping[str, Any] | None = files.get(path)
+    files[path] = _created_when(current, incoming)
+    if current is None:
+        return
+    try:
+        ours, theirs = file_data_to_string(current), file_data_to_string(incoming)
+    except TypeError:
+        return
+    if ours in (base, theirs):
+        return
+    if is_base64(current) or is_base64(incoming):
+        digest = hashlib.sha256(ours.encode("utf-8", "surrogatepass")).hexdigest()[:_CONFLICT_LENGTH]
+        files[f"{path}.conflict-{digest}"] = current
+        return
+    files[path] = {**files[path], "content": merge3(base or "", ours, theirs, _LABELS).text}
+
+
+def reduce_pair(left: dict[str, Any] | None, right: Mapping[str, Any]) -> dict[str, Any]:
+    """Fold one write into the files of a `files` channel."""
+    return reduce_files(left, [right])
+
+
+_file_data_reducer = reduce_pair
+_file_data_delta_reducer = reduce_files

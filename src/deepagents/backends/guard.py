@@ -1,0 +1,183 @@
+"""Keep calls to the rules of an agent, and say in words for the model what they forbid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from deepagents.backends import operations as ops
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.enforcement import Denied, is_file
+from deepagents.backends.operations import Operation, Perform
+from deepagents.errors import BackendError, ToolFailure, UnenforceableRule
+from deepagents.permissions import Access, DeleteAccess, FilesystemOperation, Rules
+
+PATHLESS_DENIED_HINT: Final = "Give a path that the rules allow."
+
+
+@dataclass(frozen=True, slots=True)
+class CallRights:
+    """The rules that bind one call of a tool, and what a person was asked about it.
+
+    `asks` says that an agent has someone to ask, `asked` that they were asked about this very call; `named`
+    is the path of this call when the model made it, and `led_to` is where that path led then.
+    """
+
+    rules: Rules = field(default_factory=Rules)
+    asks: bool = False
+    asked: bool = False
+    named: str | None = None
+    led_to: str | None = None
+    held_back: dict[str, None] = field(default_factory=dict[str, None])
+
+    async def guarded(self, op: Operation, following: Perform) -> Any:
+        """Perform an operation if the rules allow it, without anything that they keep back.
+
+        Raises:
+            ToolFailure: `permission_denied`.
+        """
+        match op:
+            case ops.Execute() | ops.Resolve():
+                return await following(op)
+            case ops.Ls() | ops.Glob() | ops.Grep():
+                return await self._search(op, following)
+            case ops.Delete():
+                access = DeleteAccess(self.rules, "write", self._approved(op.path))
+                await self._check_deletion(access, op.path, following)
+            case _:
+                access = self._naming(op.right, op.paths)
+                for path in op.paths:
+                    self._check(access, path)
+        try:
+            return await following(replace(op, allowed=access))
+        except Denied as error:
+            raise self._refusal(access, op.at) from error
+        except BackendError as error:
+            if error.code not in ("no_match", "ambiguous_match") or await self._may_read(op.at, following):
+                raise
+            raise _without_text(error, op.at) from error
+
+    def left_out(self) -> str | None:
+        """Say in one line what earlier answers left out because it waits for a person."""
+        return describe_left_out(self.held_back, self.asks)
+
+    async def _search(self, op: ops.Ls | ops.Glob | ops.Grep, following: Perform) -> Any:
+        access = self._searching(op.at)
+        if op.path is not None:
+            self._check(access, op.path)
+        try:
+            found = await following(replace(op, allowed=access))
+        except Denied as error:
+            raise self._refusal(access, op.at) from error
+        self.held_back.update(access.held_back)
+        if op.path is None and not found.matches and not access("/"):
+            failure = self._refusal(access, "/")
+            raise ToolFailure(failure.code, f"{failure.text}. {PATHLESS_DENIED_HINT}")
+        return found
+
+    def _naming(self, operation: FilesystemOperation, paths: Sequence[str]) -> Access:
+        """Return the rights of a call about files that it names."""
+        approved = [each for path in paths for each in self._approved(path)]
+        waiting = [each for each in approved if self.rules.decide(operation, each) == "interrupt"]
+        return Access(self.rules, operation, waiting)
+
+    def _searching(self, path: str) -> Access:
+        """Return the rights of a call that looks around below a path."""
+        waiting = [each for each in self._approved(path) if self.rules.waits("read", each)]
+        return Access(self.rules, "read", waiting)
+
+    def _approved(self, path: str) -> list[str]:
+        """Return the paths that a person has approved of, if this call is about one of them."""
+        if not self.asked:
+            return []
+        return [path, self.led_to] if self.led_to and self.named == path else [path]
+
+    def _check(self, access: Access, path: str) -> None:
+        if not access(path):
+            raise self._refusal(access, path)
+
+    async def _check_deletion(self, access: DeleteAccess, path: str, following: Perform) -> None:
+        try:
+            real: str = await following(ops.Resolve(path, entry=True))
+        except BackendError as error:
+            raise ToolFailure(error.code, error.text) from error
+        for each in dict.fromkeys((path, real)):
+            if not access(each):
+                raise self._refusal(access, path)
+            if not access.all_below(each) and not await is_file(following, path):
+                raise _blocked(access, each, path)
+
+    async def _may_read(self, path: str, following: Perform) -> bool:
+        """Return whether what is in a file may be shown; nobody was asked about that."""
+        access = Access(self.rules, "read")
+        return access(path) and access(await following(ops.Resolve(path)))
+
+    def _refusal(self, access: Access, path: str) -> ToolFailure:
+        """Say that something is not permitted, and how it could be."""
+        text = f"permission denied for {access.operation} on {path}"
+        if self.rules.decide(access.operation, path) == "interrupt" and not self.asks:
+            text += (
+                ": it waits for a person's approval, and nobody is set up to give it. Add "
+                "FilesystemMiddleware.approval() to the agent's middleware"
+            )
+        return ToolFailure("permission_denied", text)
+
+
+def _blocked(access: DeleteAccess, real: str, path: str) -> ToolFailure:
+    text = f"permission denied for write on {path}"
+    patterns = ", ".join(access.rules.deletion_blockers(real))
+    if patterns:
+        text += f": it matches deny rule(s): {patterns}. Delete what is allowed in it one by one."
+    else:
+        waiting = access.rules.waiting_below("write", real)
+        text += f": {waiting} needs a person's approval, which was not given"
+    return ToolFailure("permission_denied", text)
+
+
+def _without_text(error: BackendError, path: str) -> ToolFailure:
+    how_often = "was not found" if error.code == "no_match" else "occurs more than once"
+    return ToolFailure(
+        error.code, f"old_string {how_often} in {path}, whose text the rules keep from being shown"
+    )
+
+
+def describe_left_out(held_back: Iterable[str], asks: bool) -> str | None:
+    """Say in one line that entries wait for approval, and how to ask for it."""
+    patterns = sorted(held_back)
+    if not patterns:
+        return None
+    shown = ", ".join(patterns[:3]) + (f" and {len(patterns) - 3} more" if len(patterns) > 3 else "")
+    onward = "name the directory or file itself to ask for it" if asks else "nobody is set up to give it"
+    return f"(left out, because it needs approval: {shown}; {onward})"
+
+
+def exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
+    """Return a pattern that denies or waits, and that commands can go round, or could for all we know."""
+    with suppress(Exception):
+        return _exposed(capabilities, rules)
+    return next((pattern for pattern, _ in rules.restrictions()), None)
+
+
+def _exposed(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
+    if not rules or not capabilities("/").execute:
+        return None
+    return next((pattern for pattern, path in rules.restrictions() if capabilities(path).exposed), None)
+
+
+def check_enforceable(capabilities: Callable[[str], Capabilities], rules: Rules) -> None:
+    """Refuse rules that `execute` would go round; what is not known yet is asked again for each command.
+
+    Raises:
+        UnenforceableRule: naming the first such rule.
+    """
+    pattern = None
+    with suppress(Exception):
+        pattern = _exposed(capabilities, rules)
+    if pattern is not None:
+        raise UnenforceableRule(
+            f"the rule for {pattern!r} cannot hold: execute runs commands that reach those files past every "
+            "rule. Leave execute out with FilesystemMiddleware(tools=[...]), put the files on a route that "
+            "commands cannot reach, or run commands in a sandbox that does not hold them"
+        )

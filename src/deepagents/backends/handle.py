@@ -1,0 +1,295 @@
+"""Open a backend for an agent, once: the one way in which tools and middleware reach files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from langgraph.errors import GraphBubbleUp
+
+from deepagents._state.deadline import seconds_left
+from deepagents.backends import operations as ops
+from deepagents.backends._resolve import is_factory, resolve_backend
+from deepagents.backends._signatures import execute_accepts_timeout, method_facts, overrides
+from deepagents.backends.call import call_methods, failure, transfer_failure
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.enforcement import Enforcement, enforces
+from deepagents.backends.guard import CallRights, exposed_rule
+from deepagents.backends.operations import METHODS, Operation, Perform
+from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
+from deepagents.backends.results import (
+    DeleteResult,
+    EditResult,
+    ExecuteOffloadResult,
+    FileDownloadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.backends.timeout import CallTimeout
+from deepagents.errors import BackendError, ConfigError, ToolFailure
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to search: most matches in all, whether the pattern is an expression, and lines around a match."""
+
+    max_count: int | None = None
+    regex: bool = False
+    context_lines: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCapture:
+    """Where output of more than so many bytes goes, if the backend can keep it there."""
+
+    path: str
+    most_inline: int
+
+
+class BackendHandle:
+    """A backend as one agent or middleware uses it: older forms resolved, and the layers before it composed.
+
+    A factory has nothing to keep, so it is opened anew for each call.
+    """
+
+    def __init__(self, backend: BACKEND_TYPES, seconds: float | None = None) -> None:
+        self.backend = backend
+        self.seconds = seconds
+        self.is_factory = is_factory(backend)
+        self._opened = None if self.is_factory else self._open(resolve_backend(backend, None))
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Return what can be done at a path; nothing, for a factory."""
+        return self._opened.capabilities(path) if self._opened else Capabilities()
+
+    def files(self, runtime: Any, rights: CallRights | None = None) -> FileCalls:
+        """Return the files of the backend for one call, under the rules of that call if there are any."""
+        opened = self._opened or self._made(runtime)
+        return opened if rights is None or not rights.rules else opened.under(rights)
+
+    def _made(self, runtime: Any) -> FileCalls:
+        try:
+            return self._open(resolve_backend(self.backend, runtime))
+        except Exception as error:
+            if isinstance(error, (GraphBubbleUp, ConfigError)):
+                raise
+            return FileCalls(None, partial(_raise, failure("making the backend", error)), self.seconds)
+
+    def _open(self, backend: BackendProtocol) -> FileCalls:
+        return FileCalls(backend, open_layers(backend, self.seconds), self.seconds)
+
+
+def open_backend(backend: BACKEND_TYPES | BackendHandle, seconds: float | None = None) -> BackendHandle:
+    """Open a backend for calls that may take `seconds` each, unless it answers from memory.
+
+    Raises:
+        ConfigError: for what is neither a backend nor a factory of one.
+    """
+    return backend if isinstance(backend, BackendHandle) else BackendHandle(backend, seconds)
+
+
+async def _raise(error: BackendError, _: Operation) -> Any:
+    raise error
+
+
+def open_layers(backend: BackendProtocol, seconds: float | None = None) -> Perform:
+    """Compose what stands before a backend: only those layers that it needs."""
+    kind = type(backend)
+    open_routes = getattr(backend, "_open_routes", None)
+    if open_routes is None:
+        return _layers(backend, seconds)
+    routed: Perform = open_routes(seconds)
+    # A tree is not called by its public methods, except for those that a subclass has written anew.
+    anew = frozenset(method for method in METHODS if not method_facts(kind, method).is_ours)
+    called = _layers(backend, seconds) if anew else routed
+    return (lambda op: (called if op.method in anew else routed)(op)) if anew else routed
+
+
+def _layers(backend: BackendProtocol, seconds: float | None) -> Perform:
+    kind = type(backend)
+    in_process = can_at(backend, "/").in_process  # and so it is everywhere below
+    performing = call_methods(backend, in_process)
+    if not all(enforces(kind, method) for method in METHODS):
+        performing = partial(Enforcement(backend, in_process).enforced, following=performing)
+    if not in_process:
+        timeout = CallTimeout(seconds, execute_accepts_timeout(kind))
+        performing = partial(timeout.in_time, following=performing)
+    return performing
+
+
+def can_at(backend: BackendProtocol, path: str) -> Capabilities:
+    """Return what a backend can do at a path; one that cannot tell can do nothing."""
+    with suppress(Exception):
+        return backend.capabilities(path)
+    return Capabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class FileCalls:
+    """The files of a backend: each method performs one operation, and raises `ToolFailure` if that fails."""
+
+    backend: BackendProtocol | None
+    perform: Perform
+    seconds: float | None = None
+    rights: CallRights | None = None
+
+    def under(self, rights: CallRights) -> FileCalls:
+        """Return the same files for one call that keeps to rules."""
+        return FileCalls(self.backend, partial(rights.guarded, following=self.perform), self.seconds, rights)
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Return what can be done at a path: nothing, when the backend cannot tell."""
+        return Capabilities() if self.backend is None else can_at(self.backend, path)
+
+    def left_out(self) -> str | None:
+        """Say in one line what earlier answers left out because it waits for a person."""
+        return self.rights.left_out() if self.rights else None
+
+    async def real_path(self, path: str) -> str:
+        """Return where a path leads, if finding out is cheap: on this machine, or in this process."""
+        if self.backend is None or not overrides(type(self.backend), "real_path"):
+            return path
+        can = self.capabilities(path)
+        if not (can.host or can.in_process):
+            return path
+        with suppress(ToolFailure):
+            return await self.resolve(path)
+        return path
+
+    async def resolve(self, path: str, *, entry: bool = False) -> str:
+        """Return where a path leads once links are resolved; with `entry`, all links but one at its end."""
+        return await self._do(ops.Resolve(path, entry=entry))
+
+    async def ls(self, path: str) -> LsResult:
+        """List a directory; entries that could be read may stand beside an error."""
+        return await self._do(ops.Ls(path))
+
+    async def read(self, path: str, offset: int, limit: int) -> ReadResult:
+        """Read a window of a file."""
+        return await self._do(ops.Read(path, offset, limit))
+
+    async def write(self, path: str, content: str, expected_version: str | None) -> WriteResult:
+        """Create or replace a file, unless it changed since `expected_version`."""
+        return await self._do(ops.Write(path, content, self._checked(path, expected_version)))
+
+    async def append(self, path: str, text: str) -> WriteResult:
+        """Add text to the end of a file as it is, half characters included; make the file if need be.
+
+        Where the backend cannot, the file is fetched and put back whole, which costs what the file has.
+        """
+        return await self._do(ops.Append(path, _text_or_bytes(text)))
+
+    async def edit(
+        self, path: str, old: str, new: str, replace_all: bool, expected_version: str | None
+    ) -> EditResult:
+        """Replace exact text, unless the file changed since `expected_version`."""
+        return await self._do(ops.Edit(path, old, new, replace_all, self._checked(path, expected_version)))
+
+    async def delete(self, path: str) -> DeleteResult:
+        """Remove a path and all below it."""
+        return await self._do(ops.Delete(path))
+
+    async def glob(self, pattern: str, path: str | None, seconds: float | None = None) -> GlobResult:
+        """Find files by pattern, within so many seconds; matches may stand beside an error."""
+        most = min(filter(None, (seconds, self.seconds)), default=None)
+        return await self._do(ops.Glob(pattern, path, seconds=most))
+
+    async def grep(
+        self, pattern: str, path: str | None, glob: str | None, wanted: SearchOptions
+    ) -> GrepResult:
+        """Find lines that hold a pattern; matches may stand beside an error."""
+        op = ops.Grep(
+            pattern, path, glob,
+            max_count=wanted.max_count, regex=wanted.regex, context_lines=wanted.context_lines,
+        )  # fmt: skip
+        return await self._do(op)
+
+    async def download(self, path: str) -> bytes:
+        """Read a file whole, as bytes."""
+        answer = (await self.download_each([path]))[0]
+        if answer.error or answer.content is None:
+            raise _as_failure(transfer_failure(path, answer.error or "no content returned"))
+        return answer.content
+
+    async def download_each(self, paths: Sequence[str]) -> list[FileDownloadResponse]:
+        """Read many files whole, as bytes, in order; each answer has its own error."""
+        return await self._do(ops.Download(paths))
+
+    async def download_all(self, paths: Sequence[str]) -> list[bytes | None]:
+        """Read many files whole, as bytes, in order; `None` stands for each that cannot be read."""
+        answers = await self.download_each(paths)
+        return [None if answer.error else answer.content for answer in answers]
+
+    async def upload(self, path: str, content: bytes) -> None:
+        """Create or replace a file with these bytes."""
+        answer = (await self._do(ops.Upload([(path, content)])))[0]
+        if answer.error:
+            raise _as_failure(transfer_failure(path, answer.error))
+
+    async def upload_all(self, files: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """Create or replace many files with bytes; return in order which of them are there now."""
+        return [not answer.error for answer in await self._do(ops.Upload(files))]
+
+    async def execute(
+        self,
+        command: str,
+        timeout: int | None,
+        seconds: float | None = None,
+        capture: OutputCapture | None = None,
+    ) -> ExecuteOffloadResult:
+        """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for."""
+        exposed = self.rights and exposed_rule(self.capabilities_or_raise, self.rights.rules)
+        if exposed:
+            raise ToolFailure(
+                "permission_denied",
+                f"permission denied for execute: commands could go round the rule for {exposed}. Use the "
+                "file tools.",
+            )
+        left = seconds_left()
+        if capture is not None and self.capabilities(capture.path).capture:
+            op = ops.CapturedExecute(
+                command, timeout, left,
+                capture_path=capture.path, most_inline=capture.most_inline, seconds=seconds,
+            )  # fmt: skip
+            return await self._do(op)
+        ran = await self._do(ops.Execute(command, timeout, left, seconds=seconds))
+        return ExecuteOffloadResult(False, ran)
+
+    def capabilities_or_raise(self, path: str) -> Capabilities:
+        """Return what can be done at a path; raise what the backend raises when it cannot tell."""
+        return Capabilities() if self.backend is None else self.backend.capabilities(path)
+
+    def _checked(self, path: str, expected_version: str | None) -> str | None:
+        """Return the version to expect, where the backend knows versions."""
+        if expected_version is None or not self.capabilities(path).versions:
+            return None
+        return expected_version
+
+    async def _do(self, op: Operation) -> Any:
+        try:
+            return await self.perform(op)
+        except BackendError as error:
+            raise _as_failure(error) from error
+
+
+def supports_execution(backend: BackendProtocol) -> bool:
+    """Return whether a backend can run commands."""
+    return can_at(backend, "/").execute
+
+
+def _as_failure(error: BackendError) -> ToolFailure:
+    return ToolFailure(error.code, error.text)
+
+
+def _text_or_bytes(text: str) -> str | bytes:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text

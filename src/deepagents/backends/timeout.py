@@ -1,0 +1,116 @@
+"""Bound the time of backend calls, so that a backend that never answers cannot hold up a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from deepagents._async import IOCall, as_io_call, collect_threads, start_thread
+from deepagents.backends.operations import Execute, Glob, Grep, Operation, Perform
+from deepagents.errors import BackendError
+
+T = TypeVar("T")
+_MOST_OVERDUE = 4
+_MOST_FOR_CANCELLING = 2.0
+
+_Running: TypeAlias = Future[Any] | asyncio.Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CallTimeout:
+    """A bound on the time of each call of one backend, and on how many overdue calls may be left running.
+
+    A call that is given up goes on: a thread cannot be stopped. So a backend with four of those is not called
+    again until one has come back, or each try of the model would leave one more thread. Searches are counted
+    by themselves: a few files that hang should not hide all others.
+    """
+
+    seconds: float | None = None
+    takes_timeout: bool = True
+    _overdue: dict[bool, list[_Running]] = field(default_factory=lambda: {False: [], True: []})
+
+    async def in_time(self, op: Operation, following: Perform) -> Any:
+        """Perform an operation within the time that it, or else any operation, may take."""
+        seconds = self.seconds if op.seconds is None else op.seconds
+        if isinstance(op, Execute) and op.left is not None and not self.takes_timeout:
+            # A command that cannot be told when to end is given up when its run has to end.
+            seconds = min(seconds or op.left, max(op.left, 1))
+        if seconds is None:
+            return await following(op)
+        overdue = self._overdue[isinstance(op, (Glob, Grep))]
+        return await bound(as_io_call(lambda: following(op)), op.method, seconds, overdue)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """One call that must answer in time, and the earlier ones that have not."""
+
+    what: str
+    seconds: float
+    overdue: list[_Running]
+
+    def block(self, work: Callable[[], T]) -> T:
+        self._check()
+        running = start_thread(work)
+        try:
+            return running.result(self.seconds)
+        except TimeoutError:
+            # The work may have raised a `TimeoutError` itself, which is not ours to replace.
+            if running.done():
+                return running.result()
+            raise self._give_up([running]) from None
+
+    async def wait(self, work: Callable[[], Awaitable[T]]) -> T:
+        self._check()
+        with collect_threads() as threads:
+            running = asyncio.ensure_future(work())
+        try:
+            await asyncio.wait({running}, timeout=self.seconds)
+        except asyncio.CancelledError:
+            running.cancel()
+            running.add_done_callback(_retrieve)
+            await asyncio.wait({running}, timeout=min(self.seconds, _MOST_FOR_CANCELLING))
+            raise
+        if not running.done():
+            running.cancel()
+            running.add_done_callback(_retrieve)
+            # Threads outlast the cancelled task, so they are what is counted.
+            raise self._give_up([each for each in threads if not each.done()] or [running])
+        return running.result()
+
+    def _check(self) -> None:
+        self.overdue[:] = [each for each in self.overdue if not each.done()]
+        if len(self.overdue) >= _MOST_OVERDUE:
+            raise BackendError(
+                "timeout",
+                f"{self.what} was not tried: too many calls are already running. {len(self.overdue)} earlier "
+                "calls to the backend of these files have not come back. Go on without these files.",
+            )
+
+    def _give_up(self, running: Sequence[_Running]) -> BackendError:
+        self.overdue.extend(running)
+        for each in running:
+            each.add_done_callback(_retrieve)
+        return BackendError(
+            "timeout",
+            f"{self.what} timed out after {self.seconds:g}s. It may still take effect: look before you "
+            "try it again, and ask for less.",
+        )
+
+
+def bound(call: IOCall[T], what: str, seconds: float, overdue: list[_Running]) -> IOCall[T]:
+    """Make a call that raises `BackendError` with the code `timeout` when it takes too long.
+
+    It is not tried when too many calls are `overdue`, where it is put itself when it is given up.
+    """
+    bounded = _Bound(what, seconds, overdue)
+    return IOCall(lambda: bounded.block(call.block), lambda: bounded.wait(call.wait))
+
+
+def _retrieve(running: _Running) -> None:
+    """Look at how an abandoned call ended, or asyncio logs that nobody did."""
+    if not running.cancelled():
+        running.exception()

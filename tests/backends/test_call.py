@@ -1,0 +1,235 @@
+"""One call of one backend: how its methods are called, and what their failures become."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.errors import GraphInterrupt
+
+from deepagents import create_deep_agent
+from deepagents._async import Coro, sync_and_async
+from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends.handle import FileCalls, SearchOptions, open_backend
+from deepagents.backends.protocol import (
+    BackendProtocol,
+    FileDownloadResponse,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.errors import BackendError, ToolFailure
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import CallMode
+from tests.tools.bench import code_of
+
+
+class Files:
+    """The files of a backend, as a tool calls them."""
+
+    def __init__(self, backend: BackendProtocol, seconds: float | None = None) -> None:
+        self._files = open_backend(backend, seconds).files(None)
+
+    async def _do(self, work: Callable[[FileCalls], Coro[Any]]) -> Any:
+        return await work(self._files)
+
+    do, ado = sync_and_async(_do)
+
+
+def do(call_mode: CallMode, backend: BackendProtocol, work: Callable[[FileCalls], Awaitable[Any]]) -> Any:
+    return call_mode.call(Files(backend), "do", work)
+
+
+class ByKeyword(BackendProtocol):
+    """Takes what the documents give by name, in an order of its own."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def read(self, file_path: str, *, limit: int = 0, offset: int = 0) -> ReadResult:
+        self.asked.append(("read", file_path, offset, limit))
+        return ReadResult(file_data={"content": "text", "encoding": "utf-8"})
+
+    def edit(self, file_path: str, old_string: str, new_string: str, **options: Any) -> Any:
+        self.asked.append(("edit", file_path, old_string, new_string, options["replace_all"]))
+        return WriteResult(path=file_path)
+
+    def glob(self, pattern: str, **options: Any) -> GlobResult:
+        self.asked.append(("glob", pattern, options["path"]))
+        return GlobResult(matches=[])
+
+    def grep(self, pattern: str, glob: str | None = None, path: str | None = None) -> GrepResult:
+        self.asked.append(("grep", pattern, path, glob))
+        return GrepResult(matches=[])
+
+
+class AwaitingByKeyword(ByKeyword):
+    """The same in the awaiting form alone."""
+
+    async def aread(self, file_path: str, *, limit: int = 0, offset: int = 0) -> ReadResult:
+        return self.read(file_path, limit=limit, offset=offset)
+
+    async def aglob(self, pattern: str, **options: Any) -> GlobResult:
+        return self.glob(pattern, **options)
+
+    async def agrep(self, pattern: str, glob: str | None = None, path: str | None = None) -> GrepResult:
+        return self.grep(pattern, glob=glob, path=path)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+@pytest.mark.parametrize("awaiting", [False, True])
+def test_arguments_are_given_by_name(call_mode: CallMode, routed: bool, awaiting: bool) -> None:
+    if awaiting and call_mode.name == "sync":
+        pytest.skip("a blocking run calls no awaiting method")
+    backend = AwaitingByKeyword() if awaiting else ByKeyword()
+    calls = [
+        call("read_file", file_path="/d/a", offset=3, limit=5),
+        call("edit_file", file_path="/d/a", old_string="x", new_string="y", replace_all=True),
+        call("glob", pattern="*.py", path="/d/src"),
+        call("grep", pattern="x", path="/d/src", glob="*.py"),
+    ]
+    given: BackendProtocol = CompositeBackend(StateBackend(), {"/d": backend}) if routed else backend
+    with ScriptedModel(*calls, "Done.") as model:
+        call_mode.invoke(create_deep_agent(model, backend=given), {"messages": "Go"})
+
+    top = "" if routed else "/d"
+    assert backend.asked == [
+        ("read", f"{top}/a", 3, 5),
+        ("edit", f"{top}/a", "x", "y", True),
+        ("glob", "*.py", f"{top}/src"),
+        ("grep", "x", f"{top}/src", "*.py"),
+    ]
+
+
+class Renamed(BackendProtocol):
+    """Names its parameters otherwise; the protocol's order is all that is known of them."""
+
+    def read(self, name: str, start: int, count: int) -> ReadResult:  # type: ignore[override]
+        return ReadResult(error=f"{name} {start} {count}")
+
+    def grep(self, text: str, where: Any = None, names: Any = None) -> Any:  # type: ignore[override]
+        return GrepResult(error=f"{text} {where} {names}")
+
+
+def test_parameters_of_other_names_are_given_by_position(call_mode: CallMode) -> None:
+    with pytest.raises(ToolFailure, match="/a 3 5"):
+        do(call_mode, Renamed(), lambda files: files.read("/a", 3, 5))
+    with pytest.raises(ToolFailure, match=r"x /d \*\.py"):
+        do(call_mode, Renamed(), lambda files: files.grep("x", "/d", "*.py", SearchOptions(9)))
+
+
+def newer_write(self: Any, file_path: str, content: str, **options: Any) -> WriteResult:
+    return FilesystemBackend.write(self, file_path, content.upper())
+
+
+async def newer_awrite(self: Any, file_path: str, content: str, **options: Any) -> WriteResult:
+    return await FilesystemBackend.awrite(self, file_path, content.upper())
+
+
+async def older_awrite(self: Any, file_path: str, content: str, **options: Any) -> WriteResult:
+    raise AssertionError("the older definition was called")
+
+
+def test_a_newer_write_serves_both_kinds_of_callers(call_mode: CallMode, tmp_path: Path) -> None:
+    older: Any = type("Older", (FilesystemBackend,), {"awrite": older_awrite})
+    newer: Any = type("Newer", (older,), {"write": newer_write})
+    with ScriptedModel(call("write_file", file_path="/a", content="one"), "Done.") as model:
+        call_mode.invoke(create_deep_agent(model, backend=newer(tmp_path)), {"messages": "Go"})
+
+    assert (tmp_path / "a").read_text() == "ONE"
+
+
+def test_a_newer_awrite_is_not_passed_by(call_mode: CallMode, tmp_path: Path) -> None:
+    newer: Any = type("Newer", (FilesystemBackend,), {"awrite": newer_awrite})
+    with ScriptedModel(call("write_file", file_path="/a", content="one"), "Done.") as model:
+        agent = create_deep_agent(model, backend=newer(tmp_path))
+        answer = call_mode.invoke(agent, {"messages": "Go"})["messages"][2]
+
+    if call_mode.name == "sync":
+        assert code_of(answer) == "not_supported"
+        assert "ainvoke()" in answer.text
+        assert not (tmp_path / "a").exists()
+    else:
+        assert (tmp_path / "a").read_text() == "ONE"
+
+
+class Raising(BackendProtocol):
+    """Raises what it is given."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def ls(self, path: str) -> LsResult:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyError("/real/a"), "io_error", "ls failed: KeyError"),
+        (ConnectionError("lost https://host/?key=secret"), "io_error", "ls failed: ConnectionError"),
+        (BackendError("too_large", "far too large"), "too_large", "far too large"),
+        (ValueError("no such sort"), "invalid_argument", "ls failed: no such sort"),
+        (PermissionError(13, "x", "/real"), "permission_denied", "ls failed: Permission denied"),
+        (StopIteration("x"), "io_error", "ls failed: RuntimeError"),
+    ],
+)
+def test_what_a_backend_raises_has_a_code(
+    call_mode: CallMode, error: Exception, code: str, text: str
+) -> None:
+    with pytest.raises(ToolFailure) as raised:
+        do(call_mode, Raising(error), lambda files: files.ls("/"))
+
+    assert (raised.value.code, raised.value.text) == (code, text)
+
+
+@pytest.mark.parametrize("error", [GraphInterrupt(()), KeyboardInterrupt()])
+def test_interrupts_pass(call_mode: CallMode, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        do(call_mode, Raising(error), lambda files: files.ls("/"))
+
+
+class Moving(BackendProtocol):
+    """Answers every transfer in the same way."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> Any:
+        return self.answer
+
+    def download_files(self, paths: list[str]) -> Any:
+        return self.answer
+
+
+def upload(files: FileCalls) -> Coro[Any]:
+    return files.upload_all([("/a", b"A")])
+
+
+def download(files: FileCalls) -> Coro[Any]:
+    return files.download_each(["/a", "/b"])
+
+
+@pytest.mark.parametrize("answer", [None, "done", [None], [object()]])
+@pytest.mark.parametrize("work", [upload, download])
+def test_a_transfer_that_answers_with_something_else_is_an_error(
+    call_mode: CallMode, work: Any, answer: Any
+) -> None:
+    with pytest.raises(ToolFailure, match="not with a list of File(Upload|Download)Response") as raised:
+        do(call_mode, Moving(answer), work)
+
+    assert raised.value.code == "io_error"
+
+
+def test_files_that_a_transfer_leaves_out_have_an_error(call_mode: CallMode) -> None:
+    answer = [FileDownloadResponse("/a", b"A")]
+
+    assert do(call_mode, Moving(list[FileUploadResponse]()), upload) == [False]
+    found = do(call_mode, Moving(answer), download)
+    assert [(each.path, each.error is None) for each in found] == [("/a", True), ("/b", False)]
+    assert len(do(call_mode, Moving(answer * 3), download)) == 2

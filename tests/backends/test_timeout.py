@@ -1,0 +1,182 @@
+"""A call is waited for only so long, and only so many overdue ones are left running."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from deepagents._async import IOCall
+from deepagents.backends.handle import FileCalls, SearchOptions
+from deepagents.backends.protocol import BackendProtocol, GrepResult, ReadResult
+from deepagents.backends.timeout import bound
+from deepagents.errors import BackendError, ToolFailure
+from tests.backends.test_call import Files
+from tests.conftest import CallMode
+
+SHORT = 0.02
+
+
+class Wedged(BackendProtocol):
+    """Reads nothing until it is let go; searches at once."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.error: Exception | None = None
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        if self.error:
+            raise self.error
+        self.let_go.wait(60)
+        return ReadResult(file_data={"content": "through", "encoding": "utf-8"})
+
+    def grep(self, pattern: str, path: str | None = None, glob: str | None = None) -> GrepResult:
+        return GrepResult(matches=[])
+
+
+@pytest.fixture
+def wedged() -> Iterator[Wedged]:
+    """A backend that is let go at the end."""
+    backend = Wedged()
+    yield backend
+    release(backend)
+
+
+def release(backend: Wedged) -> None:
+    backend.let_go.set()
+    for thread in threading.enumerate():
+        if thread.name == "deepagents-io":
+            thread.join(10)
+
+
+def read(call_mode: CallMode, files: Files) -> str:
+    async def work(calls: FileCalls) -> str:
+        page = await calls.read("/a", 0, 10)
+        return str((page.file_data or {}).get("content"))
+
+    return call_mode.call(files, "do", work)
+
+
+def test_a_call_in_time_answers(call_mode: CallMode, wedged: Wedged) -> None:
+    wedged.let_go.set()
+
+    assert read(call_mode, Files(wedged, 30)) == "through"
+
+
+def test_an_overdue_call_says_that_it_may_still_take_effect(call_mode: CallMode, wedged: Wedged) -> None:
+    with pytest.raises(
+        ToolFailure, match=r"read timed out after 0\.02s\. It may still take effect"
+    ) as raised:
+        read(call_mode, Files(wedged, SHORT))
+
+    assert raised.value.code == "timeout"
+
+
+def test_the_fifth_overdue_call_is_not_tried_until_one_is_back(call_mode: CallMode, wedged: Wedged) -> None:
+    files = Files(wedged, SHORT)
+    for _ in range(4):
+        with suppress(ToolFailure):
+            read(call_mode, files)
+    with pytest.raises(ToolFailure, match="too many calls are already running"):
+        read(call_mode, files)
+    release(wedged)
+    wedged.error = ValueError("tried again")
+
+    with pytest.raises(ToolFailure, match="tried again"):
+        read(call_mode, files)
+
+
+def test_files_that_hang_hold_up_no_search(call_mode: CallMode, wedged: Wedged) -> None:
+    files = Files(wedged, SHORT)
+    for _ in range(4):
+        with suppress(ToolFailure):
+            read(call_mode, files)
+
+    async def search(calls: FileCalls) -> GrepResult:
+        return await calls.grep("x", None, None, SearchOptions())
+
+    assert call_mode.call(files, "do", search).matches == []
+
+
+def test_a_failure_in_time_is_that_failure(call_mode: CallMode, wedged: Wedged) -> None:
+    wedged.error = TimeoutError("the server's own")
+
+    with pytest.raises(ToolFailure, match="read failed: TimeoutError"):
+        read(call_mode, Files(wedged, 30))
+
+
+async def test_cancelling_the_wait_cancels_what_is_awaited() -> None:
+    seen: list[str] = []
+    started = asyncio.Event()
+
+    async def work() -> str:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+        return "never"
+
+    bounded = bound(IOCall(lambda: "never", work), "read", 60, [])
+    waiting = asyncio.ensure_future(bounded.wait())
+    await started.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+    assert seen == ["cancelled"]
+
+
+async def test_an_overdue_call_is_cancelled_and_leaves_no_task() -> None:
+    async def work() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    with pytest.raises(BackendError, match="timed out"):
+        await bound(IOCall(lambda: "never", work), "read", SHORT, []).wait()
+    await asyncio.sleep(0)
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_cancelling_does_not_wait_without_end_for_what_will_not_stop() -> None:
+    started, stop = asyncio.Event(), asyncio.Event()
+
+    async def stubborn() -> str:
+        started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await stop.wait()
+        return "at last"
+
+    bounded = bound(IOCall(lambda: "never", stubborn), "read", SHORT * 50, [])
+    waiting = asyncio.ensure_future(bounded.wait())
+    await started.wait()
+    waiting.cancel()
+    ended, _ = await asyncio.wait({waiting}, timeout=30)
+    stop.set()
+
+    assert waiting in ended
+    assert waiting.cancelled()
+
+
+async def test_how_an_overdue_call_ends_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    go_on = asyncio.Event()
+
+    async def fail_late() -> str:
+        await go_on.wait()
+        raise ValueError("postgres://user:password@host")
+
+    with suppress(BackendError):
+        await bound(IOCall(lambda: "never", fail_late), "read", SHORT, []).wait()
+    go_on.set()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+
+    assert not caplog.records
