@@ -98,7 +98,6 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         self.rules = rules
         self._backend = backend
         self._handle = None if backend is None else open_backend(backend, _SECONDS)
-        self._handle = None if backend is None else open_backend(backend, _SECONDS)
         self.tool_names: frozenset[str] | None = None
 
     @property

@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 class MemoryMiddleware(BaseMiddleware):
     """Show memory files to the model, as data between fences.
 
-    FileCalls are read when a run starts, and again after `write_file`, `edit_file` or `delete` changed one, or a
+    Files are read when a run starts, and again after `write_file`, `edit_file` or `delete` changed one, or a
     subagent has worked. A file that is not UTF-8 or cannot be read is left out and named to the model.
 
     Args:
@@ -79,7 +79,6 @@ class MemoryMiddleware(BaseMiddleware):
         warn_form(backend)
         self.sources = list(sources)
         self.system_prompt = system_prompt
-        self._backend = backend
         self._add_cache_control = add_cache_control
         self._handle = open_backend(backend, backend_timeout)
 

@@ -119,7 +119,7 @@ async def load_skills(
 ) -> SkillSet | None:
     """Load the skills of all sources; `None` when nothing changed since `known`.
 
-    FileCalls are fetched unless the listings show that they are the same: on a disk of this machine a file can
+    Files are fetched unless the listings show that they are the same: on a disk of this machine a file can
     change in place, and some backends give no times.
     """
     listings = await gather_threads([as_io_call(partial(_list, files, source)) for source in sources])
