@@ -23,6 +23,8 @@ _TIMES: Final = 2
 _LATER: Final = sys.maxsize
 _MOST_PARTS: Final = 10_000
 _MOST_OF_ALL: Final = 1_000_000
+_MOST_UNWEIGHED: Final = 64
+"""Writes that are kept to be weighed. Where nobody asks for so long, nothing is saved: all counts as new."""
 _OF_A_PART: Final = 4
 _OF_A_MESSAGE: Final = 200
 _WITH_PARTS: Final = (dict, list, tuple, set, frozenset, BaseMessage)
@@ -68,6 +70,7 @@ class GrowingChannel(DeltaChannel[Any]):
     _least: int
     _writes: int = 0
     _fresh: int = 0
+    _unweighed: tuple[Sequence[Any], ...] = ()
     _held: int | None = None
     _due: bool | None = False
     _asked: bool = False
@@ -93,6 +96,11 @@ class GrowingChannel(DeltaChannel[Any]):
         """Tell whether a whole copy is due; the whole is weighed here, where something is being saved."""
         if self._writes < self._least:
             return False
+        if len(self._unweighed) > _MOST_UNWEIGHED:
+            return True
+        # Weighing costs as much as a write, and without a checkpointer nobody asks.
+        self._fresh += sum(weight(values, _MOST_PARTS) for values in self._unweighed)
+        self._unweighed = ()
         if self._held is None:
             self._held = self._held_then()
         return self._fresh >= self._held * _TIMES
@@ -140,8 +148,10 @@ class GrowingChannel(DeltaChannel[Any]):
         """Note what a step wrote; whether that makes a whole copy due is found out when it is asked for."""
         if self._asked:
             self._writes, self._fresh, self._held, self._asked = 0, 0, None, False
+            self._unweighed = ()
         self._writes += 1
-        self._fresh += weight(values, _MOST_PARTS)
+        if len(self._unweighed) <= _MOST_UNWEIGHED:
+            self._unweighed = (*self._unweighed, values)
         self._due = None
 
 

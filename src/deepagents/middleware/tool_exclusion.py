@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 from langchain.agents.middleware.types import ToolCallRequest
 
-from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner, tool_name
+from deepagents.middleware._base import (
+    BaseMiddleware,
+    Request,
+    Response,
+    ToolResult,
+    inner,
+    tool_name,
+    with_changes,
+)
 from deepagents.tools._tool import failure_message
 
 
@@ -19,7 +27,7 @@ class ToolExclusionMiddleware(BaseMiddleware):
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         kept = [tool for tool in request.tools if tool_name(tool) not in self.excluded]
-        return await inner(handler, request.override(tools=kept))
+        return await inner(handler, with_changes(request, tools=kept))
 
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]

@@ -10,7 +10,15 @@ from langchain_core.exceptions import ModelInvalidRequestError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from deepagents.middleware._base import BaseMiddleware, Request, Response, inner, keeping, with_messages
+from deepagents.middleware._base import (
+    BaseMiddleware,
+    Request,
+    Response,
+    inner,
+    keeping,
+    with_changes,
+    with_messages,
+)
 from deepagents.middleware._history import open_turn
 from deepagents.models.traits import Input, may_take_any_file, model_identifier, rejects_input
 
@@ -110,7 +118,7 @@ def _replace(request: Request, messages: Sequence[AnyMessage], reason: Reason) -
                 changed[id(message)] = replaced
     if not changed:
         return request
-    return request.override(messages=[changed.get(id(each), each) for each in request.messages])
+    return with_changes(request, messages=[changed.get(id(each), each) for each in request.messages])
 
 
 def _replace_in(message: AnyMessage, reason: Reason) -> AnyMessage:

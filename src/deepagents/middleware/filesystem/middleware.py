@@ -31,6 +31,7 @@ from deepagents.middleware._base import (
     add_section,
     inner,
     keeping,
+    with_changes,
 )
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware.approval import (
@@ -224,7 +225,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         can = self._capabilities(files)
         offered = [tool for tool in request.tools if self._is_offered(tool, can)]
         if len(offered) != len(request.tools):
-            request = request.override(tools=offered)
+            request = with_changes(request, tools=offered)
         # If the call fails, what preparing it has written is taken back: a resumed run starts before it.
         with writes_undone_on_failure():
             request, for_state = await self._preparation(files).prepare(request)

@@ -19,7 +19,7 @@ from deepagents._state.runtime import in_graph, write_channel
 from deepagents._text import preview
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
-from deepagents.middleware._base import Request
+from deepagents.middleware._base import Request, with_changes
 from deepagents.middleware._history import media_behind_results, open_turn, shows_media
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware._offload import join_content, save_text, split_content
@@ -119,7 +119,7 @@ class RequestPreparation:
         if not changed and not any(map(shows_media, candidates)):
             return request
         messages = media_behind_results(list(request.messages))
-        return request.override(messages=[changed.get(id(each), each) for each in messages])
+        return with_changes(request, messages=[changed.get(id(each), each) for each in messages])
 
 
 def _add_candidates(before: list[AnyMessage], new: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -135,7 +135,7 @@ def _replace_messages(request: Request, changed: dict[int, AnyMessage]) -> tuple
     for_state = [new for each in own if (new := changed.get(id(each))) is not None and new.id]
     replaced = {**state, "messages": [changed.get(id(each), each) for each in own]}
     messages = [changed.get(id(each), each) for each in request.messages]
-    return request.override(messages=messages, state=cast(Any, replaced)), for_state
+    return with_changes(request, messages=messages, state=replaced), for_state
 
 
 # Both are asked for the same few messages at every step, and hash or split texts of megabytes.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 
-from deepagents.middleware._base import Request
+from deepagents.middleware._base import Request, with_changes
 
 MARK = "cache_control"
 
@@ -19,9 +20,14 @@ class OwnMark(dict[str, str]):
 
 def is_from(model: BaseChatModel, package: str, kind: str | None = None) -> bool:
     """Tell whether a model's class comes from a package, or stands on a class of this name there."""
+    return _stands_on(model.__class__, package, kind)
+
+
+@lru_cache(maxsize=256)
+def _stands_on(model: type, package: str, kind: str | None) -> bool:
     return any(
         each.__module__.partition(".")[0] == package and kind in (None, each.__name__)
-        for each in model.__class__.__mro__
+        for each in model.__mro__
     )
 
 
@@ -41,7 +47,7 @@ def blocks_of(message: SystemMessage | None) -> list[dict[str, Any]]:
 def with_blocks(request: Request, blocks: Sequence[Mapping[str, Any]]) -> Request:
     """Return the request with these blocks in its system message."""
     standing = cast(SystemMessage, request.system_message)
-    return request.override(system_message=standing.model_copy(update={"content": list(blocks)}))
+    return with_changes(request, system_message=standing.model_copy(update={"content": list(blocks)}))
 
 
 def with_own_mark(request: Request) -> Request:

@@ -26,6 +26,7 @@ from deepagents.middleware._base import (
     inner,
     keeping,
     specs_of_call,
+    with_changes,
 )
 from deepagents.middleware.approval import executed_call
 from deepagents.middleware.skills import prompt
@@ -195,7 +196,7 @@ class SkillsMiddleware(BaseMiddleware):
         update |= self._note_opened({**state, **update}, opened_paths(added))
         state = {**state, **update, "messages": [*state.get("messages", ()), *added]}
         if update:
-            request = request.override(state=cast(Any, state), messages=[*request.messages, *added])
+            request = with_changes(request, state=state, messages=[*request.messages, *added])
         request, disclosed = await self._add_tools(request, state)
         return request, update | disclosed
 

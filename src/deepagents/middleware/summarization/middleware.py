@@ -26,6 +26,7 @@ from deepagents.middleware._base import (
     Response,
     inner,
     keeping,
+    with_changes,
     with_messages,
 )
 from deepagents.middleware.summarization.clipping import Clipping
@@ -251,10 +252,10 @@ def under_rules(rules: Rules, middleware: Middleware) -> Middleware:
 
 async def _send(request: Request, handler: Callable[[Request], Response], context: Context) -> Response:
     if context.shown is not request.messages:
-        request = request.override(messages=context.shown)
+        request = with_changes(request, messages=context.shown)
     if context.update:
         state: Any = {**request.state, **context.memory.as_state()}
-        request = request.override(state=state)
+        request = with_changes(request, state=state)
     return await inner(handler, request)
 
 
