@@ -21,7 +21,7 @@ from deepagents._state.delta_channels import (
     messages_channel,
     weight,
 )
-from deepagents._state.inherited import Handed, HandedDownChannel, handing_down, mark_of
+from deepagents._state.inherited import ParentState, InheritedChannel, inherit_from, placeholder_for
 from deepagents._state.schema import DeepAgentState
 from deepagents.backends.file_changes import reduce_files
 from deepagents.middleware.subagents.middleware import create_sub_agent
@@ -232,41 +232,41 @@ def test_an_artifact_that_refers_to_itself_does_not_stop_a_long_run() -> None:
     assert result["messages"][-1].text == "Done."
 
 
-HANDED = Handed("call", {"/a": {"content": "one", "encoding": "utf-8"}})
+HANDED = ParentState("call", {"/a": {"content": "one", "encoding": "utf-8"}})
 CHANGES: list[Any] = [{"/b": "new"}, {"/a": {"edit": ["one", "two", False], "modified_at": "now"}}]
 
 
-def handed_channel(saved: Any) -> HandedDownChannel:
-    return HandedDownChannel(reduce_files, dict).from_checkpoint(saved)
+def handed_channel(saved: Any) -> InheritedChannel:
+    return InheritedChannel(reduce_files, dict).from_checkpoint(saved)
 
 
-def contents(channel: HandedDownChannel) -> dict[str, str]:
+def contents(channel: InheritedChannel) -> dict[str, str]:
     return {path: data["content"] for path, data in channel.get().items()}
 
 
 def test_what_was_read_elsewhere_and_saved_whole_loses_nothing() -> None:
     elsewhere = handed_channel({})
-    elsewhere.replay_writes([("task", "files", write) for write in (mark_of(HANDED), *CHANGES)])
+    elsewhere.replay_writes([("task", "files", write) for write in (placeholder_for(HANDED), *CHANGES)])
     elsewhere.update([{"/c": "later"}])
     assert elsewhere.get()["/b"]["content"] == "new"
 
-    with handing_down(HANDED):
+    with inherit_from(HANDED):
         assert contents(handed_channel(elsewhere.get())) == {"/a": "two", "/b": "new", "/c": "later"}
 
 
 def test_a_mark_of_another_caller_stays_a_mark() -> None:
-    with handing_down(Handed("other", {"/z": {"content": "not this"}})):
+    with inherit_from(ParentState("other", {"/z": {"content": "not this"}})):
         channel = handed_channel({})
-        channel.update([mark_of(HANDED)])
+        channel.update([placeholder_for(HANDED)])
         channel.update(CHANGES)
 
     assert "/z" not in channel.get()
-    with handing_down(HANDED):
+    with inherit_from(HANDED):
         assert contents(handed_channel(channel.get())) == {"/a": "two", "/b": "new"}
 
 
 def test_a_child_that_was_given_its_files_whole_keeps_those() -> None:
-    with handing_down(HANDED):
+    with inherit_from(HANDED):
         channel = handed_channel({})
         channel.replay_writes([("task", "files", {"/old": "as saved by an earlier version"})])
 

@@ -19,7 +19,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, interrupt
 
 from deepagents import DeepAgentState, create_deep_agent
-from deepagents.middleware.subagents.merge import changes
+from deepagents.middleware.subagents.merge import diff_state
 from deepagents.testing import Asked, ScriptedModel, calls
 from tests.conftest import CallMode
 
@@ -192,7 +192,7 @@ def test_a_reducer_that_changes_what_it_is_given_changes_no_state() -> None:
     given, returned = {"kept": ["p"]}, {"kept": ["p", "a"]}
     channels = {"kept": BinaryOperatorAggregate(list[str], extend)}
 
-    assert changes(given, returned, channels, channels) == {"kept": ["a"]}
+    assert diff_state(given, returned, channels, channels) == {"kept": ["a"]}
     assert (given, returned) == ({"kept": ["p"]}, {"kept": ["p", "a"]})
 
 

@@ -1,4 +1,7 @@
-"""A channel that begins with what the caller of its graph holds, instead of saving that once more."""
+"""Let a subagent's channels begin with its parent's values without saving these a second time.
+
+Input and checkpoints of the subagent hold a placeholder instead, which is resolved while the parent runs.
+"""
 
 from __future__ import annotations
 
@@ -10,128 +13,129 @@ from typing import Any, Final, NamedTuple, Self, cast
 from deepagents._state.delta_channels import GrowingChannel, MessagesChannel
 
 
-class Handed(NamedTuple):
-    """What a caller hands to a graph that it runs, and the name that it goes by in checkpoints."""
+class ParentState(NamedTuple):
+    """The files and messages of a parent, and the name that placeholders have for them."""
 
     name: str
     value: Mapping[str, Any]
     messages: Sequence[Any] = ()
 
 
-_HANDED: ContextVar[Handed | None] = ContextVar("deepagents_handed", default=None)
+_PARENT: ContextVar[ParentState | None] = ContextVar("deepagents_parent_state", default=None)
+# Checkpoints hold this key, so it never changes.
 _MARK: Final = "__handed_down__"
 
 
 @contextmanager
-def handing_down(handed: Handed) -> Generator[None]:
-    """Let channels of graphs that run meanwhile begin with this value where they were given its mark."""
-    token = _HANDED.set(handed)
+def inherit_from(parent: ParentState) -> Generator[None]:
+    """Resolve placeholders of graphs that run inside this context with the state of this parent."""
+    token = _PARENT.set(parent)
     try:
         yield
     finally:
-        _HANDED.reset(token)
+        _PARENT.reset(token)
 
 
-def mark_of(handed: Handed) -> dict[str, Any]:
-    """Return the write that stands for a value in the input and the checkpoints of a graph.
-
-    The name is there as bytes, which no file can be and no JSON can hold.
-    """
-    return {_MARK: handed.name.encode()}
+def placeholder_for(parent: ParentState) -> dict[str, Any]:
+    """Return the placeholder for a parent's files."""
+    # The name is bytes, so that no file and no JSON input can be taken for a placeholder.
+    return {_MARK: parent.name.encode()}
 
 
-class HandedDownChannel(GrowingChannel):
-    """A channel of a mapping that may begin with what the caller of its graph holds, and does not save that.
+class InheritedChannel(GrowingChannel):
+    """A channel of a mapping that may begin with its parent's value, which it does not save.
 
-    Whoever reads it where that value is not at hand sees what was written since, and below the mark the
-    writes as they came, so that nothing is lost when it is taken up again.
+    Read without the parent, it shows what was written since, and keeps the writes as they came under the
+    placeholder, so that nothing is lost when the parent runs again.
     """
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
-        """Return a channel with what was saved, on top of what the caller holds where that was left open."""
+        """Return a channel with what was saved, on top of the parent's value where a placeholder stands."""
         channel = super().from_checkpoint(checkpoint)
-        if left := _left_open(channel.value):
+        if left := _unresolved(channel.value):
             channel.begin(left[0], left[1:])
         return channel
 
     def update(self, values: Sequence[Any]) -> bool:
         """Fold the writes of one step; tell whether there were any."""
-        rest = self._begun(values, marked=_HANDED.get() is not None)
+        rest = self._begin_with_last(values, marked=_PARENT.get() is not None)
         return super().update(rest) or bool(values)
 
     def replay_writes(self, writes: Sequence[Any]) -> None:
         """Fold the writes saved since the last whole copy, oldest first."""
-        rest = self._begun([value for _, _, value in writes], marked=True)
+        rest = self._begin_with_last([value for _, _, value in writes], marked=True)
         super().replay_writes([("", self.key, value) for value in rest])
 
     def begin(self, name: bytes, writes: Sequence[Any]) -> None:
-        """Begin with what the caller holds under this name, and fold writes on top of it."""
-        handed = _HANDED.get()
-        known = handed is not None and handed.name.encode() == name
-        base = dict(handed.value) if handed is not None and known else {}
+        """Begin with the value of the parent of this name, and fold writes on top of it."""
+        parent = _PARENT.get()
+        known = parent is not None and parent.name.encode() == name
+        base = dict(parent.value) if parent is not None and known else {}
         self.value = self.reducer(base, list(writes))
         if not known:
             self.value = {**self.value, _MARK: [name, *writes]}
 
-    def _begun(self, values: Sequence[Any], *, marked: bool) -> list[Any]:
-        """Begin with the last mark among these writes, and return the writes that follow it."""
+    def _begin_with_last(self, values: Sequence[Any], *, marked: bool) -> list[Any]:
+        """Begin with the last placeholder among these writes, and return the writes that follow it."""
         rest = list(values)
-        found = max((at for at, each in enumerate(rest) if _is_mark(each)), default=-1) if marked else -1
+        found = (
+            max((at for at, each in enumerate(rest) if _is_placeholder(each)), default=-1) if marked else -1
+        )
         if found >= 0:
             self.begin(rest[found][_MARK], [])
             rest = rest[found + 1 :]
-        left = _left_open(self.value) if self.is_available() and rest else []
+        left = _unresolved(self.value) if self.is_available() and rest else []
         if left:
             self.begin(left[0], [*left[1:], *rest])
             return []
         return rest
 
 
-class HandedMessagesChannel(MessagesChannel):
-    """A channel of messages that may begin with what the caller of its graph holds, and does not save these.
+class InheritedMessagesChannel(MessagesChannel):
+    """A channel of messages that may begin with those of its parent, which it does not save.
 
-    A message that is marked stands for them, also for who reads it where they are not at hand.
+    One marked message stands for them where the parent does not run.
     """
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Return a channel with what was saved."""
-        return super().from_checkpoint(_with_handed(checkpoint))
+        return super().from_checkpoint(_insert_inherited(checkpoint))
 
     def update(self, values: Sequence[Any]) -> bool:
         """Fold the writes of one step; tell whether there were any."""
-        return super().update([_with_handed(value) for value in values])
+        return super().update([_insert_inherited(value) for value in values])
 
     def replay_writes(self, writes: Sequence[Any]) -> None:
         """Fold the writes saved since the last whole copy, oldest first."""
-        super().replay_writes([(task, key, _with_handed(value)) for task, key, value in writes])
+        super().replay_writes([(task, key, _insert_inherited(value)) for task, key, value in writes])
 
 
-def message_mark(handed: Handed) -> dict[str, Any]:
-    """Return what marks the message that stands for those of a caller."""
-    return {_MARK: handed.name}
+def message_marks(parent: ParentState) -> dict[str, Any]:
+    """Return the marks of the message that stands for a parent's messages."""
+    return {_MARK: parent.name}
 
 
-def _with_handed(messages: Any) -> Any:
-    """Put the caller's messages in the place of the one that stands for them, where they are at hand."""
-    handed = _HANDED.get()
-    if handed is None or not isinstance(messages, list):
+def _insert_inherited(messages: Any) -> Any:
+    """Replace the message that stands for a parent's messages by these, while the parent runs."""
+    parent = _PARENT.get()
+    if parent is None or not isinstance(messages, list):
         return messages
     given = cast("list[Any]", messages)
-    at = next((at for at, each in enumerate(given) if _stands_for(each, handed)), None)
-    return given if at is None else [*given[:at], *handed.messages, *given[at + 1 :]]
+    at = next((at for at, each in enumerate(given) if _stands_for(each, parent)), None)
+    return given if at is None else [*given[:at], *parent.messages, *given[at + 1 :]]
 
 
-def _stands_for(message: Any, handed: Handed) -> bool:
+def _stands_for(message: Any, parent: ParentState) -> bool:
     marks: object = getattr(message, "additional_kwargs", None)
-    return isinstance(marks, dict) and cast("dict[str, Any]", marks).get(_MARK) == handed.name
+    return isinstance(marks, dict) and cast("dict[str, Any]", marks).get(_MARK) == parent.name
 
 
-def _is_mark(write: Any) -> bool:
+def _is_placeholder(write: Any) -> bool:
     return isinstance(write, dict) and isinstance(cast("dict[str, Any]", write).get(_MARK), bytes)
 
 
-def _left_open(value: Mapping[str, Any]) -> list[Any]:
-    """Return the mark that a value was left with and the writes below it, or nothing."""
+def _unresolved(value: Mapping[str, Any]) -> list[Any]:
+    """Return the placeholder that a value still holds and the writes kept under it, or nothing."""
     found: object = value.get(_MARK)
     left = cast("list[Any]", found) if isinstance(found, list) else []
     return left if left and isinstance(left[0], bytes) else []

@@ -23,6 +23,7 @@ from langgraph.channels.last_value import LastValue
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
+from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.delta_channels import SNAPSHOT_AFTER as SNAPSHOT_AFTER
 from deepagents._state.delta_channels import GrowingChannel as GrowingChannel
@@ -161,6 +162,17 @@ def moves_what_is_removed(key: str) -> bool:
 def running_channels() -> Channels:
     """Return the channels of the running graph itself; none outside a run."""
     return _bound_read().args[1] if in_graph() else {}
+
+
+def channels_of(graph: object) -> Channels | None:
+    """Return the channels of a compiled graph; `None` for other runnables."""
+    # `vars` and not the attribute: a proxy around a graph answers for any name.
+    return vars(graph)["channels"] if isinstance(graph, CompiledStateGraph) else None
+
+
+def has_checkpointer(graph: object) -> bool:
+    """Tell whether a compiled graph saves its own steps, rather than through the graph around it."""
+    return isinstance(graph, CompiledStateGraph) and vars(graph)["checkpointer"] not in (None, False)
 
 
 def written_to(channel: Channel, held: Any, update: Any) -> Any:

@@ -15,7 +15,7 @@ from typing_extensions import is_typeddict
 
 from deepagents._deprecation import warn_caller
 from deepagents._state.delta_channels import MessagesChannel, messages_channel
-from deepagents._state.inherited import HandedMessagesChannel
+from deepagents._state.inherited import InheritedMessagesChannel
 
 
 def merge_latest(known: dict[str, Any] | None, writes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def continuing(schema: type) -> type:
     channel = next((each for each in _marks(kept) if isinstance(each, MessagesChannel)), None)
     if channel is None:
         return schema
-    messages = Required[Annotated[list[AnyMessage], HandedMessagesChannel(channel.reducer)]]
+    messages = Required[Annotated[list[AnyMessage], InheritedMessagesChannel(channel.reducer)]]
     annotations = {"messages": messages}
     return new_class("Continuing", (schema,), {}, lambda body: body.update(__annotations__=annotations))
 

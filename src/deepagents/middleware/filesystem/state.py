@@ -8,7 +8,7 @@ from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 
 from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state.inherited import HandedDownChannel
+from deepagents._state.inherited import InheritedChannel
 from deepagents._state.runtime import run_memory
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.file_changes import reduce_files
@@ -17,7 +17,7 @@ from deepagents.backends.results import FileData
 Versions = Annotated[
     dict[str, str], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
 ]
-Kept = Annotated[dict[str, FileData], HandedDownChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
+Kept = Annotated[dict[str, FileData], InheritedChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
 Links = Annotated[dict[str, list[str]], PrivateStateAttr, NOT_SHARED]
 Asked = Annotated[list[str] | None, PrivateStateAttr, NOT_SHARED]
 Payloads = Annotated[dict[str, str], run_memory(), PrivateStateAttr, NOT_SHARED]

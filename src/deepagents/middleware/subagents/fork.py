@@ -1,4 +1,4 @@
-"""What a fork begins with: the conversation of the agent that called it, its state, and a task of its own."""
+"""Prepare a fork: the conversation and private state of the agent that called it, and a task of its own."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from deepagents._state.schema import NOT_SHARED
 from deepagents.middleware._base import BaseMiddleware
 
 FORKED: Final = "_deepagents_forked_context"
-"""The state key that says that an agent is a fork; at first it holds the private state to go on with."""
+"""The state key that marks a fork; at first it holds the private state to continue with."""
 
-_SAID: Final = (
+_PREAMBLE: Final = (
     "You are now a fork of the agent above, already at work on one of its calls of task. Use all that the "
     "conversation says and shows. What it says about delegating is done: do not {again}. Do the task below "
     "and nothing else. Only your last message is returned, so put the whole answer in it."
 )
-PREAMBLE: Final = _SAID.format(again="delegate, task would refuse you")
-PREAMBLE_OF_COMPILED: Final = _SAID.format(again="start that again")
+PREAMBLE: Final = _PREAMBLE.format(again="delegate, task would refuse you")
+PREAMBLE_OF_COMPILED: Final = _PREAMBLE.format(again="start that again")
 UNANSWERED: Final = "Started. The result goes to the agent that made the call, not to its forks."
 REFUSAL: Final = "a fork cannot delegate: do the work yourself with the other tools, and return the answer"
 
@@ -35,7 +35,7 @@ class ForkedState(AgentState[Any]):
 
 
 class ForkedContextMiddleware(BaseMiddleware):
-    """Let a fork go on with what its caller keeps to itself; stands before all that reads it."""
+    """Give a fork the private state of its caller; it runs before all middleware that reads that state."""
 
     state_schema = ForkedState
 
@@ -68,7 +68,7 @@ def forked_history(
 
 
 def _last_turn(history: Sequence[AnyMessage]) -> int:
-    """Return the place of the model's last message, the end where there is none."""
+    """Return the index of the model's last message, the end where there is none."""
     found = (at for at in range(len(history) - 1, -1, -1) if isinstance(history[at], AIMessage))
     return next(found, len(history))
 

@@ -1,4 +1,4 @@
-"""The keyword arguments that SubAgentMiddleware took in earlier versions, turned into complete specs."""
+"""Turn keyword arguments that SubAgentMiddleware took in earlier versions into complete specs."""
 
 from __future__ import annotations
 

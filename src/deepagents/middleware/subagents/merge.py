@@ -1,6 +1,6 @@
-"""What a subagent changed, said so that the parent can merge it with what its siblings changed.
+"""Find out what a subagent changed, as an update that merges with what its siblings changed.
 
-A subagent returns its whole state. Handing that on would undo the work of siblings that ran beside it, bring
+A subagent returns its whole state. Written as it is, that would undo the work of parallel siblings, bring
 deleted files back and count inherited values twice, so only the difference to what it was given goes back.
 """
 
@@ -22,11 +22,12 @@ Like: TypeAlias = Callable[[Any, Any], bool]
 
 _GONE = object()
 _ROUNDING = 1e-9
-_MOST_PAIRS = 250_000
-_MOST_SHIFTS = 1_000
+# Comparing is quadratic here; above these sizes the whole value is written instead.
+_MAX_PAIRS = 250_000
+_MAX_SHIFTS = 1_000
 
 
-def changes(
+def diff_state(
     given: Mapping[str, Any], returned: Mapping[str, Any], channels: Channels, workers: Channels
 ) -> dict[str, Any]:
     """Return the update that turns `given` into `returned`, in terms of the parent's channels.
@@ -59,7 +60,7 @@ def _compared(one: Any, other: Any) -> bool:
 
 
 def _difference(before: Any, after: Any, channels: Channels, key: str) -> Any:
-    """Return the first update that makes the channel hold `after`, or all of it where none is found to."""
+    """Return the first update that makes the channel hold `after`, or `after` itself if none does."""
     if key not in channels:
         return after
     for like in (same, _close):
@@ -71,6 +72,7 @@ def _difference(before: Any, after: Any, channels: Channels, key: str) -> Any:
 
 def _explains(channel: Channel, before: Any, update: Any, after: Any, like: Like) -> bool:
     """Tell whether a channel that holds one value would hold the other after an update."""
+    # `operator.add` changes nothing in place, so the costly copies can be left out.
     adds = getattr(channel, "operator", None) is operator.add
     held, trial, wanted = (before, update, after) if adds else _apart(before, update, after)
     with suppress(Exception):
@@ -79,7 +81,7 @@ def _explains(channel: Channel, before: Any, update: Any, after: Any, like: Like
 
 
 def _apart(*values: Any) -> tuple[Any, ...]:
-    """Return copies that a reducer may change; what several of them share, the copies share."""
+    """Return copies that a reducer may change; parts that the values share stay shared."""
     with suppress(Exception):
         return deepcopy(values)
     return tuple(map(copy, values))
@@ -96,7 +98,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 def _candidates(before: Any, after: Any) -> Iterator[Any]:
-    """Yield what may have been written, the least first, so that most of it merges with what others wrote."""
+    """Yield updates that may have been written, the smallest first: it merges best with others."""
     if isinstance(before, dict) and isinstance(after, dict):
         held, kept = cast(Items, before), cast(Items, after)
         yield _items(held, kept, _inside)
@@ -115,7 +117,7 @@ def _subtracted(before: Any, after: Any) -> Iterator[Any]:
 
 
 def _items(before: Items, after: Items, change: Callable[[Any, Any], Any]) -> dict[Any, Any]:
-    """Return the entries that differ; `None` stands for one that is gone, as is the custom."""
+    """Return the entries that differ; `None` stands for one that is gone, as reducers usually take it."""
     gone = dict.fromkeys(before.keys() - after.keys())
     changed = {key: each for key, each in after.items() if not same(before.get(key, _GONE), each)}
     return {
@@ -141,27 +143,27 @@ def _least(before: Any, after: Any) -> Any:
 
 
 def _added(before: Sequence[Any], after: Any) -> Iterator[Any]:
-    """Yield what stands behind the last part of `before` that is left, before all of it, and elsewhere."""
+    """Yield the items added behind the part of `before` that is left, in front of it, and anywhere."""
     count = len(before)
     if count and after:
         if kept := _kept(before, after):
             yield after[kept:]
         if same(after[-count:], before):
             yield after[:-count]
-    if isinstance(before, list | tuple) and count * len(after) <= _MOST_PAIRS:
+    if isinstance(before, list | tuple) and count * len(after) <= _MAX_PAIRS:
         known = list(before)
         yield type(before)(each for each in after if not _taken(known, each))
 
 
 def _kept(before: Sequence[Any], after: Any) -> int:
-    """Return how long the last part of `before` is with which `after` begins."""
+    """Return how many of the last items of `before` stand at the start of `after`."""
     count = len(before)
-    places = (at for at in range(min(count, _MOST_SHIFTS)) if same(before[at], after[0]))
+    places = (at for at in range(min(count, _MAX_SHIFTS)) if same(before[at], after[0]))
     return next((count - at for at in places if same(before[at:], after[: count - at])), 0)
 
 
 def _taken(known: list[Any], each: Any) -> bool:
-    """Take a value out of those known; tell whether it was there."""
+    """Remove a value from the known ones; tell whether it was there."""
     at = next((at for at, other in enumerate(known) if same(other, each)), None)
     if at is not None:
         known.pop(at)

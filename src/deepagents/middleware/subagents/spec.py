@@ -1,18 +1,33 @@
-"""What a subagent is, as callers write it, and the checks that each spec passes once."""
+"""Define the specs of subagents, and validate each once."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, cast
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+    Union,
+    cast,
+    get_origin,
+    get_type_hints,
+)
 
-from langchain.agents.middleware import InterruptOnConfig
+from langchain.agents.middleware import AgentMiddleware, InterruptOnConfig
+from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from pydantic import BaseModel
 
 from deepagents._deprecation import warn_beta, warn_caller, warn_legacy
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
-from deepagents.middleware.subagents.faults import LISTS, faults
+from deepagents.middleware.approval import validate_interrupt_on
 from deepagents.permissions import FilesystemPermission
 
 ToolLike: TypeAlias = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -50,15 +65,24 @@ class CompiledSubAgent(TypedDict):
 
 _KNOWN: Final = {*SubAgent.__annotations__, *CompiledSubAgent.__annotations__, "prompt"}
 _OF_COMPILED: Final = {*CompiledSubAgent.__annotations__, "prompt"}
+_MODES: Final = (None, "isolated", "fork")
+_TYPES: Final[Sequence[tuple[str, type[Any], str]]] = (
+    ("system_prompt", str, "text"),
+    ("interrupt_on", Mapping, "a mapping from names of tools"),
+)
+_LISTS: Final = ("tools", "middleware", "skills", "permissions")
+_FORMATS: Final = (dict, AutoStrategy, ProviderStrategy, ToolStrategy)
+_READABLE: Final = ("deepagents.", "langchain.")
+_UNIONS: Final = (Union, types.UnionType)
 
 
 def checked(specs: Sequence[Any]) -> list[dict[str, Any]]:
-    """Check specs and bring older forms up to date; each is a copy.
+    """Validate specs and bring older forms up to date; each is a copy.
 
     Raises:
-        ConfigError: for a missing name or description, a name used twice, a value that cannot be.
+        ConfigError: for a missing name or description, a name used twice, or a value of a wrong type.
     """
-    current = [_checked(spec) for spec in specs]
+    current = [_validate(spec) for spec in specs]
     names = [spec["name"] for spec in current]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -68,7 +92,7 @@ def checked(specs: Sequence[Any]) -> list[dict[str, Any]]:
     return current
 
 
-def _checked(given: Any) -> dict[str, Any]:
+def _validate(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise ConfigError(f"a subagent is a mapping with name and description, got {given!r}")
     spec = dict(cast("Mapping[str, Any]", given))
@@ -81,14 +105,18 @@ def _checked(given: Any) -> dict[str, Any]:
         if not isinstance(spec.get(key), str) or not spec[key]:
             raise ConfigError(f"subagent {spec.get('name', given)!r} needs a {key}")
     _report_unknown(spec)
-    spec = _lasting(_modern(spec))
-    for said in faults(spec):
-        raise ConfigError(f"subagent {spec['name']!r}: {said}")
+    if "prompt" in spec:
+        warn_legacy(f"subagent {spec['name']!r}: the key 'prompt' is deprecated, write 'system_prompt'.")
+        spec.setdefault("system_prompt", spec.pop("prompt"))
+    # An iterator can be read once only: it is validated here, and read again when the subagent is compiled.
+    spec |= {key: list(spec[key]) for key in _LISTS if isinstance(spec.get(key), Iterator)}
+    for problem in _find_problems(spec):
+        raise ConfigError(f"subagent {spec['name']!r}: {problem}")
     return spec
 
 
 def check_complete(spec: Mapping[str, Any]) -> None:
-    """Check a spec that nobody completes.
+    """Check a spec that no assembled agent completes.
 
     Raises:
         ConfigError: when it lacks its model or tools, asks for what only a whole agent has, or says twice
@@ -127,14 +155,74 @@ def _report_unknown(spec: dict[str, Any]) -> None:
         warn_caller(f"subagent {spec['name']!r}: unknown key {key!r} is ignored{meant}")
 
 
-def _modern(spec: dict[str, Any]) -> dict[str, Any]:
-    if "prompt" in spec:
-        warn_legacy(f"subagent {spec['name']!r}: the key 'prompt' is deprecated, write 'system_prompt'.")
-        spec.setdefault("system_prompt", spec.pop("prompt"))
-    return spec
+def _find_problems(spec: Mapping[str, Any]) -> Iterator[str]:
+    if spec.get("mode") not in _MODES:
+        yield f"mode is 'isolated' or 'fork', got {spec['mode']!r}"
+    if spec.get("mode") == "fork" and spec.get("skills"):
+        yield "a fork has the skills of the agent that calls it, so it may not have skills of its own"
+    runnable = spec.get("runnable")
+    if "runnable" in spec and not (hasattr(runnable, "invoke") and hasattr(runnable, "with_config")):
+        yield f"runnable must be a Runnable, such as a compiled graph, got {runnable!r}"
+    yield from _find_wrong_types(spec)
 
 
-def _lasting(spec: dict[str, Any]) -> dict[str, Any]:
-    """Keep what can be gone through only once: it is looked at here, and again by who compiles."""
-    once = [key for key in LISTS if isinstance(spec.get(key), Iterator)]
-    return {**spec, **{key: list(spec[key]) for key in once}}
+def _find_wrong_types(spec: Mapping[str, Any]) -> Iterator[str]:
+    for key in _LISTS:
+        value = spec.get(key)
+        if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
+            yield f"{key} must be a list, got {value!r}"
+    for key, kind, expected in _TYPES:
+        if not isinstance(spec.get(key), kind | None):
+            yield f"{key} must be {expected}, got {spec[key]!r}"
+    if isinstance(spec.get("interrupt_on"), Mapping):
+        yield from _find_entry_problems(spec["interrupt_on"])
+    for each in spec.get("middleware") or ():
+        yield from _find_middleware_problems(each)
+    for each in spec.get("tools") or ():
+        yield from _find_tool_problems(each)
+    yield from _find_format_problems(spec.get("response_format"))
+
+
+def _find_entry_problems(interrupt_on: object) -> Iterator[str]:
+    try:
+        validate_interrupt_on(interrupt_on)
+    except (ConfigError, TypeError) as error:
+        yield str(error)
+
+
+def _find_middleware_problems(given: object) -> Iterator[str]:
+    if not isinstance(given, AgentMiddleware):
+        yield f"middleware must hold middleware objects, got {given!r}"
+        return
+    brought = cast("Middleware", given)
+    schema = brought.state_schema
+    if schema.__module__.startswith(_READABLE):
+        return
+    try:
+        get_type_hints(schema, include_extras=True)
+    except (AttributeError, NameError, SyntaxError, TypeError) as error:
+        yield f"the state_schema of middleware {brought.name!r} cannot be read: {error}"
+
+
+def _find_tool_problems(given: object) -> Iterator[str]:
+    """Yield why a tool could not be described to a model; its schema is made later, on first use."""
+    if isinstance(given, BaseTool | Mapping):
+        return
+    name = getattr(given, "__name__", None)
+    if not callable(given) or name is None:
+        yield f"tools must hold LangChain tools, functions or dicts, got {given!r}"
+    elif not given.__doc__ and not isinstance(given, type):
+        yield f"the function {name!r} in tools needs a docstring, which tells a model what it is for"
+
+
+def _find_format_problems(given: Any) -> Iterator[str]:
+    known = given is None or isinstance(given, _FORMATS) or get_origin(given) in _UNIONS
+    if not known and not (isinstance(given, type) and _describes_fields(given)):
+        yield (
+            "response_format must be a pydantic model, a dataclass, a TypedDict, a JSON schema or a strategy "
+            f"of LangChain's, got {given!r}"
+        )
+
+
+def _describes_fields(kind: type[Any]) -> bool:
+    return issubclass(kind, BaseModel) or is_dataclass(kind) or hasattr(kind, "__required_keys__")

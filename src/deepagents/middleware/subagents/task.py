@@ -1,37 +1,37 @@
-"""The task tool: choose a worker, give it a state of its own, run it, and return what it said and changed."""
+"""The task tool: choose a subagent, run it on a state of its own, return its report and what it changed."""
 
 from __future__ import annotations
 
+import json
 from asyncio import CancelledError, current_task
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Final, TypeAlias, cast
 
-from langchain_core.messages import AnyMessage, HumanMessage
-from langgraph.graph.state import CompiledStateGraph
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from pydantic import BaseModel, Field, ValidationError, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError, to_json
 
 from deepagents._async import IOCall, in_thread
 from deepagents._state.inherited import (
-    Handed,
-    HandedDownChannel,
-    HandedMessagesChannel,
-    handing_down,
-    mark_of,
-    message_mark,
+    InheritedChannel,
+    InheritedMessagesChannel,
+    ParentState,
+    inherit_from,
+    message_marks,
+    placeholder_for,
 )
-from deepagents._state.runtime import LatestValue, running_channels
+from deepagents._state.runtime import LatestValue, channels_of, has_checkpointer, running_channels
 from deepagents._state.schema import SHARED, Sharing
-from deepagents.errors import ToolFailure
+from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware.subagents.fork import FORKED, REFUSAL, forked_history
-from deepagents.middleware.subagents.merge import changes, same
-from deepagents.middleware.subagents.report import report
+from deepagents.middleware.subagents.merge import diff_state, same
 from deepagents.middleware.subagents.worker import Made, Worker
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec
 
 SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: Final = "__deepagents_subagent_response_format"
-"""Where the configuration of a call says in which format a subagent is to answer, for that call."""
+"""The key of a call's configuration for the format in which a subagent answers that call."""
 
 _FILES: Final = "files"
 
@@ -47,7 +47,7 @@ State: TypeAlias = Mapping[str, Any]
 
 
 class TaskToolSchema(BaseModel):
-    """What `task` takes; anything else is refused by name, because it would be lost."""
+    """The arguments of `task`; any other is refused by name, because it would be lost."""
 
     description: str = Field(description="The task, with all the context it needs.")
     subagent_type: str = Field(description="Name of the agent.")
@@ -64,13 +64,13 @@ class TaskToolSchema(BaseModel):
 
 
 def _refused(key: str, value: Any) -> InitErrorDetails:
-    said = "task takes description and subagent_type only; put everything else in description"
-    return InitErrorDetails(type=PydanticCustomError("unexpected_argument", said), loc=(key,), input=value)
+    text = "task takes description and subagent_type only; put everything else in description"
+    return InitErrorDetails(type=PydanticCustomError("unexpected_argument", text), loc=(key,), input=value)
 
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """What the task tool works with during one call: workers, how state keys are shared, the caller's run.
+    """The workers, the sharing of state keys and the caller's run that one call of `task` works with.
 
     `shown` returns the messages of a state as its agent's model sees them.
     """
@@ -80,7 +80,7 @@ class Delegation:
     shown: Callable[[State], Sequence[AnyMessage]]
     runtime: Runtime
 
-    def worker(self, name: str) -> Worker:
+    def get_worker(self, name: str) -> Worker:
         """Return the worker of this name.
 
         Raises:
@@ -96,52 +96,52 @@ class Delegation:
         raise ToolFailure("unknown_subagent", f"there is no subagent {name!r}; choose one of {names}")
 
     def sharing(self, key: str) -> Sharing:
-        """Tell how a state key is shared."""
+        """Return how a state key is shared."""
         return self.keys.get(key, SHARED)
 
-    def handed(self) -> dict[str, Any]:
-        """Return the state that goes down to every subagent."""
+    def shared_state(self) -> dict[str, Any]:
+        """Return the state that every subagent receives."""
         return {key: value for key, value in self.runtime.state.items() if self.sharing(key).down}
 
-    def inherited(self) -> dict[str, Any]:
-        """Return the state that goes down to forks alone."""
-        kept = self.runtime.state.items()
-        return {key: each for key, each in kept if self.sharing(key).forks and not self.sharing(key).down}
-
-    def given_to(self, worker: Worker, task: str) -> dict[str, Any]:
+    def initial_state(self, worker: Worker, task: str) -> dict[str, Any]:
         """Return the state that a worker begins with."""
-        handed, state, call_id = self.handed(), self.runtime.state, str(self.runtime.tool_call_id)
+        shared, state, call_id = self.shared_state(), self.runtime.state, str(self.runtime.tool_call_id)
         if worker.mode == "isolated":
-            return {**handed, "messages": [HumanMessage(task)]}
+            return {**shared, "messages": [HumanMessage(task)]}
         history = self.shown(state) if worker.compiled else state.get("messages", ())
-        inherited = {} if worker.compiled else {FORKED: self.inherited()}
-        return {
-            **handed,
-            **inherited,
-            "messages": forked_history(history, call_id, task, worker.addendum, compiled=worker.compiled),
+        messages = forked_history(history, call_id, task, worker.addendum, compiled=worker.compiled)
+        if worker.compiled:
+            return {**shared, "messages": messages}
+        private = {
+            key: value
+            for key, value in state.items()
+            if self.sharing(key).forks and not self.sharing(key).down
         }
+        return {**shared, FORKED: private, "messages": messages}
 
     def response_format(self) -> Any:
         """Return the format that this call asks for, if any."""
         return self.runtime.config.get("configurable", {}).get(SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY)
 
 
-async def _task(desk: Delegation, description: str, subagent_type: str) -> ToolOutput:
-    worker = desk.worker(subagent_type)
-    wanted = desk.response_format()
+async def _task(context: Delegation, description: str, subagent_type: str) -> ToolOutput:
+    worker = context.get_worker(subagent_type)
+    wanted = context.response_format()
     runnable = worker.made(wanted)
     if runnable is None:
         runnable = await in_thread(lambda: worker.runnable(wanted))
-    state = desk.given_to(worker, description)
-    result = await _run(runnable, worker.name, state, desk.runtime)
-    said = report(worker.name, result, known=state["messages"])
-    returned = {key: value for key, value in result.items() if desk.sharing(key).back}
-    update = changes(desk.handed(), returned, running_channels(), getattr(runnable, "channels", {}))
-    return ToolOutput(said + _shared_with(update, str(desk.runtime.tool_call_id)), update=update)
+    state = context.initial_state(worker, description)
+    result = await _run(runnable, worker.name, state, context.runtime)
+    report = render_report(worker.name, result, given=state["messages"])
+    returned = {key: value for key, value in result.items() if context.sharing(key).back}
+    update = diff_state(
+        context.shared_state(), returned, running_channels(), getattr(runnable, "channels", {})
+    )
+    return ToolOutput(report + _warn_of_conflicts(update, str(context.runtime.tool_call_id)), update=update)
 
 
-def _shared_with(update: Mapping[str, Any], call_id: str) -> str:
-    """Say which keys that hold one value another call of this step writes too."""
+def _warn_of_conflicts(update: Mapping[str, Any], call_id: str) -> str:
+    """Name the keys without a reducer that another call of this step sets to another value."""
     channels = running_channels()
     keys: list[str] = []
     for key, value in update.items():
@@ -158,16 +158,16 @@ def _shared_with(update: Mapping[str, Any], call_id: str) -> str:
 async def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     within = {"ls_agent_type": "subagent", SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: None}
     config: Any = {"configurable": within, **_lower_limit(runnable, runtime)}
-    inherited = _inherited(state["messages"], runtime.state.get("messages", ()))
-    handed = Handed(str(runtime.tool_call_id), state.get(_FILES) or {}, inherited)
-    given = _as_handed(runnable, state, handed)
+    inherited = _common_start(state["messages"], runtime.state.get("messages", ()))
+    parent = ParentState(str(runtime.tool_call_id), state.get(_FILES) or {}, inherited)
+    given = _insert_placeholders(runnable, state, parent)
 
     def block() -> dict[str, Any]:
-        with handing_down(handed):
+        with inherit_from(parent):
             return runnable.invoke(given, config)
 
     async def wait() -> dict[str, Any]:
-        with handing_down(handed):
+        with inherit_from(parent):
             return await runnable.ainvoke(given, config)
 
     try:
@@ -187,28 +187,28 @@ def _is_cancelled() -> bool:
     return running is not None and running.cancelling() > 0
 
 
-def _as_handed(runnable: Made, state: dict[str, Any], handed: Handed) -> dict[str, Any]:
-    """Put marks in the place of files and messages where that will do, so that they are not saved again."""
-    if not isinstance(runnable, CompiledStateGraph):
+def _insert_placeholders(runnable: Made, state: dict[str, Any], parent: ParentState) -> dict[str, Any]:
+    """Replace files and messages of the parent by placeholders; the child does not save them again."""
+    channels = channels_of(runnable)
+    if channels is None:
         return state
-    channels: Mapping[str, Any] = vars(runnable)["channels"]
     given = dict(state) if _FILES in channels else {key: state[key] for key in state if key != _FILES}
-    if vars(runnable)["checkpointer"] not in (None, False):
+    # A graph that saves for itself may be resumed without its parent, so it is given the whole state.
+    if has_checkpointer(runnable):
         return given
-    if handed.value and isinstance(channels.get(_FILES), HandedDownChannel):
-        given[_FILES] = mark_of(handed)
-    if handed.messages and isinstance(channels["messages"], HandedMessagesChannel):
-        mark = HumanMessage("", id=f"handed-{handed.name}", additional_kwargs=message_mark(handed))
-        given["messages"] = [mark, *state["messages"][len(handed.messages) :]]
+    if parent.value and isinstance(channels.get(_FILES), InheritedChannel):
+        given[_FILES] = placeholder_for(parent)
+    if parent.messages and isinstance(channels["messages"], InheritedMessagesChannel):
+        mark = HumanMessage("", id=f"handed-{parent.name}", additional_kwargs=message_marks(parent))
+        given["messages"] = [mark, *state["messages"][len(parent.messages) :]]
     return given
 
 
-def _inherited(given: Sequence[AnyMessage], own: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+def _common_start(given: Sequence[AnyMessage], own: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     """Return the messages with which both begin."""
-    count = next(
-        (at for at, (one, other) in enumerate(zip(given, own, strict=False)) if one is not other), None
-    )
-    return own[: min(len(given), len(own)) if count is None else count]
+    pairs = enumerate(zip(given, own, strict=False))
+    count = next((at for at, (one, other) in pairs if one is not other), min(len(given), len(own)))
+    return own[:count]
 
 
 def _lower_limit(runnable: Made, runtime: Runtime) -> dict[str, int]:
@@ -216,6 +216,49 @@ def _lower_limit(runnable: Made, runtime: Runtime) -> dict[str, int]:
     own: int | None = bound.get("recursion_limit")
     parents = runtime.config.get("recursion_limit")
     return {"recursion_limit": min(own, parents)} if own and parents else {}
+
+
+def render_report(name: str, result: Any, given: Sequence[BaseMessage] = ()) -> str:
+    """Return the structured response as JSON if there is one, else the last text that the subagent wrote.
+
+    `given` are the messages that it began with, which are none of its own.
+
+    Raises:
+        ConfigError: when the result is no state, or has no `messages`.
+    """
+    if not isinstance(result, Mapping):
+        raise ConfigError(
+            f"CompiledSubAgent must return a state, such as {{'messages': [...]}}; {name!r} "
+            f"returned {result!r}"
+        )
+    state = cast("Mapping[str, Any]", result)
+    if state.get("structured_response") is not None:
+        return _to_json(state["structured_response"])
+    if "messages" not in state:
+        raise ConfigError(
+            f"CompiledSubAgent must return a state containing a 'messages' key; {name!r} returned "
+            f"{sorted(state)!r}"
+        )
+    messages = state["messages"]
+    if isinstance(messages, str) and messages.strip():
+        return messages.rstrip()
+    known = {each.id for each in given if each.id}
+    for message in reversed(convert_to_messages(messages)):
+        if isinstance(message, AIMessage) and message.id not in known and message.text.strip():
+            return message.text.rstrip()
+    return f"The subagent {name!r} finished without writing an answer."
+
+
+def _to_json(value: Any) -> str:
+    """Write a value as JSON; what JSON cannot hold as text, or as Python shows it."""
+    with suppress(Exception):
+        if isinstance(value, BaseModel):
+            return value.model_dump_json()
+        plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        return json.dumps(plain, default=str, ensure_ascii=False)
+    with suppress(Exception):
+        return to_json(value, serialize_unknown=True).decode()
+    return repr(value)
 
 
 TASK = ToolSpec("task", TASK_TOOL_DESCRIPTION, TaskToolSchema, _task)

@@ -1,4 +1,4 @@
-"""A subagent as the task tool knows it: what it is for, and its runnable, made on first use."""
+"""Hold a subagent for the task tool: its name, its description, and its runnable, made on first use."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from deepagents.errors import ToolFailure
 Mode: TypeAlias = Literal["isolated", "fork"]
 Made: TypeAlias = Runnable[Any, Any]
 
-_MOST_FORMATS: Final = 8
+_MAX_FORMATS: Final = 8
 _KNOWS: Final = " (a fork: it has this whole conversation; give it the task alone)"
 
 
 @dataclass(slots=True)
 class Worker:
-    """A subagent: its name, what it is for, and how to make its runnable for a response format.
+    """A subagent: its name, its description, and how to make its runnable for a response format.
 
-    `make` is given the format that a call asks for, `None` for the subagent's own. `compiled` says that the
-    caller made the runnable, which answers in no other format. `addendum` is what a fork reads before its
-    task.
+    `make` is called with the format that a call asks for, `None` for the subagent's own. `compiled` marks a
+    runnable that the caller made, which answers in no other format. A fork reads `addendum` before its task.
     """
 
     name: str
@@ -53,17 +52,18 @@ class Worker:
         with self._lock:
             if made := self.made(response_format):
                 return made
+            # A copy, because the caller may change the format in place and means another one then.
             kept = (
                 deepcopy(cast(Any, response_format)) if isinstance(response_format, dict) else response_format
             )
             made = self._built(kept)
-            others = [each for each in self._made if each[0] is not None][1 - _MOST_FORMATS :]
+            others = [each for each in self._made if each[0] is not None][1 - _MAX_FORMATS :]
             own = [each for each in self._made if each[0] is None]
             self._made = [*own, *others, (kept, made)]
             return made
 
     def made(self, response_format: Any = None) -> Made | None:
-        """Return the runnable for a response format where it was made already."""
+        """Return the runnable for a response format if it was made already."""
         made = self._made
         return next((each for wanted, each in made if _equal(wanted, response_format)), None)
 
@@ -81,7 +81,7 @@ class Worker:
 
     @property
     def listed(self) -> str:
-        """The line about it that a model reads."""
+        """The line of the task tool's description about it."""
         return f"- {self.name}: {self.description}{_KNOWS if self.mode == 'fork' else ''}"
 
 
