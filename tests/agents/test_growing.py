@@ -21,7 +21,7 @@ from deepagents._state.delta_channels import (
     messages_channel,
     weight,
 )
-from deepagents._state.inherited import ParentState, InheritedChannel, inherit_from, placeholder_for
+from deepagents._state.inherited import InheritedChannel, ParentState, inherit_from, placeholder_for
 from deepagents._state.schema import DeepAgentState
 from deepagents.backends.file_changes import reduce_files
 from deepagents.middleware.subagents.middleware import create_sub_agent
