@@ -75,3 +75,7 @@ _HOMES = {
 
 
 __getattr__ = lazy(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "backends", "errors", "middleware", "testing"]

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-_OURS = ("deepagents.", "pydantic.", "abc.")
+_OURS = ("deepagents.", "pydantic.", "abc.", "functools.")
 _IMPORTING = "importlib._bootstrap"
 _silent: ContextVar[bool] = ContextVar("deepagents_silent", default=False)
 

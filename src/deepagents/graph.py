@@ -17,12 +17,14 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
+from deepagents._agent.arguments import explain_unknown_arguments
+from deepagents._agent.build import Build
 from deepagents._agent.compiled import AgentGraph
-from deepagents._agent.plan import InterruptOn, Wishes, plan_main, spec_of
+from deepagents._agent.plan import AgentPlan
 from deepagents._agent.prompt import assemble_prompt
-from deepagents._agent.slots import Building
-from deepagents._agent.stack import assemble, begin
+from deepagents._agent.stack import SLOT_NAMES, assemble
 from deepagents._agent.trace_version import lc_version
+from deepagents._agent.validation import validate
 from deepagents._deprecation import already_warned, legacy, warn_legacy
 from deepagents._models import default_model, resolve_model
 from deepagents._state.schema import DeepAgentState
@@ -30,10 +32,12 @@ from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.approval import InterruptOn
 from deepagents.middleware.async_subagents import AsyncSubAgent
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
 from deepagents.models.failures import Recovery
 from deepagents.permissions import FilesystemPermission
+from deepagents.profiles.harness.registry import profile_for
 
 __all__ = [
     "Checkpointer",
@@ -45,6 +49,7 @@ __all__ = [
 _RECURSION_LIMIT = 9_999
 
 
+@explain_unknown_arguments
 def create_deep_agent(
     model: str | BaseChatModel | None = None,
     tools: Sequence[BaseTool | Callable[..., Any] | dict[str, Any]] | None = None,
@@ -110,28 +115,30 @@ def create_deep_agent(
     Raises:
         ConfigError: for what cannot be built; the message names the value.
     """
-    plan = plan_main(
-        Wishes(
-            model=_resolved(model),
-            spec=spec_of(model),
-            tools=tuple(tools or ()),
-            system_prompt=system_prompt,
-            middleware=tuple(middleware),
-            subagents=tuple(subagents or ()),
-            backend=StateBackend() if backend is None else backend,
-            interrupt_on=interrupt_on,
-            permissions=permissions or (),
-            skills=skills or (),
-            memory=memory or (),
-            response_format=response_format,
-            state_schema=state_schema or DeepAgentState,
-            name=name,
-            recovery=Recovery.of(model_retries, fallback_models, resolve_model),
-            limits=limits,
-        )
+    chosen = _resolved(model)
+    plan = AgentPlan(
+        role="main",
+        model=chosen,
+        profile=profile_for(chosen, model if isinstance(model, str) else None),
+        tools=tools or (),
+        system_prompt=system_prompt,
+        middleware=middleware,
+        subagents=subagents or (),
+        skills=skills or (),
+        memory=memory or (),
+        permissions=permissions or (),
+        backend=StateBackend() if backend is None else backend,
+        interrupt_on=interrupt_on,
+        response_format=response_format,
+        state_schema=state_schema or DeepAgentState,
+        name=name,
+        limits=limits,
+        recovery=Recovery.of(model_retries, fallback_models, resolve_model),
     )
+    build = Build(plan, _compile_subagent, SLOT_NAMES)
+    validate(build)
     return _compile(
-        begin(plan, _compile_child),
+        build,
         context_schema=context_schema,
         checkpointer=checkpointer,
         store=store,
@@ -146,13 +153,13 @@ def get_default_model() -> BaseChatModel:
     return default_model()
 
 
-def _compile(building: Building, **passed_on: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
-    plan = building.plan
+def _compile(build: Build, **passed_on: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+    plan = build.plan
     graph: Any = create_agent(
         plan.model,
-        tools=list(plan.tools) or None,
+        tools=build.tools or None,
         system_prompt=assemble_prompt(plan) or None,
-        middleware=assemble(building),
+        middleware=assemble(build),
         response_format=plan.response_format,
         state_schema=cast(Any, plan.state_schema),
         name=plan.name,
@@ -164,9 +171,9 @@ def _compile(building: Building, **passed_on: Any) -> CompiledStateGraph[Any, An
     return AgentGraph.of(graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata}))
 
 
-def _compile_child(building: Building) -> Runnable[Any, Any]:
+def _compile_subagent(build: Build) -> Runnable[Any, Any]:
     with already_warned():
-        return _compile(building)
+        return _compile(build)
 
 
 def _resolved(model: str | BaseChatModel | None) -> BaseChatModel:

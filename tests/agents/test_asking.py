@@ -25,8 +25,14 @@ APPROVE: Command[Any] = Command(resume={"decisions": [{"type": "approve"}]})
 GIVEN: Any = {"messages": "Go"}
 
 
+class Other(HumanInTheLoopMiddleware[Any, Any, Any]):
+    """An approval that cannot ask about paths."""
+
+    name = "HumanInTheLoopMiddleware"
+
+
 def other_approval() -> Any:
-    return HumanInTheLoopMiddleware(interrupt_on={"execute": True})
+    return Other(interrupt_on={"execute": True})
 
 
 def borrowed() -> FilesystemMiddleware:

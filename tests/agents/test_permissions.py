@@ -615,7 +615,10 @@ def test_alone_a_rule_that_asks_refuses_until_somebody_is_set_up_to_be_asked(cal
 
 
 def test_a_persons_own_approval_never_drops_the_rules(tmp_path: Path) -> None:
-    own = cast("Any", HumanInTheLoopMiddleware(interrupt_on={"write_file": True}))
+    class Own(HumanInTheLoopMiddleware[Any, Any, Any]):
+        name = "HumanInTheLoopMiddleware"
+
+    own: Any = Own(interrupt_on={"write_file": True})
     with pytest.raises(StackError, match=r"approval\(\)"):
         create_deep_agent(ScriptedModel(), permissions=[ASK], middleware=[own])
     with pytest.raises(StackError, match="'helper'"):

@@ -60,6 +60,7 @@ def test_every_option_is_tried() -> None:
     assert OPTIONS.keys() == inspect.signature(create_deep_agent).parameters.keys() - {"model"}
 
 
+@pytest.mark.filterwarnings("ignore:the skills directory:UserWarning")
 @pytest.mark.parametrize("getter", GETTERS)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_an_agent_with_this_option_and_skills_has_its_schemas(option: str, getter: str) -> None:

@@ -126,7 +126,7 @@ GUIDE = _numbered(
         ),
         (
             "allowed decisions for each tool",
-            "test_approving.test_rules_may_name_built_in_tools_and_tools_that_are_not_there",
+            "test_approving.test_rules_may_name_built_in_tools",
         ),
         (
             "reading the interrupt and approving",
@@ -146,7 +146,7 @@ GUIDE = _numbered(
         ("decisions in order", "test_approving.test_one_decision_for_each_action"),
         (
             "rules by risk",
-            "test_approving.test_rules_may_name_built_in_tools_and_tools_that_are_not_there",
+            "test_approving.test_rules_may_name_built_in_tools",
         ),
     ),
     _page(
@@ -260,7 +260,7 @@ IN_PASSING = _numbered(
         "harness",
         (
             "interrupt_on with edit_file: True",
-            "test_approving.test_rules_may_name_built_in_tools_and_tools_that_are_not_there",
+            "test_approving.test_rules_may_name_built_in_tools",
         ),
         ("execute where the backend runs commands", "test_creating.test_a_shell_as_backend_adds_execute"),
     ),
@@ -290,11 +290,8 @@ IN_PASSING = _numbered(
     ),
     _page(
         "the module graph",
-        ("the base prompt", "test_private_names.test_the_base_prompt_is_an_older_name_that_warns_each_time"),
-        ("warn_deprecated", "test_deprecation.test_a_warning_is_of_the_line_that_called"),
+        ("the base prompt", "test_older_names.test_an_older_public_name_warns"),
         ("resolve_model", "test_replaced_names.test_it_is_given_what_the_profile_of_the_provider_says"),
-        ("private fields of states", "test_private_names.test_small_helpers_beside_middleware"),
-        ("messages kept as deltas", "test_private_names.test_messages_are_folded"),
         (
             "a base for the general-purpose agent",
             "test_names.test_the_general_purpose_agent_can_be_built_upon",

@@ -12,12 +12,8 @@ from langgraph.checkpoint.memory import MemorySaver
 from langgraph.types import Command
 
 from deepagents import SubAgent, create_deep_agent
-from deepagents.errors import StackError
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
-
-OWN_READ_FILE = "'read_file' of tools= stands in the place of the same of FilesystemMiddleware"
-pytestmark = pytest.mark.filterwarnings(f"ignore:.*{OWN_READ_FILE}:UserWarning")
 
 QUESTION = {"messages": [{"role": "user", "content": "Tidy up"}]}
 ALL = ["approve", "edit", "reject"]
@@ -39,6 +35,18 @@ def read_file(path: str) -> str:
 def send(to: str, subject: str = "", body: str = "") -> str:
     """Send mail."""
     return f"sent to {to}"
+
+
+@tool
+def delete_all() -> str:
+    """Delete everything."""
+    return "deleted"
+
+
+@tool
+def critical() -> str:
+    """Do something critical."""
+    return "done"
 
 
 TOOLS = [remove, read_file, send]
@@ -78,8 +86,7 @@ def test_a_call_waits_and_its_request_tells_what_may_be_decided(call_mode: CallM
 
 def test_a_tool_of_the_callers_stands_in_for_a_built_in_one_and_need_not_wait(call_mode: CallMode) -> None:
     with ScriptedModel(call("read_file", path="notes"), "Read.") as model:
-        with pytest.warns(match=OWN_READ_FILE):
-            agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
+        agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
         result = call_mode.invoke(agent, QUESTION, thread())
 
     assert answers(result) == ["contents of notes"]
@@ -129,7 +136,7 @@ def test_one_decision_for_each_action(call_mode: CallMode) -> None:
     assert "removed b" not in answers(result)
 
 
-def test_rules_may_name_built_in_tools_and_tools_that_are_not_there(call_mode: CallMode) -> None:
+def test_rules_may_name_built_in_tools(call_mode: CallMode) -> None:
     config = thread()
     rules: dict[str, Any] = {
         "delete_all": {"allowed_decisions": ALL},
@@ -139,7 +146,9 @@ def test_rules_may_name_built_in_tools_and_tools_that_are_not_there(call_mode: C
         "list_files": False,
     }
     with ScriptedModel(call("write_file", file_path="/a", content="A"), "Done.") as model:
-        agent = create_deep_agent(model, interrupt_on=rules, checkpointer=MemorySaver())
+        agent = create_deep_agent(
+            model, tools=[*TOOLS, delete_all, critical], interrupt_on=rules, checkpointer=MemorySaver()
+        )
         waiting = call_mode.invoke(agent, QUESTION, config)
         result = call_mode.invoke(agent, decided({"type": "approve"}), config)
 
@@ -183,21 +192,6 @@ def test_without_a_checkpointer_the_run_stops_at_the_call(call_mode: CallMode) -
 
     assert result["__interrupt__"][0].value["action_requests"][0]["name"] == "send"
     assert answers(result) == []
-
-
-def test_rules_given_twice_are_refused_instead_of_dropped() -> None:
-    own = HumanInTheLoopMiddleware(interrupt_on={"send": True})
-    with pytest.raises(StackError, match="the agent has interrupt_on and a HumanInTheLoopMiddleware"):
-        create_deep_agent(ScriptedModel(), middleware=[own], interrupt_on={"remove": True})
-
-    twice: SubAgent = {
-        "name": "clerk",
-        "description": "d",
-        "middleware": [own],
-        "interrupt_on": {"remove": True},
-    }
-    with pytest.raises(StackError, match="subagent 'clerk' has interrupt_on"):
-        create_deep_agent(ScriptedModel(), subagents=[twice])
 
 
 def test_a_subagents_own_approval_middleware_stands_instead_of_inherited_rules(call_mode: CallMode) -> None:

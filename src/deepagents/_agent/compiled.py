@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Self, TypeVar, cast
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.runtime import LatestValue, has_newer_events, stream_through
@@ -42,7 +42,12 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     @_signed_as_inherited
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
-        """Stream a run, as LangGraph does; `output_keys` are those of the result unless others are named."""
+        """Stream a run, as LangGraph does; `output_keys` are those of the result unless others are named.
+
+        Raises:
+            TypeError: for an input that is no state, such as a text alone.
+        """
+        _check_input(input)
         view = _StreamView(shows_failures=has_newer_events(config))
         with closing(
             cast(Any, super()).stream(input, stream_through(config, view.rewrite), **self._named(options))
@@ -53,6 +58,7 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
     @_signed_as_inherited
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
         """Stream a run, awaiting."""
+        _check_input(input)
         view = _StreamView(shows_failures=has_newer_events(config))
         async with aclosing(
             cast(Any, super()).astream(input, stream_through(config, view.rewrite), **self._named(options))
@@ -63,6 +69,12 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _named(self, options: dict[str, Any]) -> dict[str, Any]:
         named = options.get("output_keys")
         return {**options, "output_keys": self.output_channels if named is None else named}
+
+
+def _check_input(given: Any) -> None:
+    if isinstance(given, str | list | BaseMessage):
+        shown = repr(cast(Any, given))
+        raise TypeError(f'an agent takes a state, got {shown}; write agent.invoke({{"messages": {shown}}})')
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""AgentPlan: all that one agent needs, resolved; the same for the main agent and each of its subagents."""
+"""AgentPlan: everything that one agent needs, resolved; one type for main agent and subagents."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
-from langchain_core.tools import BaseTool
 
 from deepagents import _models
+from deepagents._agent import arguments
 from deepagents._deprecation import warn_caller
 from deepagents._state.schema import DeepAgentState, continuing
-from deepagents.backends._resolve import is_factory
-from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.backends.state import StateBackend
 from deepagents.limits import Limits
-from deepagents.middleware._base import Middleware, tool_name
+from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import InterruptOn
 from deepagents.middleware.async_subagents.spec import is_remote, refuse_shared_names
 from deepagents.middleware.filesystem import FilesystemMiddleware
@@ -46,216 +45,153 @@ Source: TypeAlias = str | tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AgentPlan:
-    """One agent, decided but not yet built."""
+    """One agent, decided but not yet built. `subagents` are specs as a caller gives them.
+
+    `base_prompt` replaces that of the profile and of the library, `note` follows it, and `addendum` is what
+    a fork reads before its task.
+    """
 
     role: Literal["main", "general-purpose", "declared", "forked"]
     model: BaseChatModel
     profile: HarnessProfile
-    system_prompt: str | SystemMessage | None
-    backend: BACKEND_TYPES
-    base_prompt: str | None = None
-    note: str | None = None
-    addendum: str | None = None
     tools: Sequence[ToolLike] = ()
+    system_prompt: str | SystemMessage | None = None
     middleware: Sequence[Middleware] = ()
-    interrupt_on: InterruptOn | None = None
-    permissions: Sequence[FilesystemPermission] = ()
+    subagents: Sequence[Any] = ()
     skills: Sequence[Source] = ()
     memory: Sequence[str] = ()
+    permissions: Sequence[FilesystemPermission] = ()
+    backend: BACKEND_TYPES = field(default_factory=StateBackend)
+    interrupt_on: InterruptOn | None = None
     response_format: Any = None
     state_schema: type[Any] = DeepAgentState
     name: str | None = None
-    description: str = ""
+    limits: Limits | None = None
     recovery: Recovery = field(default_factory=Recovery)
-    limits: Limits | None = None
-    subagents: Sequence[AgentPlan | Worker] = field(default_factory=tuple)
-    async_subagents: Sequence[Any] = ()
+    base_prompt: str | None = None
+    note: str | None = None
+    addendum: str | None = None
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for values of a wrong type, and keeps lists that can be read only once."""
+        arguments.check_prompt(self.system_prompt)
+        arguments.check_limits(self.limits)
+        arguments.check_name(self.name)
+        arguments.check_backend(self.backend)
+        lists = {
+            "tools": arguments.check_tools(self.tools),
+            "middleware": arguments.check_middleware(self.middleware),
+            "subagents": arguments.check_list("subagents", self.subagents),
+            "permissions": arguments.check_list("permissions", self.permissions),
+        }
+        for name, value in lists.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def label(self) -> str:
+        """What messages to people call the agent."""
+        return "the agent" if self.role == "main" else f"subagent {self.name!r}"
+
+    @property
+    def async_subagents(self) -> tuple[Any, ...]:
+        """The specs of subagents that work on a server."""
+        return tuple(filter(is_remote, self.subagents))
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the caller asked of `create_deep_agent`, as given."""
+def plan_subagents(main: AgentPlan) -> list[AgentPlan | Worker]:
+    """Plan each subagent that the main agent may call; those that a caller compiled are workers already.
 
-    model: BaseChatModel
-    spec: str | None
-    tools: Sequence[ToolLike] | None
-    system_prompt: str | SystemMessage | None
-    middleware: Sequence[Middleware]
-    subagents: Sequence[Any]
-    backend: BACKEND_TYPES
-    interrupt_on: InterruptOn | None
-    permissions: Sequence[FilesystemPermission]
-    skills: Sequence[Source]
-    memory: Sequence[str]
-    response_format: Any
-    state_schema: type[Any]
-    name: str | None
-    recovery: Recovery
-    limits: Limits | None = None
+    Raises:
+        ConfigError: for a spec that cannot be, and for two of one name.
+    """
+    specs = checked([*filterfalse(is_remote, main.subagents)])
+    declared = [_plan_subagent(spec, main) for spec in specs]
+    general = main.profile.general_purpose_subagent or GeneralPurposeSubagentProfile()
+    if general.enabled is not False and GENERAL_PURPOSE not in [each.name for each in declared]:
+        declared.insert(0, _plan_general_purpose(main, general))
+    refuse_shared_names(main.async_subagents, [each.name or "" for each in declared])
+    return declared
 
 
-def plan_main(wishes: Wishes) -> AgentPlan:
-    """Decide the main agent and every subagent that it may call."""
-    profile = profile_for(wishes.model, wishes.spec)
-    main = AgentPlan(
-        role="main",
-        model=wishes.model,
-        profile=profile,
-        system_prompt=wishes.system_prompt,
-        base_prompt=profile.base_system_prompt,
-        backend=wishes.backend,
-        tools=described(wishes.tools or (), profile.tool_description_overrides),
-        middleware=wishes.middleware,
-        interrupt_on=wishes.interrupt_on,
-        permissions=wishes.permissions,
-        skills=wishes.skills,
-        memory=wishes.memory,
-        response_format=wishes.response_format,
-        state_schema=wishes.state_schema,
-        recovery=wishes.recovery,
-        name=wishes.name,
-        limits=wishes.limits,
-        async_subagents=tuple(filter(is_remote, wishes.subagents)),
-    )
-    children = _plan_subagents(main, wishes)
-    refuse_shared_names(main.async_subagents, [child.name or "" for child in children])
-    bound = limits_in(main.middleware) or main.limits
-    return replace(main, subagents=[_limited(child, bound) for child in children])
+def _below(main: AgentPlan, **changes: Any) -> AgentPlan:
+    """Return the plan of a subagent: the main agent's, without what that one alone has."""
+    without = {"subagents": (), "memory": (), "response_format": None}
+    limits = limits_in(main.middleware) or main.limits
+    return replace(main, **{**without, "limits": limits, **changes})
 
 
-def _limited(child: AgentPlan | Worker, limits: Limits | None) -> AgentPlan | Worker:
-    return replace(child, limits=limits) if isinstance(child, AgentPlan) else child
-
-
-def _plan_subagents(main: AgentPlan, wishes: Wishes) -> tuple[AgentPlan | Worker, ...]:
-    profile = main.profile
-    declared = [
-        _plan_child(spec, main, wishes) for spec in checked([*filterfalse(is_remote, wishes.subagents)])
-    ]
-    general = profile.general_purpose_subagent or GeneralPurposeSubagentProfile()
-    if general.enabled is False or GENERAL_PURPOSE in [worker.name for worker in declared]:
-        return tuple(declared)
-    return (_plan_general_purpose(wishes, profile, general), *declared)
-
-
-def _plan_general_purpose(
-    wishes: Wishes, profile: HarnessProfile, general: GeneralPurposeSubagentProfile
-) -> AgentPlan:
-    own = general.system_prompt
-    return AgentPlan(
+def _plan_general_purpose(main: AgentPlan, general: GeneralPurposeSubagentProfile) -> AgentPlan:
+    prompt = general.system_prompt
+    return _below(
+        main,
         role="general-purpose",
-        model=wishes.model,
-        profile=profile,
-        system_prompt=wishes.system_prompt if own is None else own,
-        base_prompt=profile.base_system_prompt if own is None else "",
-        note=GENERAL_PURPOSE_NOTE if own is None else None,
-        backend=wishes.backend,
-        tools=described(wishes.tools or (), profile.tool_description_overrides),
-        middleware=[each for each in wishes.middleware if each.name != "SubAgentMiddleware"],
-        interrupt_on=wishes.interrupt_on,
-        permissions=wishes.permissions,
-        skills=wishes.skills,
-        state_schema=wishes.state_schema,
-        recovery=wishes.recovery,
+        system_prompt=main.system_prompt if prompt is None else prompt,
+        base_prompt=None if prompt is None else "",
+        note=GENERAL_PURPOSE_NOTE if prompt is None else None,
+        middleware=[each for each in main.middleware if each.name != "SubAgentMiddleware"],
         name=GENERAL_PURPOSE,
         description=general.description or DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
     )
 
 
-def _plan_child(spec: Mapping[str, Any], main: AgentPlan, wishes: Wishes) -> AgentPlan | Worker:
+def _plan_subagent(spec: Mapping[str, Any], main: AgentPlan) -> AgentPlan | Worker:
     if "runnable" in spec:
         return ready_worker(spec)
-    declared = _plan_declared(spec, main, wishes)
-    return _plan_forked(declared, main) if spec.get("mode") == "fork" else declared
-
-
-def _plan_forked(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
-    """Plan the main agent once more, with what the spec has of its own; its prompt is said with its task."""
-    brought = {each.name: each for each in (*main.middleware, *declared.middleware)}
-    return replace(
-        main,
-        role="forked",
-        model=declared.model,
-        profile=declared.profile,
-        base_prompt=declared.base_prompt,
-        addendum=cast("str | None", declared.system_prompt),
-        tools=declared.tools,
-        middleware=tuple(brought.values()),
-        interrupt_on=declared.interrupt_on,
-        permissions=declared.permissions,
-        response_format=declared.response_format,
-        state_schema=continuing(main.state_schema),
-        name=declared.name,
-        description=declared.description,
-    )
-
-
-def _plan_declared(spec: Mapping[str, Any], main: AgentPlan, wishes: Wishes) -> AgentPlan:
     model, profile = main.model, main.profile
     if (own_model := spec.get("model")) is not None:
         model = _models.resolve_model(own_model)
-        profile = profile_for(model, spec_of(own_model))
+        profile = profile_for(model, own_model if isinstance(own_model, str) else None)
     if "permissions" not in spec and spec.get("mode") != "fork":
-        _warn_of_rules_left_behind(spec, main)
-    tools: Sequence[ToolLike] = spec["tools"] or () if "tools" in spec else wishes.tools or ()
-    return AgentPlan(
+        _warn_of_unbound_rules(spec, main)
+    declared = _below(
+        main,
         role="declared",
         model=model,
         profile=profile,
         system_prompt=spec.get("system_prompt"),
-        base_prompt=profile.base_system_prompt,
-        backend=wishes.backend,
-        tools=described(tools, profile.tool_description_overrides),
+        tools=spec["tools"] or () if "tools" in spec else main.tools,
         middleware=tuple(spec.get("middleware") or ()),
-        interrupt_on=spec.get("interrupt_on", None if asks_itself(spec) else wishes.interrupt_on),
-        permissions=spec.get("permissions", wishes.permissions) or (),
+        interrupt_on=spec.get("interrupt_on", None if asks_itself(spec) else main.interrupt_on),
+        permissions=spec.get("permissions", main.permissions) or (),
         skills=tuple(spec.get("skills") or ()),
         response_format=spec.get("response_format"),
-        state_schema=wishes.state_schema,
-        recovery=wishes.recovery,
         name=spec["name"],
         description=spec["description"],
     )
+    return _plan_fork(declared, main) if spec.get("mode") == "fork" else declared
 
 
-def _warn_of_rules_left_behind(spec: Mapping[str, Any], main: AgentPlan) -> None:
-    """Warn where rules that middleware of the agent holds do not bind a subagent on the same files."""
+def _plan_fork(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
+    """Plan the main agent once more, with what the spec has of its own.
+
+    Its system prompt stays the main agent's, so that a provider's cache serves the fork; the spec's own
+    prompt comes with its task.
+    """
+    own = {each.name: each for each in (*main.middleware, *declared.middleware)}
+    return replace(
+        declared,
+        role="forked",
+        system_prompt=main.system_prompt,
+        addendum=cast("str | None", declared.system_prompt),
+        middleware=tuple(own.values()),
+        memory=main.memory,
+        skills=main.skills,
+        subagents=main.async_subagents,
+        state_schema=continuing(main.state_schema),
+    )
+
+
+def _warn_of_unbound_rules(spec: Mapping[str, Any], main: AgentPlan) -> None:
+    """Warn where rules of the agent's own middleware do not bind a subagent that works on the same files."""
     files = next((each for each in main.middleware if isinstance(each, FilesystemMiddleware)), None)
     if files is None or not files.permissions or main.permissions:
         return
     own = any(each.name == files.name for each in spec.get("middleware") or ())
-    if not own and _same_files(files.backend, main.backend):
+    in_state = isinstance(files.backend, StateBackend) and isinstance(main.backend, StateBackend)
+    if not own and (in_state or files.backend is main.backend):
         warn_caller(
             f"the permissions of the agent's FilesystemMiddleware do not bind subagent {spec['name']!r}, "
             "which works on the same files; give them as permissions=, which binds both, or write "
             "'permissions' in the subagent, [] for none"
         )
-
-
-def _same_files(one: BACKEND_TYPES, other: BACKEND_TYPES) -> bool:
-    if one is other or is_factory(one) or is_factory(other):
-        return one is other
-    return all(open_backend(each).capabilities().state_files for each in (one, other))
-
-
-def spec_of(model: object) -> str | None:
-    """Return the name that a model was asked for by, if it was."""
-    return model if isinstance(model, str) else None
-
-
-def described(tools: Sequence[ToolLike], overrides: Mapping[str, str]) -> list[ToolLike]:
-    """Return the tools, copies of those whose description is overridden; plain functions stay as they are."""
-    return [_described(tool, overrides.get(tool_name(tool) or "")) for tool in tools]
-
-
-def _described(tool: ToolLike, text: str | None) -> ToolLike:
-    if text is None:
-        return tool
-    if isinstance(tool, BaseTool):
-        return tool.model_copy(update={"description": text})
-    if not isinstance(tool, dict):
-        return tool
-    inside: object = cast("dict[str, object]", tool).get("function")
-    if not isinstance(inside, dict):
-        return {**tool, "description": text}
-    return {**tool, "function": {**cast("dict[str, Any]", inside), "description": text}}

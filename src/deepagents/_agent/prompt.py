@@ -22,7 +22,8 @@ You are a deep agent. You work with tools until the task is done, and the user s
 
 def assemble_prompt(plan: AgentPlan) -> str | SystemMessage:
     """Join the parts with blank lines; a caller's `SystemMessage` keeps its blocks and their cache marks."""
-    base = BASE_PROMPT if plan.base_prompt is None else plan.base_prompt
+    given = (plan.base_prompt, plan.profile.base_system_prompt, BASE_PROMPT)
+    base = next(text for text in given if text is not None)
     harness = _joined(base, plan.profile.system_prompt_suffix, plan.note)
     user = plan.system_prompt
     if not isinstance(user, SystemMessage):

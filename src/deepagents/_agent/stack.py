@@ -1,153 +1,152 @@
 """The middleware table: which middleware an agent has, in which order, and why there.
 
-Order is outermost first: what stands higher sees a request earlier and a result later. A caller's
-middleware whose name equals a slot's takes that slot's place; any other lands at `CALLER`.
+The order is outermost first: a row that is higher sees a request earlier and a result later. A caller's
+middleware replaces the row of its name; any other lands at `CALLER`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
 
-from deepagents._agent import factories as _makers
-from deepagents._agent import subagents as _children
+from deepagents._agent import factories
+from deepagents._agent.build import Build
+from deepagents._agent.factories import Factory
 from deepagents._agent.joined import join_layers
-from deepagents._agent.plan import AgentPlan
-from deepagents._agent.slots import Building, CompileChild, Place, Slot
-from deepagents._agent.validation import prepared
+from deepagents._agent.subagents import subagents
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware
-from deepagents.middleware.approval import ApprovalMiddleware
-from deepagents.middleware.memory.middleware import require_sources
 from deepagents.middleware.prompt_caching.middleware import STAND_INS
-from deepagents.middleware.summarization.middleware import under_rules as _summarizing_under_rules
 
-STACK: Final[tuple[Slot | Place, ...]] = (
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One row: the name of its middleware, how to make it, and why it stands there."""
+
+    name: str
+    make: Factory
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where middleware lands that is not the library's own."""
+
+    name: Literal["CALLER", "PROFILE"]
+    reason: str
+
+
+STACK: Final[tuple[Slot | Position, ...]] = (
     Slot(
         "ToolErrorMiddleware",
-        _makers.tool_errors,
+        factories.tool_errors,
         "a failing tool becomes a result; a caller's own retry sees it first",
     ),
-    Slot("LimitsMiddleware", _makers.limits, "counts whatever is done further in, and ends it"),
+    Slot("LimitsMiddleware", factories.limits, "counts everything that is done further in, and ends it"),
     Slot(
         "ForkedContextMiddleware",
-        _makers.forked_context,
+        factories.forked_context,
         "a fork has the private state of the agent that called it, before anything reads that",
     ),
-    Slot("TodoListMiddleware", _makers.todos, "planning is spoken of first, after the base prompt"),
+    Slot("TodoListMiddleware", factories.todos, "its prompt comes first after the base prompt"),
     Slot(
         "MemoryMiddleware",
-        _makers.memory,
-        "memory is spoken of after planning, and counted with the rest",
-        take=lambda building, memory: require_sources(memory, building.plan.memory, building.who),
+        factories.memory,
+        "its prompt comes after planning, and is counted with the rest",
     ),
-    Slot("SkillsMiddleware", _makers.skills, "skills are spoken of after memory", take=_makers.all_sources),
-    Slot(
-        "FilesystemMiddleware",
-        _makers.filesystem,
-        "every tool result passes it on the way out",
-        required=True,
-        take=_makers.under_rules,
-    ),
-    Slot("SubAgentMiddleware", _children.subagents, "offers the task tool", required=True),
+    Slot("SkillsMiddleware", factories.skills, "its prompt comes after memory"),
+    Slot("FilesystemMiddleware", factories.filesystem, "every tool result passes it on the way out"),
+    Slot("SubAgentMiddleware", subagents, "offers the task tool"),
     Slot(
         "ParentNotifierMiddleware",
-        _makers.parent_notifier,
+        factories.parent_notifier,
         "on an agent server alone: tells the agent that started this run how it ended, after all else",
     ),
     Slot(
         "AsyncSubAgentMiddleware",
-        _makers.async_subagents,
-        "offers the tools for tasks elsewhere, and is told of their ends before anything reads the history",
-        take=_makers.silent_in_forks,
+        factories.async_subagents,
+        "offers the tools for tasks elsewhere, and hears of their ends before anything reads the history",
     ),
     Slot(
         "PatchToolCallsMiddleware",
-        _makers.patch_tool_calls,
+        factories.patch_tool_calls,
         "the history is valid before the first model call",
     ),
-    Place("CALLER", "sees requests with the library's parts in them, and results before they are evicted"),
-    Place("PROFILE", "a profile's extras are closer to the model than the caller's"),
+    Position("CALLER", "sees requests with the library's parts in them, and results before they are moved"),
+    Position("PROFILE", "a profile's extras are closer to the model than the caller's"),
     Slot(
         "ToolExclusionMiddleware",
-        _makers.tool_exclusion,
-        "hides tools whoever brought them, before they are counted",
+        factories.tool_exclusion,
+        "hides tools of every origin, before they are counted",
     ),
     Slot(
         "SummarizationMiddleware",
-        _makers.summarization,
+        factories.summarization,
         "counts the request as it will be sent: prompt, tools and messages",
-        take=lambda building, brought: _summarizing_under_rules(_makers.rules_of(building), brought),
     ),
     Slot(
         "ModelFallbackMiddleware",
-        _makers.fallback,
-        "asks other models when one has failed for good; one that is too long goes back to be compacted",
-        take=_makers.refusals_passing,
+        factories.fallback,
+        "asks other models when one has failed for good; a request that is too long goes back",
     ),
-    Slot("ModelRetryMiddleware", _makers.retries, "asks the same model again when its failure may pass"),
-    *map(_makers.caching, STAND_INS),
+    Slot("ModelRetryMiddleware", factories.retries, "asks the same model again when its failure may pass"),
+    *(
+        Slot(
+            kind.__name__,
+            factories.caching(kind),
+            f"marks the request as it will be sent, for models of {kind.package}",
+        )
+        for kind in STAND_INS
+    ),
     Slot(
         "HumanInTheLoopMiddleware",
-        _makers.approval,
+        factories.approval,
         "asks about the calls that the model made, before any of them runs",
-        take=_makers.asking_for_rules,
     ),
     Slot(
         "UnsupportedContentMiddleware",
-        _makers.unsupported_content,
+        factories.unsupported_content,
         "sees the request last, with all media in it, and knows what this model takes",
     ),
-    Slot("ToolOriginMiddleware", _makers.tool_origin, "tells what a tool raised from what middleware raised"),
+    Slot(
+        "ToolOriginMiddleware",
+        factories.tool_origin,
+        "marks what a tool raised, to tell it from what middleware raised",
+    ),
 )
 
-
-def begin(plan: AgentPlan, compile_child: CompileChild) -> Building:
-    """Check the main agent's plan against the table; its subagents are checked while it is assembled.
-
-    Raises:
-        ConfigError: for what cannot be, or would silently drop what was asked for.
-    """
-    return prepared(plan, compile_child, SLOT_NAMES)
+SLOT_NAMES: Final = frozenset(row.name for row in STACK if isinstance(row, Slot))
 
 
-def assemble(building: Building) -> list[Middleware]:
-    """Walk the table once: make each slot or take the caller's of that name, and drop exclusions.
+def assemble(build: Build) -> list[Middleware]:
+    """Walk the table once: fill each row, and drop what the profile excludes.
 
     Raises:
         ConfigError: for a subagent that cannot be.
         StackError: for two middleware of one name.
     """
-    plan = building.plan
-    stack = [each for row in STACK for each in _fill(row, building) if not plan.profile.excludes(each)]
-    names = [each.name for each in stack]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    build.stack = []
+    for row in STACK:
+        filled = _own(row.name, build) if isinstance(row, Position) else _fill(row, build)
+        build.stack += [each for each in filled if not build.plan.profile.excludes(each)]
+    names = [each.name for each in build.stack]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise StackError(f"two middleware are named {twice!r}; give one of each pair another name")
-    told = [
-        each.with_stack(stack, plan.tools) if isinstance(each, ApprovalMiddleware) else each for each in stack
-    ]
-    return join_layers([_children.acquainted(each, told, plan.state_schema) for each in told])
+    return join_layers(build.stack)
 
 
-def _fill(row: Slot | Place, building: Building) -> Iterator[Middleware]:
-    if isinstance(row, Place):
-        yield from _newcomers(building.plan) if row.name == "CALLER" else _extras(building)
-        return
-    standing = building.replacement(row.name) or row.make(building)
-    if standing is not None:
-        yield row.take(building, standing)
+def _fill(row: Slot, build: Build) -> Iterable[Middleware]:
+    made = row.make(build, build.replacement(row.name))
+    return () if made is None else (made,)
 
 
-def _newcomers(plan: AgentPlan) -> Sequence[Middleware]:
-    if plan.role == "general-purpose":
-        return ()
-    return [each for each in plan.middleware if each.name not in SLOT_NAMES]
-
-
-def _extras(building: Building) -> Sequence[Middleware]:
-    taken = SLOT_NAMES.union(each.name for each in building.plan.middleware)
-    return [each for each in building.extras if each.name not in taken]
-
-
-SLOT_NAMES: Final = frozenset(row.name for row in STACK if isinstance(row, Slot))
+def _own(position: Literal["CALLER", "PROFILE"], build: Build) -> Iterable[Middleware]:
+    """Return the caller's or the profile's middleware that replaces no row."""
+    plan = build.plan
+    if position == "CALLER":
+        # The general-purpose agent has what replaces a row, and none of the caller's further middleware.
+        brought = () if plan.role == "general-purpose" else plan.middleware
+        return [each for each in brought if each.name not in SLOT_NAMES]
+    taken = SLOT_NAMES.union(each.name for each in plan.middleware)
+    return [each for each in build.extras if each.name not in taken]

@@ -8,49 +8,29 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 
-from deepagents._agent.factories import APPROVAL, all_sources, filesystem, skills, todos, under_rules
-from deepagents._agent.plan import AgentPlan, InterruptOn
-from deepagents._agent.slots import Building
-from deepagents._agent.validation import prepared
-from deepagents._deprecation import already_warned, warn_caller
+from deepagents._agent.build import FILES, SUBAGENTS, Build
+from deepagents._agent.factories import Given, filesystem, skills
+from deepagents._agent.plan import AgentPlan
+from deepagents._agent.validation import validate
+from deepagents._deprecation import already_warned
 from deepagents.errors import ToolFailure
-from deepagents.middleware._base import Middleware, names_of_tools
-from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
+from deepagents.middleware._base import Middleware
 from deepagents.middleware.subagents.fork import REFUSAL
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT, SubAgentMiddleware
 from deepagents.middleware.subagents.worker import Mode, Worker
-from deepagents.middleware.summarization import SummarizationMiddleware
 
 
-def subagents(building: Building) -> Middleware | None:
-    if not building.plan.subagents:
-        return None
-    return _delegating(building, [_worker(child, building) for child in _with_task(building)])
+def subagents(build: Build, given: Given) -> Middleware | None:
+    """Make the task tool over the agent's subagents, or connect the caller's own with the agent."""
+    made = given or (_task_tool(build, _make_workers(build)) if build.subagents else None)
+    if not isinstance(made, SubAgentMiddleware):
+        return made
+    # The rows below are not made yet: both functions look at the stack when a task is run.
+    return made.in_agent(build.state_schemas, build.shown_messages)
 
 
-def _with_task(parent: Building) -> Sequence[AgentPlan | Worker]:
-    """Give forks a task tool that reads as that of the agent that calls them, and refuses."""
-    children = parent.plan.subagents
-    if all(_mode(child) != "fork" for child in children):
-        return children
-    task = _delegating(
-        parent, [Worker(_name(child), child.description, _refuse, _mode(child)) for child in children]
-    )
-    return [_offering(task, child) for child in children]
-
-
-def _offering(task: Middleware, child: AgentPlan | Worker) -> AgentPlan | Worker:
-    if (
-        isinstance(child, Worker)
-        or child.role != "forked"
-        or task.name in [each.name for each in child.middleware]
-    ):
-        return child
-    return replace(child, middleware=(*child.middleware, task))
-
-
-def _delegating(parent: Building, workers: Sequence[Worker]) -> SubAgentMiddleware:
-    profile = parent.plan.profile
+def _task_tool(build: Build, workers: Sequence[Worker]) -> SubAgentMiddleware:
+    profile = build.plan.profile
     return SubAgentMiddleware(
         subagents=workers,
         system_prompt=None if "task" in profile.excluded_tools else SUBAGENT_PROMPT,
@@ -58,12 +38,27 @@ def _delegating(parent: Building, workers: Sequence[Worker]) -> SubAgentMiddlewa
     )
 
 
+def _make_workers(build: Build) -> list[Worker]:
+    children = build.subagents
+    if any(_mode(child) == "fork" for child in children):
+        # A fork's request must begin as its caller's does, so it has a task tool that reads the same, and
+        # refuses.
+        refusing = [Worker(child.name or "", child.description, _refuse, _mode(child)) for child in children]
+        task = _task_tool(build, refusing)
+        children = [_with_task(child, task) for child in children]
+    return [_make_worker(child, build) for child in children]
+
+
+def _with_task(child: AgentPlan | Worker, task: Middleware) -> AgentPlan | Worker:
+    if isinstance(child, Worker) or child.role != "forked":
+        return child
+    if SUBAGENTS in [each.name for each in child.middleware]:
+        return child
+    return replace(child, middleware=(*child.middleware, task))
+
+
 def _refuse(_: Any) -> Runnable[Any, Any]:
     raise ToolFailure("not_supported", REFUSAL)
-
-
-def _name(child: AgentPlan | Worker) -> str:
-    return child.name or ""
 
 
 def _mode(child: AgentPlan | Worker) -> Mode:
@@ -72,48 +67,18 @@ def _mode(child: AgentPlan | Worker) -> Mode:
     return "fork" if child.role == "forked" else "isolated"
 
 
-def acquainted(each: Middleware, stack: Sequence[Middleware], schema: type) -> Middleware:
-    """Tell a middleware that delegates of the agent's state, and of what its model sees."""
-    if not isinstance(each, SubAgentMiddleware | AsyncSubAgentMiddleware):
-        return each
-    shown = next((other.shown_of for other in stack if isinstance(other, SummarizationMiddleware)), None)
-    if isinstance(each, AsyncSubAgentMiddleware):
-        return each.seeing(shown) if shown else each
-    return each.among([schema, *(other.state_schema for other in stack)], shown)
-
-
-def _worker(child: AgentPlan | Worker, parent: Building) -> Worker:
+def _make_worker(child: AgentPlan | Worker, parent: Build) -> Worker:
+    """Check a subagent now, so that what cannot be is an error where the agent is made; compile it later."""
     if isinstance(child, Worker):
         return child
-    building = prepared(child, parent.compile_child, parent.slots, parent)
-    if child.permissions or building.replacement("FilesystemMiddleware"):
-        under_rules(building, _files(building))
-    if known := building.replacement("SkillsMiddleware") or skills(building):
-        all_sources(building, known)
-    _warn_of_freed_tools(building, parent.plan.interrupt_on or {})
+    build = Build(child, parent.compile, parent.slots, parent)
+    validate(build)
+    with already_warned():
+        filesystem(build, build.replacement(FILES))
+        skills(build, build.replacement("SkillsMiddleware"))
 
     def make(response_format: Any) -> Runnable[Any, Any]:
-        wanted = building if response_format is None else building.answering_in(response_format)
-        return parent.compile_child(wanted)
+        wanted = build if response_format is None else build.answering_in(response_format)
+        return parent.compile(wanted)
 
-    return Worker(_name(child), child.description, make, _mode(child), addendum=child.addendum)
-
-
-def _files(building: Building) -> Middleware:
-    with already_warned():
-        return building.replacement("FilesystemMiddleware") or filesystem(building)
-
-
-def _warn_of_freed_tools(building: Building, inherited: InterruptOn) -> None:
-    """Warn when a subagent's own interrupt_on lets a tool run that the parent's makes wait."""
-    own = building.plan.interrupt_on
-    if not inherited or own is inherited or building.replacement(APPROVAL):
-        return
-    brought = (_files(building), todos(building), *building.brought)
-    tools = names_of_tools(building.plan.tools, *(getattr(each, "tools", ()) for each in brought))
-    unspoken = {name for name, entry in inherited.items() if entry is not False} - (own or {}).keys()
-    if freed := sorted((unspoken & tools) - building.plan.profile.excluded_tools):
-        warn_caller(
-            f"interrupt_on of {building.who} replaces the agent's, so {', '.join(map(repr, freed))} will run "
-            "there without asking; name each of them in it, with False if that is meant"
-        )
+    return Worker(child.name or "", child.description, make, _mode(child), addendum=child.addendum)

@@ -1,118 +1,243 @@
-"""What is refused, or warned about, before an agent is built."""
+"""Validate a plan before its agent is built: approvals, permissions, exclusions and names of tools."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
 
-from deepagents._agent.exclusions import APPROVAL, check_exclusions
-from deepagents._agent.factories import limits, rules_of
-from deepagents._agent.namesakes import ASYNC_SUBAGENTS, FILES, SUBAGENTS, Namesake, namesakes
+from langchain.agents.middleware import AgentMiddleware
+
+from deepagents._agent.arguments import did_you_mean
+from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SUBAGENTS, Build
+from deepagents._agent.factories import limits
 from deepagents._agent.plan import AgentPlan
-from deepagents._agent.slots import Building, CompileChild
 from deepagents._deprecation import warn_caller
-from deepagents.errors import StackError
-from deepagents.middleware.approval import validate_interrupt_on
+from deepagents.backends._resolve import is_factory
+from deepagents.backends.handle import open_backend
+from deepagents.errors import ConfigError, ProfileError, StackError
+from deepagents.middleware._base import BaseMiddleware, Middleware, names_of_tools
+from deepagents.middleware.approval import InterruptOn, validate_interrupt_on
+from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
+from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.middleware import refuse_second
+from deepagents.middleware.subagents.task import TASK
 from deepagents.middleware.subagents.worker import Worker
-from deepagents.tools import specs_by_name
+from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
+from deepagents.profiles.harness.profile import leaves_out
+from deepagents.tools import FILE_TOOLS, specs_by_name
+
+_LIBRARY_TOOLS: Final = names_of_tools(FILE_TOOLS, (WRITE_TODOS, READ_TODOS, TASK), ASYNC_TOOLS) | frozenset(
+    {"compact_conversation"}
+)
 
 
-def prepared(
-    plan: AgentPlan, compile_child: CompileChild, slots: frozenset[str], parent: Building | None = None
-) -> Building:
-    """Return what the stack of a plan is built from, once it is known that it can be.
+def validate(build: Build) -> None:
+    """Validate the plan of one agent; its subagents are validated while it is assembled.
 
     Raises:
-        ProfileError: for exclusions that cannot be meant.
-        ConfigError: for a model without a price where money is limited.
-        StackError: for what was brought where it would silently drop something that was asked for.
+        ProfileError: for exclusions that match nothing, too much, or a safeguard.
+        ConfigError: for a model without a price where money is limited, and for unknown names of tools.
+        StackError: for middleware or tools that would silently drop a safeguard.
     """
-    building = Building(plan, compile_child, plan.profile.materialize_extra_middleware(), slots)
-    _refuse_contradictions(building)
-    _check_names_of_tools(building, parent)
-    return building
-
-
-def _refuse_contradictions(building: Building) -> None:
-    plan, who = building.plan, building.who
+    plan = build.plan
     validate_interrupt_on(plan.interrupt_on)
     names: list[Any] = [each.name for each in plan.middleware]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise StackError(f"middleware of {who} holds two named {twice!r}; each needs a name of its own")
-    _refuse_limits(building)
-    if SUBAGENTS in names and _own_workers(plan):
-        raise StackError(
-            "middleware= replaces SubAgentMiddleware, which would drop subagents=; give the subagents to "
-            "one of them"
-        )
-    if ASYNC_SUBAGENTS in names and plan.async_subagents and plan.role == "main":
-        raise StackError(
-            "middleware= replaces AsyncSubAgentMiddleware, which would drop the subagents= with a graph_id; "
-            "give them to it"
-        )
-    if APPROVAL in names and plan.interrupt_on:
-        raise StackError(
-            f"{who} has interrupt_on and a HumanInTheLoopMiddleware of its own, which would drop the rules; "
-            f"give all of them to one: for interrupt_mode, that is {APPROVAL}(interrupt_on={{...}}, "
-            "interrupt_mode='per_call') in middleware=, and leave interrupt_on= out"
-        )
-    refuse_second(plan.skills, building.brought, who)
-    check_exclusions(building, lambda: bool(plan.interrupt_on) or rules_of(building).has("interrupt"))
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise StackError(f"middleware of {plan.label} holds two named {twice!r}; each needs its own name")
+    _check_limits(build)
+    _warn_of_replaced_arguments(build)
+    refuse_second(plan.skills, build.overrides, plan.label)
+    _check_exclusions(build)
+    _check_restricted_tools(build)
+    _check_interrupted_tools(build)
+    if build.parent:
+        _warn_of_unasked_tools(build, build.parent.plan.interrupt_on or {})
+    if plan.role == "main":
+        _warn_of_missing_directories(plan)
 
 
-def _refuse_limits(building: Building) -> None:
-    if building.replacement("LimitsMiddleware") is None:
-        limits(building)
-    elif building.plan.role == "main" and building.plan.limits:
-        raise StackError(
-            "the agent has limits= and a LimitsMiddleware of its own; give them to one of the two"
-        )
+def _check_limits(build: Build) -> None:
+    if build.replacement(LIMITS) is None:
+        limits(build, None)
+    elif build.plan.role == "main" and build.plan.limits:
+        raise StackError(f"the agent has limits= and a {LIMITS} of its own; give them to one of the two")
 
 
-def _own_workers(plan: AgentPlan) -> bool:
-    return any(isinstance(each, Worker) or each.role != "general-purpose" for each in plan.subagents)
+def _warn_of_replaced_arguments(build: Build) -> None:
+    """Warn where the caller's middleware replaces what an argument asks for; the middleware counts."""
+    plan = build.plan
+    own = {each.name for each in plan.middleware}
+    asked = [name for name, entry in (plan.interrupt_on or {}).items() if entry is not False]
+    if APPROVAL in own and asked and plan.role != "general-purpose":
+        _warn_replaced(plan, APPROVAL, "interrupt_on", asked)
+    if plan.role == "main":
+        local = [each for each in plan.subagents if each not in plan.async_subagents]
+        for name, specs in ((SUBAGENTS, local), (ASYNC_SUBAGENTS, plan.async_subagents)):
+            if name in own and specs:
+                _warn_replaced(plan, name, "subagents", [spec["name"] for spec in specs])
 
 
-def _check_names_of_tools(building: Building, parent: Building | None) -> None:
-    """Refuse tools that take the place of a safeguard or of subagents, and warn of the others.
-
-    What was said about the parent is not said again; the general-purpose agent has the parent's tools.
-    """
-    if building.plan.role == "general-purpose":
-        return
-    found = namesakes(building)
-    for each in found:
-        _refuse_taken(building, each)
-    said = namesakes(parent) if parent and found else []
-    told = [each for each in found if each not in said]
-    for of, taken_by in dict.fromkeys((each.of, each.taken_by) for each in told):
-        tools = [each.tool for each in told if (each.of, each.taken_by) == (of, taken_by)]
-        warn_caller(
-            f"{building.who}: {_listed(tools, taken_by)} in the place of the same of {of}, which nobody "
-            "can call any more; give it another name, or filter this warning out if that is meant"
-        )
-
-
-def _refuse_taken(building: Building, taken: Namesake) -> None:
-    who, plan = building.who, building.plan
-    theirs = f"{taken.tool!r} of {taken.taken_by} would stand in the place of that of {taken.of}"
-    if taken.of == FILES and _restricted(building, taken.tool):
-        raise StackError(f"{who} has permissions, which do not bind this tool: {theirs}; rename it")
-    reached_by_it = (taken.of == SUBAGENTS and (_own_workers(plan) or building.replacement(SUBAGENTS))) or (
-        taken.of == ASYNC_SUBAGENTS
+def _warn_replaced(plan: AgentPlan, middleware: str, argument: str, lost: Iterable[str]) -> None:
+    warn_caller(
+        f"{plan.label} has a {middleware} of its own, so {argument}= has no effect there for "
+        f"{', '.join(map(repr, lost))}; give all to one of the two"
     )
-    if reached_by_it and plan.role != "forked":
-        raise StackError(f"nobody could reach the subagents of {who}: {theirs}; rename it")
 
 
-def _restricted(building: Building, tool: str) -> bool:
-    spec = specs_by_name(getattr(building.replacement(FILES), "tools", ())).get(tool)
-    operation = spec.operation if spec else "read"
-    rules = rules_of(building)
-    return operation is not None and (rules.has("deny", operation) or rules.has("interrupt", operation))
+def _check_exclusions(build: Build) -> None:
+    """Check `excluded_middleware`. A name of the library's table counts as matched, used or not.
+
+    Raises:
+        ProfileError: naming the entry.
+    """
+    plan = build.plan
+    own = {each.name for each in plan.middleware}
+    present = [*plan.middleware, *(each for each in build.extras if each.name not in own)]
+    safeguards = {
+        APPROVAL: bool(plan.interrupt_on) or build.rules.has("interrupt"),
+        LIMITS: plan.limits is not None,
+    }
+    for entry in plan.profile.excluded_middleware:
+        matched = [each for each in present if leaves_out(entry, each)]
+        kinds = sorted({type(each).__qualname__ for each in matched})
+        if len(kinds) > 1:
+            raise ProfileError(
+                f"excluded_middleware {entry!r} matched multiple distinct middleware of {plan.label}, "
+                f"{kinds!r}; exclude the class that is meant"
+            )
+        name = entry if isinstance(entry, str) else entry.__name__
+        if not matched and name not in build.slots:
+            known = ", ".join(sorted(build.slots.union(each.name for each in build.overrides)))
+            raise ProfileError(
+                f"excluded_middleware {entry!r} matched no middleware of {plan.label}; there is {known}"
+            )
+        if name in safeguards and (matched or safeguards[name]):
+            raise ProfileError(
+                f"excluded_middleware {entry!r} would drop a safeguard that {plan.label} was given"
+            )
 
 
-def _listed(tools: Sequence[str], owner: str) -> str:
-    return f"{', '.join(map(repr, tools))} of {owner} {'stands' if len(tools) == 1 else 'stand'}"
+def _check_restricted_tools(build: Build) -> None:
+    """Refuse a tool that would replace one which permissions bind, or the only way to the subagents.
+
+    The general-purpose agent has the tools of its caller, which were checked already. A profile's own tools
+    are there on purpose.
+    """
+    plan = build.plan
+    if plan.role == "general-purpose":
+        return
+    hidden = plan.profile.excluded_tools
+    for owner, tools in _brought_tools(plan):
+        for tool in sorted(names_of_tools(tools) - hidden):
+            taken = f"{tool!r} of {owner} would replace the library's"
+            if _is_restricted(build, tool):
+                raise StackError(
+                    f"{plan.label} has permissions, which do not bind this tool: {taken}; rename it"
+                )
+            if tool in _delegating_tools(build):
+                raise StackError(f"the subagents of {plan.label} could not be reached: {taken}; rename it")
+
+
+def _brought_tools(plan: AgentPlan) -> Iterator[tuple[str, Iterable[Any]]]:
+    for each in plan.middleware:
+        if each.name not in (FILES, SUBAGENTS):
+            yield each.name, getattr(each, "tools", ())
+    yield "tools=", plan.tools
+
+
+def _delegating_tools(build: Build) -> frozenset[str]:
+    """Return the names of the tools that lead to subagents which the caller asked for."""
+    if build.plan.role == "forked":
+        return frozenset()
+    declared = build.replacement(SUBAGENTS) or any(map(_is_declared, build.subagents))
+    return names_of_tools((TASK,) if declared else (), ASYNC_TOOLS if build.plan.async_subagents else ())
+
+
+def _is_declared(subagent: AgentPlan | Worker) -> bool:
+    return isinstance(subagent, Worker) or subagent.role != "general-purpose"
+
+
+def _is_restricted(build: Build, tool: str) -> bool:
+    """Tell whether rules bind the file tool of this name, and the agent's backend can do what it does."""
+    files = build.replacement(FILES)
+    spec = specs_by_name(getattr(files, "tools", ())).get(tool)
+    operation = spec.operation if spec else None
+    if not spec or not operation:
+        return False
+    if not (build.rules.has("deny", operation) or build.rules.has("interrupt", operation)):
+        return False
+    backend = files.backend if isinstance(files, FilesystemMiddleware) else build.plan.backend
+    return spec.needs is None or (
+        not is_factory(backend) and spec.is_possible(open_backend(backend).capabilities())
+    )
+
+
+def _check_interrupted_tools(build: Build) -> None:
+    """Check that each tool in `interrupt_on` exists: a misspelt one would run without a question.
+
+    Raises:
+        ConfigError: with the nearest name, unless a tool of that name may still appear during a run.
+    """
+    plan, parent = build.plan, build.parent
+    if not plan.interrupt_on or (parent and plan.interrupt_on == parent.plan.interrupt_on):
+        return
+    family = [plan, *_plans_below(build), *([parent.plan, *_plans_below(parent)] if parent else [])]
+    known = _LIBRARY_TOOLS.union(*(_tools_of(each) for each in family))
+    unknown = sorted({name for name, entry in plan.interrupt_on.items() if entry is not False} - known)
+    if not unknown:
+        return
+    said = f"interrupt_on of {plan.label} names {unknown[0]!r}, and there is no tool of that name"
+    if any(_may_bring_tools(each) for plan_ in family for each in plan_.middleware) or plan.skills:
+        warn_caller(f"{said} yet{did_you_mean(unknown[0], known)}")
+        return
+    raise ConfigError(f"{said}{did_you_mean(unknown[0], known)}")
+
+
+def _warn_of_unasked_tools(build: Build, inherited: InterruptOn) -> None:
+    """Warn when a subagent's own interrupt_on lets a tool run that waits for a person in its parent."""
+    plan = build.plan
+    if plan.interrupt_on == inherited or build.replacement(APPROVAL):
+        return
+    unsaid = {name for name, entry in inherited.items() if entry is not False} - (
+        plan.interrupt_on or {}
+    ).keys()
+    offered = (_tools_of(plan) | names_of_tools(FILE_TOOLS, (WRITE_TODOS, READ_TODOS))) - {"execute"}
+    if freed := sorted((unsaid & offered) - plan.profile.excluded_tools):
+        warn_caller(
+            f"interrupt_on of {plan.label} replaces the agent's, so {', '.join(map(repr, freed))} will run "
+            "there without asking; name each of them in it, with False if that is meant"
+        )
+
+
+def _plans_below(build: Build) -> list[AgentPlan]:
+    return [each for each in build.subagents if isinstance(each, AgentPlan)]
+
+
+def _tools_of(plan: AgentPlan) -> frozenset[str]:
+    extras = plan.profile.materialize_extra_middleware()
+    return names_of_tools(plan.tools, *(getattr(each, "tools", ()) for each in (*plan.middleware, *extras)))
+
+
+def _may_bring_tools(middleware: Middleware) -> bool:
+    """Tell whether middleware may offer further tools to the model during a run."""
+    if isinstance(middleware, BaseMiddleware):
+        return isinstance(middleware, SkillsMiddleware)
+    kind = type(middleware)
+    hooks = ("wrap_model_call", "awrap_model_call", "wrap_tool_call", "awrap_tool_call")
+    return any(getattr(kind, hook) is not getattr(AgentMiddleware, hook) for hook in hooks)
+
+
+def _warn_of_missing_directories(plan: AgentPlan) -> None:
+    """Warn where files on disk are asked for that are not there, which is most often a misspelt path."""
+    root: Any = getattr(plan.backend, "cwd", None)
+    if not isinstance(root, Path):
+        return
+    if not root.is_dir():
+        warn_caller(f"root_dir {str(root)!r} does not exist; it is created when the first file is written")
+        return
+    for source in plan.skills:
+        path = source if isinstance(source, str) else source[0]
+        if getattr(plan.backend, "virtual_mode", False) and not (root / path.lstrip("/")).is_dir():
+            warn_caller(f"the skills directory {path!r} does not exist below {str(root)!r}")

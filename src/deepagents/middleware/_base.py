@@ -20,7 +20,6 @@ from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, con
 from langgraph.types import Command
 
 from deepagents._async import Coro, IOCall, sync_and_async
-from deepagents._state.schema import Sharing, shared_by
 from deepagents.tools import ToolSpec, specs_by_name
 
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
@@ -75,16 +74,6 @@ def _awaiting(hook: Callable[..., Any]) -> Callable[..., Any]:
     del awaiting.__wrapped__
     vars(awaiting)["__signature__"] = signature(hook)
     return awaiting
-
-
-def shared_by_features(*further: type) -> dict[str, Sharing]:
-    """Make the table of state keys for all features of this library that are in use, and further schemas."""
-    waiting, schemas = [BaseMiddleware], list(further)
-    while waiting:
-        kind = waiting.pop()
-        waiting += kind.__subclasses__()
-        schemas.append(kind.state_schema)
-    return shared_by(schemas)
 
 
 def inner(handler: Callable[[Any], Any], request: Any) -> Awaitable[Any]:

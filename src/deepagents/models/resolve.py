@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
 
 from deepagents._deprecation import warn_legacy
 from deepagents.errors import UnknownModel
@@ -105,13 +106,33 @@ def _spec_of(settings: Mapping[str, Any]) -> str:
 def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any]) -> BaseChatModel:
     rest = {key: value for key, value in arguments.items() if key != "model"}
     try:
-        return make(settings.get("model"), **rest)
+        return _with_key(make(settings.get("model"), **rest))
     except UnknownModel:
         raise
     except Exception as error:
         raise UnknownModel(
             f"No model could be made from {_said(settings)!r} ({error}): {_choices()}"
         ) from error
+
+
+def _with_key(model: BaseChatModel) -> BaseChatModel:
+    """Return a model that can be asked: `ChatAnthropic` fails without a key at its first call only.
+
+    Raises:
+        UnknownModel: naming the variable that holds the key.
+    """
+    key: object = getattr(model, "anthropic_api_key", None)
+    if isinstance(key, SecretStr) and not key.get_secret_value() and not _has_other_credentials(model):
+        raise UnknownModel(
+            f"{type(model).__name__} has no key: set ANTHROPIC_API_KEY, or pass "
+            f"model=init_chat_model(..., api_key=...); or {_choices()}"
+        )
+    return model
+
+
+def _has_other_credentials(model: BaseChatModel) -> bool:
+    headers: object = getattr(model, "default_headers", None)
+    return bool(headers) or "ANTHROPIC_AUTH_TOKEN" in os.environ
 
 
 def _said(settings: Mapping[str, Any]) -> object:

@@ -102,7 +102,7 @@ class ScriptedModel(BaseChatModel):
 
     def __init__(self, *replies: Reply, **settings: Any) -> None:
         super().__init__(**settings)
-        self._replies.extend(replies)
+        self.then(*replies)
 
     @property
     def asked(self) -> list[Asked]:
@@ -110,7 +110,14 @@ class ScriptedModel(BaseChatModel):
         return self._asked
 
     def then(self, *replies: Reply) -> Self:
-        """Add replies to the end of the script."""
+        """Add replies to the end of the script.
+
+        Raises:
+            TypeError: for a list of replies.
+        """
+        for reply in replies:
+            if isinstance(reply, list | tuple):
+                raise TypeError(f"a reply is one turn, got {reply!r}; write ScriptedModel(*replies)")
         self._replies.extend(replies)
         return self
 

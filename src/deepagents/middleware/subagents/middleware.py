@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import cache
 from typing import Any, Final, Self, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
@@ -12,7 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from deepagents import _models
-from deepagents._state.schema import FORKS_ONLY, DeepAgentState, Sharing
+from deepagents._state.schema import FORKS_ONLY, DeepAgentState, Sharing, shared_by
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import (
     BaseMiddleware,
@@ -21,14 +22,21 @@ from deepagents.middleware._base import (
     Response,
     add_section,
     inner,
-    shared_by_features,
 )
 from deepagents.middleware.approval import ApprovalMiddleware
+from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
+from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.limits import LimitsMiddleware
+from deepagents.middleware.memory import MemoryMiddleware
+from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.rubric import RubricMiddleware
+from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.legacy import with_defaults
 from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, check_complete, checked
 from deepagents.middleware.subagents.task import TASK, Delegation, State, describe
 from deepagents.middleware.subagents.worker import Worker, ready_worker
+from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.permissions import Rules
 from deepagents.tools._tool import Runtime, make_tool
@@ -78,7 +86,7 @@ class SubAgentMiddleware(BaseMiddleware):
             raise ConfigError("At least one subagent is needed, or general_purpose_agent=True")
         self._workers: Mapping[str, Worker] = {worker.name: worker for worker in workers}
         self._description = describe(self._workers, task_description)
-        self._schemas: Sequence[type] = ()
+        self._schemas: Callable[[], Sequence[type]] = tuple
         self._shown: Callable[[State], Sequence[AnyMessage]] = _as_they_are
         self.private_state_keys = private_state_keys or frozenset[str]()
         self.system_prompt = system_prompt
@@ -89,16 +97,22 @@ class SubAgentMiddleware(BaseMiddleware):
         """The names that the model may delegate to."""
         return frozenset(self._workers)
 
-    def among(
-        self, schemas: Sequence[type], shown: Callable[[State], Sequence[AnyMessage]] | None = None
+    def in_agent(
+        self, schemas: Callable[[], Sequence[type]], shown: Callable[[State], Sequence[AnyMessage]]
     ) -> Self:
-        """Return a copy for an agent with these state schemas, whose model sees messages as `shown` says."""
+        """Return a copy for one agent.
+
+        `schemas` returns the agent's state schemas, and `shown` the messages of a state as its model sees
+        them; both are called when a task is run.
+        """
         clone = copy(self)
-        clone.take_place(schemas, shown or self._shown)
+        clone.connect(schemas, shown)
         return clone
 
-    def take_place(self, schemas: Sequence[type], shown: Callable[[State], Sequence[AnyMessage]]) -> None:
-        """Go by these state schemas, and by what the agent's model sees."""
+    def connect(
+        self, schemas: Callable[[], Sequence[type]], shown: Callable[[State], Sequence[AnyMessage]]
+    ) -> None:
+        """Use the state schemas of one agent, and what its model sees."""
         self._schemas, self._shown = schemas, shown
         self.tools = [self._tool()]
 
@@ -107,7 +121,7 @@ class SubAgentMiddleware(BaseMiddleware):
 
     def _delegation(self, runtime: Runtime) -> Delegation:
         private = dict.fromkeys(self.private_state_keys, FORKS_ONLY)
-        keys: dict[str, Sharing] = {**private, **shared_by_features(*self._schemas)}
+        keys: dict[str, Sharing] = {**private, **shared_by([*_feature_schemas(), *self._schemas()])}
         return Delegation(self._workers, keys, self._shown, runtime)
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
@@ -133,6 +147,17 @@ class SubAgentMiddleware(BaseMiddleware):
         files = next((at for at, each in enumerate(brought, 1) if each.name == "FilesystemMiddleware"), 0)
         placed = [ForkedContextMiddleware(), *brought[:files], *own, *brought[files:]]
         return {**spec, "middleware": placed}
+
+
+@cache
+def _feature_schemas() -> Sequence[type]:
+    """Return the state schemas of all features, which a subagent that a caller compiled may have."""
+    features: Sequence[type[Middleware]] = (
+        *(ApprovalMiddleware, AsyncSubAgentMiddleware, FilesystemMiddleware, ForkedContextMiddleware),
+        *(LimitsMiddleware, MemoryMiddleware, PatchToolCallsMiddleware, RubricMiddleware),
+        *(SkillsMiddleware, SummarizationMiddleware),
+    )
+    return [each.state_schema for each in features]
 
 
 def _as_they_are(state: State) -> Sequence[AnyMessage]:

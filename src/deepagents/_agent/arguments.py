@@ -1,0 +1,172 @@
+"""Validate the arguments of `create_deep_agent`: each message names the value and what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from types import MappingProxyType
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import SystemMessage
+from langchain_core.tools import BaseTool
+
+from deepagents.backends.protocol import BackendProtocol
+from deepagents.errors import ConfigError
+from deepagents.limits import Limits
+from deepagents.tools import FILE_TOOLS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_MODEL_SETTINGS: Final = "set it on a chat model: model=init_chat_model('provider:name', {name}=...)"
+_WRITE_INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "instructions": "write system_prompt=",
+        "prompt": "write system_prompt=",
+        "config_schema": "write context_schema=",
+        **dict.fromkeys(("max_tokens", "temperature", "timeout", "api_key", "base_url"), _MODEL_SETTINGS),
+    }
+)
+
+
+def explain_unknown_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function name the nearest parameter when it is called with one that it does not have."""
+    known = inspect.signature(function).parameters
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(f"{function.__name__} has no parameter {name!r}{_hint(name, known)}")
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    if name in _WRITE_INSTEAD:
+        return f"; {_WRITE_INSTEAD[name].format(name=name)}"
+    return did_you_mean(name, known)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question for the nearest known name, empty where none is near."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def check_tools(given: Any) -> tuple[Any, ...]:
+    """Return tools as a tuple.
+
+    Raises:
+        ConfigError: for anything but a list of tools, functions and provider dicts.
+    """
+    tools = check_list("tools", given)
+    for tool in tools:
+        if isinstance(tool, str):
+            built_in = tool in {spec.name for spec in FILE_TOOLS}
+            way_out = (
+                "it is built in, leave it out" if built_in else "give the tool itself; some are built in"
+            )
+            raise ConfigError(f"tools holds {tool!r}, which is no tool; {way_out}")
+        if not callable(tool) and not isinstance(tool, BaseTool | dict):
+            raise ConfigError(
+                f"tools holds {tool!r}, which is no tool; give a LangChain tool, a function with a docstring "
+                "or a provider's dict"
+            )
+    return tools
+
+
+def check_middleware(given: Any) -> tuple[Any, ...]:
+    """Return middleware as a tuple.
+
+    Raises:
+        ConfigError: for anything but a list of instances.
+    """
+    middleware = check_list("middleware", given)
+    for each in middleware:
+        if isinstance(each, type):
+            raise ConfigError(
+                f"middleware holds the class {each.__name__}; give an instance: {each.__name__}(...)"
+            )
+        if not isinstance(each, AgentMiddleware):
+            raise ConfigError(f"middleware holds {each!r}, which is no AgentMiddleware")
+    return middleware
+
+
+def check_list(name: str, given: Any) -> tuple[Any, ...]:
+    """Return a list, or anything else that can be gone through once, as a tuple.
+
+    Raises:
+        ConfigError: for a single value.
+    """
+    if given is None:
+        return ()
+    single = isinstance(given, str | bytes | Mapping | BaseTool | AgentMiddleware) or callable(given)
+    if single or not isinstance(given, Iterable):
+        raise ConfigError(f"{name} must be a list, got {given!r}; write {name}=[{_shown(given)}]")
+    return tuple(cast("Iterable[Any]", given))
+
+
+def _shown(given: Any) -> str:
+    if isinstance(given, AgentMiddleware):
+        return f"{type(cast(Any, given)).__name__}(...)"
+    return getattr(given, "__name__", None) or repr(given)
+
+
+def check_prompt(given: Any) -> None:
+    """Check a system prompt.
+
+    Raises:
+        ConfigError: for anything but text and a `SystemMessage`.
+    """
+    if not isinstance(given, str | SystemMessage | None):
+        raise ConfigError(
+            f"system_prompt must be a string or a SystemMessage, got {given!r}; join the parts to one text"
+        )
+
+
+def check_limits(given: Any) -> None:
+    """Check limits.
+
+    Raises:
+        ConfigError: for anything but `Limits`.
+    """
+    if not isinstance(given, Limits | None):
+        settings = cast("Mapping[str, Any]", given).items() if isinstance(given, Mapping) else ()
+        written = ", ".join(f"{key}={value!r}" for key, value in settings) or "..."
+        raise ConfigError(f"limits must be a Limits, got {given!r}; write limits=Limits({written})")
+
+
+def check_name(given: Any) -> None:
+    """Check the name of an agent.
+
+    Raises:
+        ConfigError: for anything but text.
+    """
+    if not isinstance(given, str | None):
+        raise ConfigError(f"name must be a string, got {given!r}")
+
+
+def check_backend(given: Any) -> None:
+    """Check a backend; a class that takes the runtime, as earlier versions gave it, is a factory.
+
+    Raises:
+        ConfigError: for another class, and for what is neither a backend nor makes one.
+    """
+    if isinstance(given, type) and issubclass(given, BackendProtocol):
+        first = next(iter(inspect.signature(given).parameters), "")
+        if first != "runtime":
+            example = "root_dir=..." if first == "root_dir" else "..."
+            raise ConfigError(
+                f"backend is the class {given.__name__}; give an instance: {given.__name__}({example})"
+            )
+    reads = ("read", "aread", "download_files", "adownload_files")
+    if not callable(cast(object, given)) and not any(hasattr(given, name) for name in reads):
+        raise ConfigError(
+            f"backend must be a BackendProtocol, got {given!r}; for files on disk pass "
+            "FilesystemBackend(root_dir=...)"
+        )

@@ -1,0 +1,101 @@
+"""The context in which one agent's stack is built: its plan, and what was made for it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias, cast
+
+from langchain_core.messages import AnyMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+
+from deepagents._agent.plan import AgentPlan, plan_subagents
+from deepagents.middleware._base import Middleware, tool_name
+from deepagents.middleware.filesystem import FilesystemMiddleware
+from deepagents.middleware.subagents.spec import ToolLike
+from deepagents.middleware.subagents.worker import Worker
+from deepagents.middleware.summarization import SummarizationMiddleware
+from deepagents.permissions import Rules
+
+FILES, SUBAGENTS, ASYNC_SUBAGENTS = "FilesystemMiddleware", "SubAgentMiddleware", "AsyncSubAgentMiddleware"
+APPROVAL, LIMITS = "HumanInTheLoopMiddleware", "LimitsMiddleware"
+
+Compile: TypeAlias = Callable[["Build"], Runnable[Any, Any]]
+
+
+@dataclass
+class Build:
+    """One agent while it is built: `slots` names the rows of the table, `stack` holds what was made so far.
+
+    A row may look at what the rows before it made, and at all of it once the agent runs.
+    """
+
+    plan: AgentPlan
+    compile: Compile
+    slots: frozenset[str]
+    parent: Build | None = None
+    stack: list[Middleware] = field(default_factory=list[Middleware])
+
+    @cached_property
+    def extras(self) -> Sequence[Middleware]:
+        """The profile's middleware, made anew for each agent."""
+        return self.plan.profile.materialize_extra_middleware()
+
+    @property
+    def overrides(self) -> Sequence[Middleware]:
+        """The middleware that is not the library's own; the caller's goes before the profile's."""
+        return (*self.plan.middleware, *self.extras)
+
+    def replacement(self, name: str) -> Middleware | None:
+        """Return the caller's or the profile's middleware that replaces the library's of this name."""
+        return next((each for each in self.overrides if each.name == name), None)
+
+    @cached_property
+    def subagents(self) -> Sequence[AgentPlan | Worker]:
+        """The plans of the agents that this one may delegate to."""
+        own = self.plan.role == "main" and not self.replacement(SUBAGENTS)
+        return plan_subagents(self.plan) if own else ()
+
+    @cached_property
+    def tools(self) -> list[ToolLike]:
+        """The caller's tools, with the descriptions that the profile gives them."""
+        texts = self.plan.profile.tool_description_overrides
+        return [_described(tool, texts.get(tool_name(tool) or "")) for tool in self.plan.tools]
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that bind the file tools, be they the plan's or of the caller's own middleware."""
+        files = self.replacement(FILES)
+        return Rules(
+            self.plan.permissions or (files.permissions if isinstance(files, FilesystemMiddleware) else ())
+        )
+
+    def state_schemas(self) -> list[type]:
+        """Return the state schemas of the finished agent, which say how subagents share its keys."""
+        return [self.plan.state_schema, *(each.state_schema for each in self.stack)]
+
+    def shown_messages(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
+        """Return the messages of a state as the finished agent's model sees them."""
+        compacted = next((each for each in self.stack if isinstance(each, SummarizationMiddleware)), None)
+        return compacted.shown_of(state) if compacted else state.get("messages", ())
+
+    def answering_in(self, response_format: Any) -> Build:
+        """Return the build of the same agent, to answer in another format."""
+        plan = replace(self.plan, response_format=response_format)
+        return Build(plan, self.compile, self.slots, self.parent)
+
+
+def _described(tool: ToolLike, text: str | None) -> ToolLike:
+    """Return a copy of a tool with another description; plain functions stay as they are."""
+    if text is None:
+        return tool
+    if isinstance(tool, BaseTool):
+        return tool.model_copy(update={"description": text})
+    if not isinstance(tool, dict):
+        return tool
+    inside: object = cast("dict[str, object]", tool).get("function")
+    if not isinstance(inside, dict):
+        return {**tool, "description": text}
+    return {**tool, "function": {**cast("dict[str, Any]", inside), "description": text}}

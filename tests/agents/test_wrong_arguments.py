@@ -1,0 +1,215 @@
+"""What is checked where a person enters: each message names the value and the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langgraph.checkpoint.memory import InMemorySaver
+
+import deepagents
+from deepagents import (
+    FilesystemMiddleware,
+    FilesystemPermission,
+    SubAgentMiddleware,
+    create_deep_agent,
+)
+from deepagents.backends import FilesystemBackend, StoreBackend
+from deepagents.errors import ConfigError, StackError, UnknownModel
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import CallMode
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+GO: Any = {"messages": "Go"}
+
+
+def look_up(question: str) -> str:
+    """Look something up."""
+    return question
+
+
+def create(*script: Any, **given: Any) -> Any:
+    return create_deep_agent(ScriptedModel(*(script or ("Hi.",))), **given)
+
+
+SHOWN = {"name": "x", "description": "d"}
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "one tool": ({"tools": look_up}, r"tools must be a list, got <function .*write tools=\[look_up\]"),
+    "the name of a tool": ({"tools": "ls"}, r"tools must be a list, got 'ls'"),
+    "names of tools": ({"tools": ["ls"]}, r"tools holds 'ls', which is no tool; .*built in"),
+    "no tool": ({"tools": [3]}, r"tools holds 3, which is no tool"),
+    "a list as prompt": ({"system_prompt": ["Be brief."]}, r"system_prompt must be .*got \['Be brief.'\]"),
+    "limits as a dict": ({"limits": {"tokens": 5}}, r"write limits=Limits\(tokens=5\)"),
+    "one middleware": (
+        {"middleware": FilesystemMiddleware()},
+        r"write middleware=\[FilesystemMiddleware\(...\)",
+    ),
+    "a class of middleware": (
+        {"middleware": [FilesystemMiddleware]},
+        r"the class .*FilesystemMiddleware\(...\)",
+    ),
+    "one subagent": ({"subagents": SHOWN}, r"subagents must be a list, .*write subagents=\[\{"),
+    "a class as backend": ({"backend": FilesystemBackend}, r"the class .*FilesystemBackend\(root_dir=...\)"),
+    "a path as backend": ({"backend": "/tmp"}, r"backend must be a BackendProtocol, got '/tmp'"),
+    "a path as rule": ({"permissions": "/a/**"}, r"permissions must be a list, got '/a/\*\*'"),
+    "one skill": ({"skills": "/skills"}, r"'/skills'; write \['/skills'\]"),
+    "one memory": ({"memory": "/AGENTS.md"}, r"'/AGENTS.md'"),
+    "a number as name": ({"name": 3}, r"name must be a string, got 3"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=list(WRONG))
+def test_a_wrong_value_is_named_with_the_way_out(given: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, TypeError), match=message):
+        create(**given)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("instructions", "'instructions'; write system_prompt"),
+        ("max_tokens", "'max_tokens'; .*init_chat_model|'max_tokens'; .*chat model"),
+        ("sub_agents", "'sub_agents'; did you mean 'subagents'"),
+        ("interrupts", "'interrupts'; did you mean 'interrupt_on'"),
+    ],
+)
+def test_an_unknown_parameter_is_named_with_the_nearest_one(wrong: str, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        create(**{wrong: "x"})
+
+
+@pytest.mark.parametrize("given", ["hi", ["hi"], [("user", "hi")]])
+def test_an_input_that_is_no_state_is_refused_with_the_form(call_mode: CallMode, given: Any) -> None:
+    with pytest.raises(TypeError, match=r"invoke\(\{\"messages\": "):
+        call_mode.invoke(create(), given)
+    with pytest.raises(TypeError, match=r"\{\"messages\": "):
+        call_mode.stream(create(), given)
+
+
+def test_public_names_are_listed() -> None:
+    assert set(deepagents.__all__) <= set(dir(deepagents))
+    assert not [name for name in dir(deepagents) if name.startswith("_") and not name.startswith("__")]
+
+
+def test_a_root_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=f"root_dir {str(tmp_path / 'none')!r} does not exist"):
+        create(backend=FilesystemBackend(root_dir=tmp_path / "none", virtual_mode=True))
+
+
+def test_a_directory_of_skills_that_is_not_there_is_said(tmp_path: Path) -> None:
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    with pytest.warns(UserWarning, match=r"skills directory '/skills' does not exist"):
+        create(backend=backend, skills=["/skills"])
+    (tmp_path / "skills").mkdir()
+    create(backend=backend, skills=["/skills"])
+
+
+def test_a_store_that_is_missing_is_named_in_the_result(call_mode: CallMode) -> None:
+    agent = create(call("ls", path="/"), "Hi.", backend=StoreBackend(namespace=lambda _: ("x",)))
+
+    result = call_mode.invoke(agent, GO)["messages"][-2]
+
+    assert result.status == "error"
+    assert "StoreBackend has no store. Give it one" in result.text
+    assert "create_deep_agent(..., store=" in result.text
+
+
+def test_a_model_name_without_its_key_is_refused_where_the_agent_is_made() -> None:
+    with pytest.raises(UnknownModel, match="ANTHROPIC_API_KEY"):
+        create_deep_agent("anthropic:claude-sonnet-4-6")
+
+
+def test_a_script_in_a_list_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"ScriptedModel\(\*"):
+        ScriptedModel([call("ls", path="/"), "Done."])  # type: ignore[arg-type]
+
+
+# Names in interrupt_on
+
+
+def test_a_misspelt_tool_that_should_wait_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(
+        ConfigError, match="interrupt_on of the agent names 'write_fiel'.*did you mean 'write_file'"
+    ):
+        create(interrupt_on={"write_fiel": True})
+    worker = {"name": "w", "description": "d", "interrupt_on": {"look_pu": True}}
+    with pytest.raises(ConfigError, match="subagent 'w'.*'look_pu'.*did you mean 'look_up'"):
+        create(tools=[look_up], subagents=[worker])
+
+
+def test_a_tool_that_can_still_come_is_warned_about() -> None:
+    class Late(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request)
+
+    with pytest.warns(UserWarning, match="interrupt_on of the agent names 'from_mcp'"):
+        create(interrupt_on={"from_mcp": True}, middleware=[Late()])
+
+
+def test_tools_of_the_library_and_of_subagents_may_wait() -> None:
+    worker = {"name": "w", "description": "d", "tools": [look_up]}
+    create(
+        interrupt_on={"look_up": True, "execute": True, "task": True, "write_todos": True}, subagents=[worker]
+    )
+
+
+# A caller's own middleware of the same name
+
+
+def subagents_of_the_caller() -> SubAgentMiddleware:
+    worker: Any = {"name": "mine", "description": "d", "model": ScriptedModel("Mine."), "tools": []}
+    return SubAgentMiddleware(subagents=[worker])
+
+
+def test_the_callers_own_subagents_take_the_place_of_those_given(call_mode: CallMode) -> None:
+    model = ScriptedModel(call("task", description="Go", subagent_type="mine"), "Done.")
+    other: Any = {"name": "other", "description": "d"}
+    with pytest.warns(UserWarning, match="SubAgentMiddleware.*'other'") as warned:
+        agent = create_deep_agent(model, subagents=[other], middleware=[subagents_of_the_caller()])
+
+    assert len(warned) == 1
+    assert call_mode.invoke(agent, GO)["messages"][-2].text == "Mine."
+
+
+def test_the_callers_own_approval_takes_the_place_of_interrupt_on(call_mode: CallMode) -> None:
+    own: Any = HumanInTheLoopMiddleware({"look_up": True})
+    model = ScriptedModel(call("ls", path="/"), call("look_up", question="x"), "Done.")
+    with pytest.warns(UserWarning, match="HumanInTheLoopMiddleware.*'ls'") as warned:
+        agent = create_deep_agent(
+            model, tools=[look_up], middleware=[own], interrupt_on={"ls": True}, checkpointer=InMemorySaver()
+        )
+
+    assert len(warned) == 1
+    asked = call_mode.invoke(agent, GO, THREAD)["__interrupt__"]
+    assert asked[0].value["action_requests"][0]["name"] == "look_up"
+
+
+def test_rules_that_ask_stay_with_the_callers_own_approval(call_mode: CallMode) -> None:
+    rules = [FilesystemPermission(operations=["write"], paths=["/plans/**"], mode="interrupt")]
+    own: Any = HumanInTheLoopMiddleware({"look_up": True})
+    model = ScriptedModel(call("write_file", file_path="/plans/a", content="x"), "Done.")
+    with pytest.warns(UserWarning, match="HumanInTheLoopMiddleware"):
+        agent = create_deep_agent(
+            model,
+            tools=[look_up],
+            middleware=[own],
+            interrupt_on={"ls": True},
+            permissions=rules,
+            checkpointer=InMemorySaver(),
+        )
+
+    assert call_mode.invoke(agent, GO, THREAD)["__interrupt__"]
+
+
+def test_an_approval_that_cannot_ask_for_rules_is_still_refused() -> None:
+    class Own(HumanInTheLoopMiddleware[Any, Any, Any]):
+        name = "HumanInTheLoopMiddleware"
+
+    rules = [FilesystemPermission(operations=["write"], paths=["/plans/**"], mode="interrupt")]
+    with (
+        pytest.warns(UserWarning, match="HumanInTheLoopMiddleware"),
+        pytest.raises(StackError, match="permissions that ask"),
+    ):
+        create(middleware=[Own({"ls": True})], interrupt_on={"ls": True}, permissions=rules)
