@@ -11,7 +11,7 @@ from langchain_core.messages import SystemMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from deepagents import SubAgentMiddleware, create_deep_agent
+from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.errors import ConfigError, StackError
 from deepagents.testing import ScriptedModel, call, calls
@@ -198,12 +198,3 @@ def test_the_graph_carries_its_name_and_version() -> None:
     assert config["metadata"]["lc_agent_name"] == "scribe"
     assert config["metadata"]["ls_integration"] == "deepagents"
     assert config["recursion_limit"] == 9_999
-
-
-def test_a_replaced_subagent_middleware_drops_no_subagent_of_the_callers() -> None:
-    ready: Any = {"name": "ready", "description": "is ready", "model": ScriptedModel(), "tools": []}
-    own: Any = {"name": "general-purpose", "description": "does it my way"}
-    replacement = SubAgentMiddleware(subagents=[ready])
-
-    with pytest.raises(StackError, match="would drop subagents="):
-        create_deep_agent(ScriptedModel(), middleware=[replacement], subagents=[own])

@@ -198,7 +198,7 @@ def _check_interrupted_tools(build: Build) -> None:
 def _warn_of_unasked_tools(build: Build, inherited: InterruptOn) -> None:
     """Warn when a subagent's own interrupt_on lets a tool run that waits for a person in its parent."""
     plan = build.plan
-    if plan.interrupt_on == inherited or build.replacement(APPROVAL):
+    if not inherited or plan.interrupt_on == inherited or build.replacement(APPROVAL):
         return
     unsaid = {name for name, entry in inherited.items() if entry is not False} - (
         plan.interrupt_on or {}
