@@ -252,7 +252,7 @@ def test_one_picture_that_cannot_be_saved_does_not_keep_the_others_in_state(
 def test_work_on_large_media_is_a_call_that_is_awaited_in_a_thread(
     disk: Disk, size: int, in_a_call: bool
 ) -> None:
-    flow = Blobs(open_backend(disk).files(None)).moved_out(HumanMessage([picture(1, size)]))
+    flow = Blobs(open_backend(disk).files(None)).extract(HumanMessage([picture(1, size)]))
     first = flow.send(None).block()
 
     assert isinstance(first, dict) is in_a_call

@@ -133,7 +133,7 @@ def _replace_in(message: AnyMessage, reason: Reason) -> AnyMessage:
 
 
 def _sentence(message: AnyMessage, block: Any, reason: Reason) -> str | None:
-    """Return what stands in the place of a block; `None` for one that is shown."""
+    """Return what to show instead of a block; `None` for one that is shown."""
     if not isinstance(block, dict):
         return None
     block = cast("dict[str, Any]", block)

@@ -28,8 +28,8 @@ def render_listing(
             break
         shown.append(line)
     left = len(lines) - len(shown)
-    said = [f"{left:,} more {more}" if left else None, *notes, context.files.left_out()]
-    return "\n".join([*shown, *(f"\n{note}" for note in said if note)])
+    notes = [f"{left:,} more {more}" if left else None, *notes, context.files.left_out()]
+    return "\n".join([*shown, *(f"\n{note}" for note in notes if note)])
 
 
 def _cut(line: str, most: int) -> str:

@@ -28,7 +28,7 @@ _LONG_LINE: Final = (
     "Line {line} alone is longer than one result may be; its start is shown. Use grep to find text in it."
 )
 _NOTES: Final = 400
-"""Characters that a result keeps free for what is said about the page."""
+"""Characters that a result keeps free for notes about the page."""
 _LEAST: Final = 200
 """Characters of text that are shown at least, however low the limit: otherwise reading would never get on."""
 

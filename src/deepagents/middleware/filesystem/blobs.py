@@ -1,4 +1,4 @@
-"""Media lie in files named by their digest; state keeps the name, and a request gets the bytes."""
+"""Keep the bytes of media in files named by digest: the state holds the digest, a request gets the bytes."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolM
 from deepagents._async import in_thread
 from deepagents._deprecation import warn_caller
 from deepagents._state.runtime import in_graph, read_channel, write_channel
-from deepagents.backends._resolve import is_factory
-from deepagents.backends.handle import FileCalls, open_backend
-from deepagents.backends.protocol import BACKEND_TYPES
+from deepagents.backends.handle import BackendHandle, FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import BLOB_KEY, blob_of, blobs_below
+from deepagents.tools.read_file import READ_FILE
 
-REFERENCE: Final = BLOB_KEY
 CHANNEL: Final = "_blob_payloads"
+"""State key of this run's memory: payloads by digest, and which messages could not be saved."""
+
 T = TypeVar("T")
-_GONE = "The content of this {kind}{place} is gone.{way_out}"
-_PER_TRANSFER = 16
-_MOST_PER_UPLOAD = 16 * 1024 * 1024
-_FELT = 1024 * 1024
-_PIECE = 64 * 1024
+_GONE: Final = "The content of this {kind}{source} is gone.{way_out}"
+_FILES_PER_TRANSFER: Final = 16
+_CHARACTERS_PER_UPLOAD: Final = 16 * 1024 * 1024
+_CHARACTERS_IN_A_MOMENT: Final = 1024 * 1024
+_PIECE: Final = 64 * 1024
 
 
 def blob_folder(files: FileCalls) -> str:
-    """Name the directory of the blobs."""
+    """Return the directory of the blobs."""
     return blobs_below(files.capabilities().artifacts_root)
 
 
 def lands_in_state(files: FileCalls) -> bool:
-    """Tell whether blobs would end up in the state that they are to be kept out of."""
+    """Return whether blobs would end up in the state that they are to be kept out of."""
     return files.capabilities(blob_folder(files)).state_files
 
 
-def keeps_out_of_state(backend: BACKEND_TYPES) -> bool:
-    """Tell whether blobs on this backend stay out of state, as far as that is known; warn if they do not."""
-    if is_factory(backend) or not lands_in_state(open_backend(backend).files(None)):
+def keeps_out_of_state(handle: BackendHandle) -> bool:
+    """Return whether blobs stay out of state, as far as that is known; warn if they do not."""
+    if handle.is_factory or not lands_in_state(handle.files(None)):
         return True
     warn_caller(
         "offload_binary_content=True does nothing here: this backend keeps its artifacts in state. Use a "
@@ -57,42 +57,41 @@ class Blobs:
 
     files: FileCalls
 
-    async def moved_out(self, message: Any) -> Any:
+    async def extract(self, message: Any) -> Any:
         """Return a message with its media saved and named; what cannot be saved stays in it."""
-        return (await self.all_moved_out([message]))[0]
+        return (await self.extract_all([message]))[0]
 
-    async def all_moved_out(self, messages: Sequence[Any]) -> Sequence[Any]:
+    async def extract_all(self, messages: Sequence[Any]) -> Sequence[Any]:
         """Return messages with their media saved and named; what cannot be saved stays in them."""
-        holding = [message for message in messages if holds_bytes(message)]
+        holding = [message for message in messages if _holds_bytes(message)]
         known: Mapping[str, str] = _remembered() if holding else {}
-        holding = [message for message in holding if not message.id or _failed(message) not in known]
+        holding = [message for message in holding if not message.id or _failure_key(message) not in known]
         if not holding:
             return messages
-        payloads = dict.fromkeys(payload for message in holding for payload in _payloads(message))
-        digests = await self._saved(list(payloads))
-        moved = {id(message): _named(message, digests) for message in holding}
-        failed = {_failed(each): "" for each in moved.values() if each.id and holds_bytes(each)}
+        payloads = dict.fromkeys(
+            block["base64"] for each in holding for block in each.content if _is_inline(block)
+        )
+        digests: dict[str, str] = {}
+        for batch in _batches(list(payloads)):
+            digests.update(await self._upload(batch))
+        replaced = {id(message): _with_digests(message, digests) for message in holding}
+        # A message whose media cannot be saved is not tried again at every step of the run.
+        failed = {_failure_key(each): "" for each in replaced.values() if each.id and _holds_bytes(each)}
         _remember({**{digest: payload for payload, digest in digests.items()}, **failed})
-        return [moved.get(id(message), message) for message in messages]
+        return [replaced.get(id(message), message) for message in messages]
 
-    async def moved_in(self, messages: list[AnyMessage]) -> list[AnyMessage]:
+    async def insert_all(self, messages: list[AnyMessage]) -> list[AnyMessage]:
         """Return messages with the bytes of their media, or a sentence where those are gone."""
-        holding = [each for each in messages if _holds_reference(each)]
+        holding = [each for each in messages if _may_hold(each) and any(map(_is_reference, each.content))]
         if not holding:
             return messages
-        payloads = await self._found(holding)
-        filled = {id(message): _filled(message, payloads) for message in holding}
+        payloads = await self._find(holding)
+        filled = {id(message): _with_payloads(message, payloads) for message in holding}
         return [filled.get(id(message), message) for message in messages]
 
-    async def _saved(self, payloads: Sequence[str]) -> dict[str, str]:
-        """Save what can be saved, several at a time; return the digest of each that is in a file now."""
-        digests: dict[str, str] = {}
-        for batch in _batches(payloads):
-            digests.update(await self._uploaded(batch))
-        return digests
-
-    async def _uploaded(self, payloads: Sequence[str]) -> dict[str, str]:
-        decoded = await _off_the_loop(sum(map(len, payloads)), lambda: _decoded(payloads))
+    async def _upload(self, payloads: Sequence[str]) -> dict[str, str]:
+        """Save some payloads; return the digest of each that is in a file now."""
+        decoded = await _off_the_loop(sum(map(len, payloads)), lambda: _decode_all(payloads))
         if not decoded:
             return {}
         folder = blob_folder(self.files)
@@ -108,39 +107,39 @@ class Blobs:
             if there
         }
 
-    async def _found(self, messages: Sequence[AnyMessage]) -> Mapping[str, str]:
-        """Return what the references stand for, from this run's memory or else from the files."""
-        wanted = dict.fromkeys(digest for message in messages for digest in _digests(message))
+    async def _find(self, messages: Sequence[AnyMessage]) -> Mapping[str, str]:
+        """Return the payloads by digest, from this run's memory or else from the files."""
+        blocks = (block for message in messages for block in message.content)
+        wanted = list(dict.fromkeys(digest for block in blocks if (digest := blob_of(block)) is not None))
         known = _remembered()
         payloads = {digest: known[digest] for digest in wanted if digest in known}
         missing = [digest for digest in wanted if digest not in known]
-        for at in range(0, len(missing), _PER_TRANSFER):
-            found = await self._downloaded(missing[at : at + _PER_TRANSFER])
-            payloads.update(found)
-        if missing:
-            _remember({digest: payloads[digest] for digest in missing if digest in payloads})
+        for at in range(0, len(missing), _FILES_PER_TRANSFER):
+            payloads.update(await self._download(missing[at : at + _FILES_PER_TRANSFER]))
+        _remember({digest: payloads[digest] for digest in missing if digest in payloads})
         return payloads
 
-    async def _downloaded(self, digests: Sequence[str]) -> dict[str, str]:
+    async def _download(self, digests: Sequence[str]) -> dict[str, str]:
         folder = blob_folder(self.files)
         try:
             contents = await self.files.download_all([f"{folder}/{digest}" for digest in digests])
         except ToolFailure:
             return {}
         found = {digest: each for digest, each in zip(digests, contents, strict=True) if each is not None}
-        return await _off_the_loop(sum(map(len, found.values())), lambda: _encoded(found))
+        return await _off_the_loop(sum(map(len, found.values())), lambda: _encode_all(found))
 
 
 async def _off_the_loop(size: int, work: Callable[[], T]) -> T:
-    """Do work on so many bytes: where it is awaited and would be felt, in a thread."""
-    return await in_thread(work) if size > _FELT else work()
+    """Do work on so many bytes; in a thread, where it would hold up other tasks of the event loop."""
+    return await in_thread(work) if size > _CHARACTERS_IN_A_MOMENT else work()
 
 
 def _batches(payloads: Sequence[str]) -> Iterator[Sequence[str]]:
     batch: list[str] = []
     size = 0
     for payload in payloads:
-        if batch and (len(batch) == _PER_TRANSFER or size + len(payload) > _MOST_PER_UPLOAD):
+        full = len(batch) == _FILES_PER_TRANSFER or size + len(payload) > _CHARACTERS_PER_UPLOAD
+        if batch and full:
             yield batch
             batch, size = [], 0
         batch.append(payload)
@@ -148,52 +147,48 @@ def _batches(payloads: Sequence[str]) -> Iterator[Sequence[str]]:
     yield batch
 
 
-def _decoded(payloads: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+def _decode_all(payloads: Sequence[str]) -> dict[str, tuple[str, bytes]]:
     """Return digest and bytes of each payload that is base64."""
     found: dict[str, tuple[str, bytes]] = {}
     for payload in payloads:
         with suppress(ValueError):
-            data = _bytes_of(payload)
+            data = _decode(payload)
             found[payload] = (hashlib.sha256(data).hexdigest(), data)
     return found
 
 
-def _bytes_of(payload: str) -> bytes:
-    """Decode a piece at a time, so that other threads get a turn.
+def _encode_all(contents: Mapping[str, bytes]) -> dict[str, str]:
+    """Return as base64 what fits its digest: an agent may write to these files, too."""
+    return {
+        digest: _encode(content)
+        for digest, content in contents.items()
+        if hashlib.sha256(content).hexdigest() == digest
+    }
 
-    Raises:
-        ValueError: when it is no base64.
-    """
+
+# A piece at a time: base64 holds the interpreter's lock, and one of 100 MB would stop all other threads.
+def _decode(payload: str) -> bytes:
     if "=" in payload[:-2]:
         raise ValueError("padding stands before the end")
     pieces = range(0, len(payload), _PIECE * 4)
     return b"".join(base64.b64decode(payload[at : at + _PIECE * 4], validate=True) for at in pieces)
 
 
-def _base64_of(content: bytes) -> str:
+def _encode(content: bytes) -> str:
     pieces = range(0, len(content), _PIECE * 3)
     return "".join(base64.b64encode(content[at : at + _PIECE * 3]).decode("ascii") for at in pieces)
 
 
-def _encoded(contents: Mapping[str, bytes]) -> dict[str, str]:
-    """Return as base64 what is what its digest says."""
-    return {
-        digest: _base64_of(content)
-        for digest, content in contents.items()
-        if hashlib.sha256(content).hexdigest() == digest
-    }
-
-
-def holds_bytes(message: Any) -> bool:
-    """Tell whether this is a message whose media are kept in files, and holds some itself."""
+def _holds_bytes(message: Any) -> bool:
     return _may_hold(message) and any(map(_is_inline, message.content))
 
 
 def _may_hold(message: Any) -> bool:
+    """Return whether this is a message whose media are kept in files."""
     if not isinstance(message, BaseMessage) or isinstance(message.content, str):
         return False
     return isinstance(message, HumanMessage) or (
-        isinstance(message, ToolMessage) and message.name == "read_file"
+        isinstance(message, ToolMessage) and message.name == READ_FILE.name
     )
 
 
@@ -201,65 +196,49 @@ def _is_inline(block: Any) -> bool:
     return isinstance(block, dict) and isinstance(cast("dict[str, Any]", block).get("base64"), str)
 
 
-def _payloads(message: Any) -> Iterator[str]:
-    yield from (block["base64"] for block in message.content if _is_inline(block))
+def _is_reference(block: Any) -> bool:
+    return isinstance(block, dict) and BLOB_KEY in block
 
 
-def _named(message: Any, digests: Mapping[str, str]) -> Any:
-    """Return a message whose saved media are named by their digests."""
-    content: list[Any] = []
-    for block in message.content:
-        digest = digests.get(block["base64"]) if _is_inline(block) else None
-        if digest is None:
-            content.append(block)
-            continue
-        rest = {key: value for key, value in block.items() if key != "base64"}
-        content.append({**rest, REFERENCE: digest})
+def _with_digests(message: Any, digests: Mapping[str, str]) -> Any:
+    content = [
+        {
+            **{key: value for key, value in block.items() if key != "base64"},
+            BLOB_KEY: digests[block["base64"]],
+        }
+        if _is_inline(block) and block["base64"] in digests
+        else block
+        for block in message.content
+    ]
     if all(new is old for new, old in zip(content, message.content, strict=True)):
         return message
     return message.model_copy(update={"content": content})
 
 
-def _failed(message: Any) -> str:
-    """Name the note that media of a message could not be saved."""
+def _failure_key(message: Any) -> str:
+    """Return the key of the note that media of a message could not be saved."""
     return f"failed {message.id}"
 
 
-def _holds_reference(message: AnyMessage) -> bool:
-    return _may_hold(message) and any(_is_reference(block) for block in message.content)
-
-
-def _is_reference(block: Any) -> bool:
-    return isinstance(block, dict) and REFERENCE in block
-
-
-def _digests(message: AnyMessage) -> Iterator[str]:
-    if not _may_hold(message):
-        return
-    for block in message.content:
-        digest = blob_of(block)
-        if digest is not None:
-            yield digest
-
-
-def _filled(message: AnyMessage, payloads: Mapping[str, str]) -> AnyMessage:
+def _with_payloads(message: AnyMessage, payloads: Mapping[str, str]) -> AnyMessage:
     path: Any = message.additional_kwargs.get("read_file_path")
     content = [
-        _block(cast("dict[str, Any]", block), payloads, path) if _is_reference(block) else block
+        _restore(cast("dict[str, Any]", block), payloads, path) if _is_reference(block) else block
         for block in message.content
     ]
     return message.model_copy(update={"content": content})
 
 
-def _block(block: Mapping[str, Any], payloads: Mapping[str, str], path: Any) -> dict[str, Any]:
-    digest = block[REFERENCE]
-    rest = {key: value for key, value in block.items() if key != REFERENCE}
+def _restore(block: Mapping[str, Any], payloads: Mapping[str, str], path: Any) -> dict[str, Any]:
+    digest = block[BLOB_KEY]
+    rest = {key: value for key, value in block.items() if key != BLOB_KEY}
     payload = payloads.get(digest) if isinstance(digest, str) else None
     if payload is not None:
         return {**rest, "base64": payload}
-    place = f" from {path!r}" if path else ""
+    source = f" from {path!r}" if path else ""
     way_out = " Call read_file again to see it." if path else " Ask for it again if it matters."
-    return {"type": "text", "text": _GONE.format(kind=rest.get("type", "file"), place=place, way_out=way_out)}
+    text = _GONE.format(kind=rest.get("type", "file"), source=source, way_out=way_out)
+    return {"type": "text", "text": text}
 
 
 def _remembered() -> Mapping[str, str]:

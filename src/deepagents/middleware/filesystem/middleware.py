@@ -135,7 +135,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         self.read_format: ReadFormat = read_format
         self.backend_timeout = backend_timeout
         self._candidates: Candidates = IncrementalCache()
-        self._offloads = offload_binary_content and keeps_out_of_state(self.backend)
+        self._offloads = offload_binary_content and keeps_out_of_state(self._handle)
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._rules = Rules(_permissions_of(permissions, _permissions))
         self._descriptions = custom_tool_descriptions or {}
@@ -174,7 +174,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         return clone
 
     def take_permissions(self, permissions: Sequence[FilesystemPermission]) -> None:
-        """Put the file tools under these rules, in place of any other.
+        """Put the file tools under these rules, instead of any other.
 
         Raises:
             UnenforceableRule: for a rule that commands could go round.
@@ -202,16 +202,13 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
     def _create_tool(self, name: str) -> Any:
         return make_tool(self._specs[name], self._open_context, self._descriptions.get(name))
 
-    def _files(self, runtime: Any) -> FileCalls:
-        return self._handle.files(runtime)
-
     def _open_context(self, runtime: Runtime) -> ToolContext:
         files, call_id = self._guarded_files(runtime), runtime.tool_call_id or ""
         return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id)
 
     def _guarded_files(self, runtime: Runtime) -> FileCalls:
         if not self._rules:
-            return self._files(runtime)
+            return self._handle.files(runtime)
         named, led_to = link_of(runtime.state, runtime.tool_call_id)
         asked = was_asked(runtime.state, runtime.tool_call_id)
         rights = CallRights(self._rules, asked is not None, bool(asked), named, led_to)
@@ -221,7 +218,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         return self._rules.decide("read", path) == "allow"
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
-        files = self._files(request.runtime)
+        files = self._handle.files(request.runtime)
         can = self._capabilities(files)
         offered = [tool for tool in request.tools if self._is_offered(tool, can)]
         if len(offered) != len(request.tools):
@@ -250,7 +247,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
     async def _find_links(
         self, files: FileCalls, request: Request, response: Response
     ) -> dict[str, Any] | None:
-        """Note where the paths of new calls lead, so that a person is asked about that place."""
+        """Note where the paths of new calls lead, so that a person is asked about that path."""
         if not self._rules.has("interrupt"):
             return None
         answers = [message for message in response.result if isinstance(message, AIMessage)]
@@ -278,14 +275,14 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         if self._repeats_a_change(call, request.state):
             return failure_message(call["name"], call["id"] or "", "parallel_mutation", _PARALLEL)
         result = await inner(handler, request)
-        return await self._offload(call["name"], result, self._files(cast(Any, request).runtime))
+        return await self._offload(call["name"], result, self._handle.files(cast(Any, request).runtime))
 
     async def _offload(self, name: str, result: ToolResult, files: FileCalls) -> ToolResult:
         spec = self._specs.get(name)
         if spec and spec.effect == "read" and self._keeps_blobs(files):
-            result = await map_messages(result, Blobs(files).moved_out)
+            result = await map_messages(result, Blobs(files).extract)
         limit = self.tool_token_limit_before_evict
-        # A tool that bounds its results does not bound what is said of wrong arguments, which repeats them.
+        # A tool that bounds its results does not bound the report of wrong arguments, which repeats them.
         if not limit or (spec and not spec.offload_result and not _has_failed(result)):
             return result
         return await ResultOffload(files, limit * CHARACTERS_PER_TOKEN, self._may_read).apply(result)

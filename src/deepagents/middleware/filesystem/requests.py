@@ -75,7 +75,7 @@ class RequestPreparation:
         if not self.keeps_blobs:
             return changed
         before = [changed.get(id(message), message) for message in messages]
-        after = await Blobs(self.files).all_moved_out(before)
+        after = await Blobs(self.files).extract_all(before)
         return changed | {
             id(message): new
             for message, old, new in zip(messages, before, after, strict=True)
@@ -112,7 +112,7 @@ class RequestPreparation:
 
     async def _show(self, request: Request, candidates: list[AnyMessage]) -> Request:
         """Return the request with its messages as the model is to see them; most stay as they are."""
-        ready = await Blobs(self.files).moved_in(
+        ready = await Blobs(self.files).insert_all(
             [_shorten(each) if _is_saved(each) else each for each in candidates]
         )
         changed = {id(old): new for old, new in zip(candidates, ready, strict=True) if new is not old}

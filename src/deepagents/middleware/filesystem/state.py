@@ -1,4 +1,4 @@
-"""The state that the file tools keep: the files themselves, and the version of each as this agent saw it."""
+"""State of the file tools: the files themselves, and the version of each that this agent last saw."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ class FilesElsewhereState(AgentState[Any]):
     _blob_payloads: NotRequired[Payloads]
 
 
-class FilesystemState(AgentState[Any]):
+class FilesystemState(FilesElsewhereState):
     """For files that live in the graph's state."""
 
     files: NotRequired[Kept]
-    file_versions: NotRequired[Versions]
-    file_links: NotRequired[Links]
-    file_calls_asked: NotRequired[Asked]
-    _blob_payloads: NotRequired[Payloads]
