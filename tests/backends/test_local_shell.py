@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.backends.local_shell import LocalShellBackend
-from deepagents.backends.local_shell.output import Bounded, Stream
+from deepagents.backends.local_shell.process import Bounded, Stream
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.errors import ConfigError
 from tests.conftest import CallMode

@@ -586,6 +586,37 @@ def test_rules_bind_every_operation_by_name_and_through_links(
     assert call_mode.call(sandbox, "write", "/new/a.txt", "x", **rules).error is None
 
 
+def test_a_search_opens_no_denied_file(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+    for name in ("secret/huge.log", "open/a.txt", "open/deep/b.txt", "top.txt"):
+        (sandbox.directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (sandbox.directory / name).write_text("needle " * 2000)
+    os.truncate(sandbox.directory / "secret" / "huge.log", 100 << 30)
+
+    def search(path: str) -> Any:
+        return call_mode.call(sandbox, "grep", "needle", path, allowed=Rules("/secret"), max_count=3)
+
+    found = search("/")
+    named = [search(path) for path in ("/top.txt", "/open", "/gone")]
+    denied = [search(path) for path in ("/secret", "/secret/huge.log")]
+
+    assert [match["path"] for match in found.matches] == ["/open/a.txt", "/open/deep/b.txt", "/top.txt"]
+    assert (found.error, found.truncated) == (None, False)
+    assert [len(each.matches) for each in named] == [1, 2, 0]
+    assert [(each.matches, each.error, each.truncated) for each in denied] == [([], None, False)] * 2
+
+
+def test_a_search_with_too_many_files_among_denied_ones_asks_to_be_narrowed(
+    call_mode: CallMode, sandbox: DirectorySandbox
+) -> None:
+    for number in range(10_001):
+        (sandbox.directory / f"{number}").touch()
+
+    found = call_mode.call(sandbox, "grep", "needle", "/", allowed=Rules("/secret"))
+
+    assert found.code == "too_large"
+    assert "Name a directory" in found.error
+
+
 def test_a_real_path_has_no_links(sandbox: DirectorySandbox) -> None:
     (sandbox.directory / "d").mkdir()
     (sandbox.directory / "link").symlink_to("d")

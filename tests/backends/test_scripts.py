@@ -24,7 +24,7 @@ from deepagents.errors import BackendError
 from tests.backends.sandboxes import BIN
 
 SEARCH: dict[str, Any] = {
-    "path": "/", "glob": None, "excluded": [], "regex": False, "context": 0, "max_count": None,
+    "path": "/", "glob": None, "excluded": [], "regex": False, "context": 0, "max_count": None, "only": None,
     "most": 1 << 20, "seconds": 5.0,
 }  # fmt: skip
 

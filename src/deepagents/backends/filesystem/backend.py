@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from deepagents._async import await_thread
 from deepagents._globs import checked_glob
@@ -34,28 +33,22 @@ from deepagents.backends.results import (
     LsResult,
     ReadResult,
     WriteResult,
+    errors_as_result,
 )
-from deepagents.errors import BackendError, ErrorCode
+from deepagents.errors import BackendError
 
 DEFAULT_GLOB_TIMEOUT = 5.0
-"""Seconds that a walk may take before it hands over what it has."""
-
-Result = TypeVar("Result")
-Answer = TypeVar("Answer", covariant=True)
-
-
-class _Failed(Protocol[Answer]):
-    def __call__(self, *, error: str, code: ErrorCode) -> Answer: ...
+"""Seconds that a walk may take before it returns what it has."""
 
 
 class FilesystemBackend(BackendProtocol):
     """Files on disk.
 
     With `virtual_mode` (the default) every path starts at `/`, which is `root_dir`, and no `..`, link or race
-    leads out of it. Without, paths are those of this machine and nothing is confined. Writes replace a file
-    whole, or not at all, and keep its mode and line ends. Files of more than `max_file_size_mb` are neither
-    edited, nor searched, nor handed over as base64; text of any size is read by pages. On Windows, links are
-    checked just before use, so that a race there could still lead out.
+    leads out of it. Without it, paths are those of this machine and nothing is confined. Writes replace a
+    file whole, or not at all, and keep its mode and line ends. Files of more than `max_file_size_mb` are not
+    edited, not searched and not returned as base64; text of any size is read by pages. On Windows, links are
+    checked just before use, so that a race could still lead out.
     """
 
     def __init__(
@@ -79,34 +72,32 @@ class FilesystemBackend(BackendProtocol):
         self._marks = LineMarks()
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what this backend can do."""
+        """Return what this backend can do."""
         root = "/" if self.virtual_mode else self.cwd.as_posix()
         return replace(super().capabilities(path), delete=True, versions=True, artifacts_root=root, host=True)
 
     def real_path(self, path: str) -> str:
-        """Name the place to which a path leads once every link on the way is resolved.
+        """Return where a path leads once every link on the way is resolved.
 
         Raises:
-            BackendError: when there is no such place, or none inside the root.
+            BackendError: when there is no such path, or none inside the root.
         """
-        target = self._paths.resolve(path)
-        return self._paths.name_of(target.real_parts())
+        return self._paths.name_of(self._paths.resolve(path).real_parts())
 
+    @errors_as_result(LsResult)
     def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
         """List one directory."""
-        return _answer(lambda: reading.ls(self._find(path, "read", allowed)), LsResult)
+        return reading.ls(self._resolve(path, "read", allowed))
 
+    @errors_as_result(ReadResult)
     def read(
         self, file_path: str, offset: int = 0, limit: int = 2000, *, allowed: Allowed | None = None
     ) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); what is not text comes whole, as base64."""
+        path = self._resolve(file_path, "read", allowed)
+        return reading.read(path, offset, limit, self.max_file_size_bytes, self._marks)
 
-        def read() -> ReadResult:
-            target = self._find(file_path, "read", allowed)
-            return reading.read(target, offset, limit, self.max_file_size_bytes, self._marks)
-
-        return _answer(read, ReadResult)
-
+    @errors_as_result(WriteResult)
     def write(
         self,
         file_path: str,
@@ -116,23 +107,16 @@ class FilesystemBackend(BackendProtocol):
         allowed: Allowed | None = None,
     ) -> WriteResult:
         """Create a file or replace it whole, unless it changed since `expected_version`."""
+        path = self._resolve(file_path, "write", allowed)
+        return WriteResult(path=path.shown, version=self._writer.write(path, content, expected_version))
 
-        def write() -> WriteResult:
-            target = self._find(file_path, "write", allowed)
-            version = self._writer.write(target, content, expected_version)
-            return WriteResult(path=target.shown, version=version)
-
-        return _answer(write, WriteResult)
-
+    @errors_as_result(WriteResult)
     def append(self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None) -> WriteResult:
         """Add to the end of a file, byte for byte; a file that is not there is made."""
+        path = self._resolve(file_path, "write", allowed)
+        return WriteResult(path=path.shown, version=self._writer.append(path, content))
 
-        def append() -> WriteResult:
-            target = self._find(file_path, "write", allowed)
-            return WriteResult(path=target.shown, version=self._writer.append(target, content))
-
-        return _answer(append, WriteResult)
-
+    @errors_as_result(EditResult)
     def edit(
         self,
         file_path: str,
@@ -144,33 +128,24 @@ class FilesystemBackend(BackendProtocol):
         allowed: Allowed | None = None,
     ) -> EditResult:
         """Replace exact text, unless the file changed since `expected_version`."""
+        path = self._resolve(file_path, "write", allowed)
+        count, version = self._writer.edit(path, old_string, new_string, replace_all, expected_version)
+        return EditResult(path=path.shown, occurrences=count, version=version)
 
-        def edit() -> EditResult:
-            target = self._find(file_path, "write", allowed)
-            count, version = self._writer.edit(target, old_string, new_string, replace_all, expected_version)
-            return EditResult(path=target.shown, occurrences=count, version=version)
-
-        return _answer(edit, EditResult)
-
+    @errors_as_result(DeleteResult)
     def delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a file, or a directory with all that is in it; of a link, the link alone."""
+        path = self._resolve(file_path, "write", allowed)
+        self._writer.delete(path, self._paths.is_undeletable)
+        return DeleteResult(path=path.shown)
 
-        def delete() -> DeleteResult:
-            target = self._find(file_path, "write", allowed)
-            self._writer.delete(target, self._paths.is_undeletable)
-            return DeleteResult(path=target.shown)
-
-        return _answer(delete, DeleteResult)
-
+    @errors_as_result(GlobResult)
     def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`, by path; up to 1,000 come with size and time."""
+        start = self._with_access(self._paths.resolve_start(path), "read", allowed)
+        return searching.glob(start, pattern, DEFAULT_GLOB_TIMEOUT)
 
-        def glob() -> GlobResult:
-            target = self._with_access(self._paths.resolve_start(path), "read", allowed)
-            return searching.glob(target, pattern, DEFAULT_GLOB_TIMEOUT)
-
-        return _answer(glob, GlobResult)
-
+    @errors_as_result(GrepResult)
     def grep(
         self,
         pattern: str,
@@ -189,18 +164,14 @@ class FilesystemBackend(BackendProtocol):
         """
         if context_lines < 0:
             raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
-
-        def grep() -> GrepResult:
-            wanted = Search(
-                Query.of(pattern, expression=regex, context=context_lines),
-                None if glob is None else checked_glob(glob),
-                max_count,
-                self.max_file_size_bytes,
-                DEFAULT_GREP_TIMEOUT,
-            )
-            return searching.grep(self._with_access(self._paths.resolve_start(path), "read", allowed), wanted)
-
-        return _answer(grep, GrepResult)
+        wanted = Search(
+            Query.of(pattern, expression=regex, context=context_lines),
+            None if glob is None else checked_glob(glob),
+            max_count,
+            self.max_file_size_bytes,
+            DEFAULT_GREP_TIMEOUT,
+        )
+        return searching.grep(self._with_access(self._paths.resolve_start(path), "read", allowed), wanted)
 
     async def agrep(
         self,
@@ -234,28 +205,30 @@ class FilesystemBackend(BackendProtocol):
 
     def _upload(self, path: str, content: bytes, allowed: Allowed | None) -> FileUploadResponse:
         try:
-            self._writer.write_bytes(self._find(path, "write", allowed), content)
+            self._writer.write_bytes(self._resolve(path, "write", allowed), content)
         except BackendError as error:
             return FileUploadResponse(path, _transfer_error(error))
         return FileUploadResponse(path)
 
     def _download(self, path: str, allowed: Allowed | None) -> FileDownloadResponse:
         try:
-            return FileDownloadResponse(path, reading.download(self._find(path, "read", allowed)))
+            return FileDownloadResponse(path, reading.download(self._resolve(path, "read", allowed)))
         except BackendError as error:
             return FileDownloadResponse(path, error=_transfer_error(error))
 
-    def _find(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
+    def _resolve(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
         return self._with_access(self._paths.resolve(path), operation, allowed)
 
-    def _with_access(self, target: ResolvedPath, operation: str, allowed: Allowed | None) -> ResolvedPath:
+    def _with_access(self, path: ResolvedPath, operation: str, allowed: Allowed | None) -> ResolvedPath:
         if allowed is None:
-            return target
-        return replace(target, access=PathAccess(allowed, operation, self._paths.name_of))
+            return path
+        return replace(path, access=PathAccess(allowed, operation, self._paths.name_of))
+
+    # The next three are replaced or called by packages that build on this class.
 
     def _resolve_path(self, key: str) -> Path:
-        target = self._paths.resolve(key)
-        return target.root.path_of(target.real_parts())
+        path = self._paths.resolve(key)
+        return path.root.path_of(path.real_parts())
 
     def _to_virtual_path(self, path: Path) -> str:
         return f"/{path.resolve().relative_to(self.cwd).as_posix()}".replace("/.", "/", 1)
@@ -265,13 +238,6 @@ class FilesystemBackend(BackendProtocol):
             return self._to_virtual_path(path) if self.virtual_mode else path.as_posix()
         except (OSError, ValueError):
             return path.name or "/"
-
-
-def _answer(work: Callable[[], Result], failed: _Failed[Result]) -> Result:
-    try:
-        return work()
-    except BackendError as error:
-        return failed(error=error.text, code=error.code)
 
 
 def _transfer_error(error: BackendError) -> FileOperationError | str:

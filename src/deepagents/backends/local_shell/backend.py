@@ -21,7 +21,7 @@ from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
 
 DEFAULT_EXECUTE_TIMEOUT = 120
-"""Seconds that a command may take when nothing else is said."""
+"""Seconds that a command may take by default."""
 
 _ALWAYS_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 _TIMED_OUT = 124
@@ -35,7 +35,7 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
     `virtual_mode` confines the file operations, never the commands: use this where the model and the task are
     trusted, or where a person approves each command. Linux and macOS only. Commands see `env`, the variables
     `PATH`, `HOME`, `LANG` and `TMPDIR` of this process, and those that `inherit_env` names (`True`: all).
-    A command that shall go on in the background must send its output elsewhere (`... > log 2>&1 &`).
+    A command that is to go on in the background must send its output elsewhere (`... > log 2>&1 &`).
 
     Raises:
         ValueError: when `timeout` is not positive.
@@ -61,11 +61,11 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
 
     @property
     def id(self) -> str:
-        """Name this place, uniquely."""
+        """Return a name that is unique to this backend."""
         return self._id
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what this backend can do: all that a directory can, and `execute`."""
+        """Return what this backend can do: all that a directory can, and `execute`."""
         return replace(super().capabilities(path), execute=True, exposed=True)
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
@@ -78,23 +78,26 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command in the root directory; cancelling this ends the command."""
-        called_off = threading.Event()
+        is_cancelled = threading.Event()
+        # A thread of its own: the loop's pool has few, and long commands would keep other work waiting.
         thread = ThreadPoolExecutor(1, "execute")
-        running = asyncio.get_running_loop().run_in_executor(thread, self._run, command, timeout, called_off)
+        running = asyncio.get_running_loop().run_in_executor(
+            thread, self._run, command, timeout, is_cancelled
+        )
         thread.shutdown(wait=False)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            called_off.set()
+            is_cancelled.set()
             await asyncio.wait([running])
             raise
 
-    def _run(self, command: str, timeout: int | None, called_off: threading.Event) -> ExecuteResponse:
+    def _run(self, command: str, timeout: int | None, is_cancelled: threading.Event) -> ExecuteResponse:
         seconds = self._default_timeout if timeout is None else _positive(timeout)
         if problem := _problem(command):
             return ExecuteResponse(problem, _FAILED)
         try:
-            ended = Job(command, self.cwd, self._env, seconds, self._max_output_bytes).run(called_off)
+            ended = Job(command, self.cwd, self._env, seconds, self._max_output_bytes).run(is_cancelled)
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else "unknown reason"
             return ExecuteResponse(f"Error executing command ({type(error).__name__}): {reason}", _FAILED)

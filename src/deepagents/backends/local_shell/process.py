@@ -1,7 +1,8 @@
-"""Run one shell command to its end, to a deadline, or until it is called off."""
+"""Run one shell command to its end, to a deadline, or until it is cancelled, in bounded memory."""
 
 from __future__ import annotations
 
+import codecs
 import os
 import selectors
 import signal
@@ -10,12 +11,12 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from deepagents.backends.local_shell.output import STDERR_PREFIX, Bounded, Stream
-
+_LONGEST_HELD_LINE = 8192
+STDERR_PREFIX = "[stderr] "
 _BLOCK = 1 << 16
 _MOST_BLOCKS_IN_A_PIPE = 32
 _LOOK_EVERY = 0.05
@@ -42,7 +43,7 @@ class Job:
     seconds: float
     most_bytes: int
 
-    def run(self, called_off: threading.Event) -> Ended:
+    def run(self, is_cancelled: threading.Event) -> Ended:
         """Run the command in a process group of its own, which does not outlive its time.
 
         What the command leaves running in the background goes on, but is no longer listened to.
@@ -53,8 +54,9 @@ class Job:
         )  # fmt: skip
         try:
             with _Listener(process, self.most_bytes) as listener:
-                in_time = listener.listen(time.monotonic() + self.seconds, called_off)
+                in_time = listener.listen(time.monotonic() + self.seconds, is_cancelled)
                 if not in_time:
+                    # First a request, so that the command may tidy up and say why; then nothing can refuse.
                     _signal(process, signal.SIGTERM)
                     listener.listen_to_the_last(time.monotonic() + _GRACE)
                     _signal(process, signal.SIGKILL)
@@ -68,6 +70,12 @@ class Job:
 
 
 class _Listener:
+    """Takes what a command prints, from both pipes, while it runs.
+
+    The end of the pipes is no sign that the command ended, nor the reverse: a process that it leaves in the
+    background keeps them open.
+    """
+
     def __init__(self, process: subprocess.Popen[bytes], most_bytes: int) -> None:
         self._process = process
         self._kept = Bounded(most_bytes)
@@ -88,10 +96,10 @@ class _Listener:
         for pipe, _ in self._streams:
             pipe.close()
 
-    def listen(self, deadline: float, called_off: threading.Event) -> bool:
+    def listen(self, deadline: float, is_cancelled: threading.Event) -> bool:
         """Take output until the command ends; `False` when it did not end in time."""
         while not _has_ended(self._process):
-            if called_off.is_set() or time.monotonic() >= deadline:
+            if is_cancelled.is_set() or time.monotonic() >= deadline:
                 return False
             self._take_or_wait()
         self._drain()
@@ -110,7 +118,9 @@ class _Listener:
             time.sleep(_PAUSE)
 
     def _drain(self) -> None:
-        """Take what is there without waiting for more, though never more than a pipe can hold."""
+        """Take what is there without waiting for more."""
+        # Never more than a pipe holds: a process in the background that prints without end would keep us
+        # here.
         for _ in range(_MOST_BLOCKS_IN_A_PIPE):
             if not self._selector.get_map() or not self._take(0):
                 return
@@ -122,6 +132,7 @@ class _Listener:
         return self._kept.close(), self._kept.left_out
 
     def _take(self, seconds: float) -> bool:
+        # Standard output has the lower number, so it comes first where both are ready.
         ready = sorted(self._selector.select(seconds), key=lambda each: each[0].fd)
         for key, _ in ready:
             data = _read(key.fd)
@@ -140,11 +151,73 @@ def _read(fd: int) -> bytes | None:
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Signal the group of a command that was not waited for yet, so that its number is still its own."""
+    """Signal the process group of a command."""
+    # Nobody has waited for the command yet, so the system cannot have given its number to another process.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Tell whether a command has ended, and leave it to be waited for."""
+    """Tell whether a command has ended, without waiting for it: that would free its number."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+@dataclass(slots=True)
+class Bounded:
+    """Text up to `limit` bytes: whole when it fits, else its first and its last half."""
+
+    limit: int
+    left_out: int = 0
+    _head: bytearray = field(default_factory=bytearray)
+    _tail: bytearray = field(default_factory=bytearray)
+
+    def add(self, text: str) -> None:
+        """Add some text."""
+        data = text.encode()
+        room = self.limit // 2 - len(self._head)
+        self._head += data[:room]
+        self._tail += data[max(room, 0) :]
+        if len(self._tail) > 2 * self.limit:
+            self._forget(len(self._tail) - self.limit)
+
+    def close(self) -> str:
+        """Return the text, with a line where something is missing."""
+        size = len(self._head) + len(self._tail)
+        if not self.left_out and size <= self.limit:
+            return (self._head + self._tail).decode("utf-8", "ignore")
+        self._forget(max(len(self._tail) - (self.limit - len(self._head)), 0))
+        head, tail = self._head.decode("utf-8", "ignore"), self._tail.decode("utf-8", "ignore")
+        return f"{head}\n... [{self.left_out} bytes left out] ...\n{tail}"
+
+    def _forget(self, count: int) -> None:
+        del self._tail[:count]
+        self.left_out += count
+
+
+@dataclass(slots=True)
+class Stream:
+    """One stream of a command, decoded and prefixed line by line."""
+
+    prefix: str
+    _decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
+    _held: str = ""
+    _inside_line: bool = False
+
+    def feed(self, data: bytes, *, final: bool = False) -> str:
+        """Return the text that is ready: whole lines, and at the end or in a very long line all there is."""
+        lines = (self._held + self._decoder.decode(data, final)).split("\n")
+        self._held = lines.pop()
+        ready = "".join(self._start() + self._end(line) for line in lines)
+        if self._held and (final or len(self._held) > _LONGEST_HELD_LINE):
+            ready += self._start() + self._held
+            self._held, self._inside_line = "", True
+        return ready
+
+    def _start(self) -> str:
+        return "" if self._inside_line else self.prefix
+
+    def _end(self, line: str) -> str:
+        self._inside_line = False
+        return f"{line}\n"

@@ -18,7 +18,7 @@ from deepagents.backends.results import (
     FileUploadResponse,
     WriteResult,
 )
-from deepagents.backends.sandbox.offload import EXECUTE_CAPTURE_MAX_BYTES, Capture
+from deepagents.backends.sandbox.capture import EXECUTE_CAPTURE_MAX_BYTES, Capture
 from deepagents.backends.sandbox.operations import Operations
 from deepagents.errors import BackendError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -10,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deepagents._async import IOCall
-from deepagents._globs import checked_glob
-from deepagents._paths import parent
+from deepagents._globs import EVERY_FILE, checked_glob
+from deepagents._paths import normalise, parent
 from deepagents.backends._directory import temporary_name
 from deepagents.backends._search import Query
-from deepagents.backends.filedata import encode_text, file_kind
+from deepagents.backends.filedata import encode_text, file_kind, validate_addition
 from deepagents.backends.protocol import (
     ASYNC_GLOB_TIMEOUT,
     ASYNC_GREP_TIMEOUT,
@@ -32,18 +33,9 @@ from deepagents.backends.results import (
     ReadResult,
     WriteResult,
 )
-from deepagents.backends.sandbox import answers
-from deepagents.backends.sandbox.checks import (
-    addition,
-    file_at,
-    knows,
-    normal,
-    refuse_unless,
-    start,
-    transfer_code,
-)
+from deepagents.backends.sandbox import results
 from deepagents.backends.sandbox.codec import Answer, NoAnswerError, Operation, command, decode
-from deepagents.errors import BackendError
+from deepagents.errors import BackendError, ErrorCode
 
 MAX_BINARY_BYTES: Final = 500 * 1024
 MAX_OUTPUT_BYTES: Final = 500 * 1024
@@ -64,25 +56,25 @@ class Operations:
 
     async def ls(self, path: str, allowed: Allowed | None = None) -> LsResult:
         """List one directory."""
-        shown = normal(path)
+        shown = normalise(path)
         answer = await self._ask("ls", path=shown)
-        return answers.listing(answer, shown, knows(allowed))
+        return results.list_result(answer, shown, _make_filter(allowed))
 
     async def read(self, path: str, offset: int, limit: int, allowed: Allowed | None = None) -> ReadResult:
         """Read a window of a file."""
-        shown = normal(path)
+        shown = normalise(path)
         what = f"File '{shown}'"
-        refuse_unless(allowed is None or allowed(shown), "read", shown)
+        _refuse_unless(allowed is None or allowed(shown), "read", shown)
         media = file_kind(shown) != "text"
         answer = await self._ask(
             "read", path=shown, offset=max(int(offset), 0), limit=int(limit), media=media,
             most=MAX_OUTPUT_BYTES,
         )  # fmt: skip
-        end = answers.check(answer, what, "reading").end
-        refuse_unless(allowed is None or allowed(end["real"]), "read", shown)
+        end = results.check(answer, what, "reading").end
+        _refuse_unless(allowed is None or allowed(end["real"]), "read", shown)
         if answer.whole or end["kind"] != "binary":
-            return answers.page(answer, shown)
-        return answers.binary(end, await self._download(end["real"], what))
+            return results.read_result(answer, shown)
+        return results.binary_result(end, await self._download(end["real"], what))
 
     async def write(
         self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
@@ -96,9 +88,9 @@ class Operations:
     async def _write(
         self, path: str, content: str, expected_version: str | None, allowed: Allowed | None
     ) -> WriteResult:
-        shown, what = file_at(path, "writing")
+        shown, what = _check_file_path(path, "writing")
         data = encode_text(content)
-        expected = await self._place(shown, what, "writing", allowed)
+        expected = await self._check_target(shown, what, "writing", allowed)
         try:
             answer = await self._change(
                 "write", what, shown, {"content": content},
@@ -109,7 +101,7 @@ class Operations:
                 raise
             await self._upload(shown, data, what)
             return WriteResult(path=shown)
-        end = answers.check(answer, what, "writing").end
+        end = results.check(answer, what, "writing").end
         return WriteResult(path=shown, version=end["version"])
 
     async def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> WriteResult:
@@ -118,11 +110,11 @@ class Operations:
         return refused if refused is not None else await self._append(path, content, allowed)
 
     async def _append(self, path: str, content: str | bytes, allowed: Allowed | None) -> WriteResult:
-        shown, what = file_at(path, "writing")
-        texts = addition(shown, content)
-        expected = await self._place(shown, what, "writing", allowed)
+        shown, what = _check_file_path(path, "writing")
+        texts = _encode_addition(shown, content)
+        expected = await self._check_target(shown, what, "writing", allowed)
         answer = await self._change("append", what, shown, texts, expected=expected)
-        return WriteResult(path=shown, version=answers.check(answer, what, "writing").end["version"])
+        return WriteResult(path=shown, version=results.check(answer, what, "writing").end["version"])
 
     async def edit(
         self,
@@ -134,49 +126,50 @@ class Operations:
         allowed: Allowed | None = None,
     ) -> EditResult:
         """Replace exact text in a file."""
-        shown, what = file_at(path, "editing")
+        shown, what = _check_file_path(path, "editing")
         if not old:
             raise BackendError(
                 "invalid_argument", "old_string cannot be empty. Give the exact text to replace."
             )
         encode_text(old)
         encode_text(new)
-        expected = await self._place(shown, what, "editing", allowed)
+        expected = await self._check_target(shown, what, "editing", allowed)
         answer = await self._change(
             "edit", what, shown, {"old": old, "new": new},
             expected=expected, expected_version=expected_version, replace_all=replace_all,
             media=file_kind(shown) != "text",
         )  # fmt: skip
-        end = answers.explain_edit(answer, what, old, new, replace_all).end
+        end = results.check_edit(answer, what, old, new, replace_all).end
         return EditResult(path=shown, occurrences=end["count"], version=end["version"])
 
     async def delete(self, path: str, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a path and all below it."""
-        shown = normal(path)
+        shown = normalise(path)
         if shown == "/":
             raise BackendError("invalid_path", "Error deleting '/': the root cannot be deleted.")
         what = f"'{shown}'"
         expected, no_directory = None, False
         if allowed is not None:
-            refuse_unless(allowed(shown), "write", shown)
+            _refuse_unless(allowed(shown), "write", shown)
             answer = await self._ask("where", path=shown, itself=True)
-            end = answers.check(answer, what, "deleting").end
+            end = results.check(answer, what, "deleting").end
             expected = end["real"]
             whole = allowed.all_below(shown) and allowed.all_below(expected)
-            refuse_unless(allowed(expected) and (whole or not end["is_dir"]), "write", shown)
+            _refuse_unless(allowed(expected) and (whole or not end["is_dir"]), "write", shown)
             no_directory = not whole
         answer = await self._ask("delete", path=shown, expected=expected, no_directory=no_directory)
-        answers.check(answer, what, "deleting")
+        results.check(answer, what, "deleting")
         return DeleteResult(path=shown)
 
     async def glob(self, pattern: str, path: str | None, allowed: Allowed | None = None) -> GlobResult:
         """Find files by pattern."""
-        begin = "/" if path is None and pattern.startswith("/") else start(path)
+        from_root = path is None and pattern.startswith("/")
+        begin = "/" if from_root else None if path is None else normalise(path)
         answer = await self._ask(
             "glob", path=begin, glob=checked_glob(pattern).compiled(), seconds=GLOB_SECONDS, most=_MOST_FILES,
             bound=ASYNC_GLOB_TIMEOUT,
         )  # fmt: skip
-        return answers.found_files(answer, begin or "/", knows(allowed))
+        return results.glob_result(answer, begin or "/", _make_filter(allowed))
 
     async def grep(
         self,
@@ -197,34 +190,65 @@ class Operations:
         if context_lines < 0:
             raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
         Query.of(pattern, expression=regex)
-        begin = start(path)
+        begin = None if path is None else normalise(path)
+        only = await self._find_searchable(begin, allowed)
+        if only == []:
+            return GrepResult(matches=[])
         answer = await self._ask(
             "grep", path=begin, pattern=pattern, glob=None if glob is None else checked_glob(glob).compiled(),
-            excluded=self.excluded, regex=regex, context=context_lines,
-            max_count=max_count if allowed is None else None, most=_MOST_LINE_BYTES,
+            excluded=self.excluded, regex=regex, context=context_lines, only=only,
+            max_count=max_count, most=_MOST_LINE_BYTES,
             seconds=DEFAULT_GREP_TIMEOUT, bound=ASYNC_GREP_TIMEOUT,
         )  # fmt: skip
-        found = answers.found_lines(answer, begin or "/", knows(allowed), context_lines, pattern)
+        found = results.grep_result(answer, begin or "/", _make_filter(allowed), context_lines, pattern)
         return capped(found, max_count)
 
+    async def _find_searchable(self, start: str | None, allowed: Allowed | None) -> list[str] | None:
+        """Return the widest paths below `start` that hold nothing denied; `None` where nothing is.
+
+        A denied file is not even opened: the time that takes, and what then no longer fits into the result,
+        would tell whether a guess is in it.
+        """
+        if allowed is None or allowed.all_below("/"):
+            return None
+        if start is not None:
+            end = (await self._ask("where", path=start)).end
+            if not end.get("is_dir"):
+                return [""] if end.get("exists") and allowed(start) and allowed(end["real"]) else []
+            if allowed.all_below(start) and allowed.all_below(end["real"]):
+                return None
+        files = await self._ask(
+            "glob", path=start, glob=checked_glob(EVERY_FILE).compiled(), seconds=GLOB_SECONDS,
+            most=_MOST_FILES, bound=ASYNC_GLOB_TIMEOUT,
+        )  # fmt: skip
+        end = results.check(files, "The files", "searching").end
+        if end["cut"] or not files.whole:
+            raise BackendError(
+                "too_large",
+                f"Some files below '{end['base']}' are denied, and there are too many to search only the "
+                "others. Name a directory below which all are allowed.",
+            )
+        names = [each[0] for each in files.items if each[3] is None]
+        return results.cover_allowed(names, end["base"], end["real"], allowed)
+
     async def where(self, path: str, *, make_parents: bool = False) -> str:
-        """Name the place to which a path leads.
+        """Return where a path leads once links are resolved.
 
         Raises:
-            BackendError: when there is none.
+            BackendError: when there is no telling.
         """
-        shown = normal(path)
+        shown = normalise(path)
         answer = await self._ask("where", path=shown, make_parents=make_parents)
-        real: str = answers.check(answer, f"'{shown}'", "resolving").end["real"]
+        real: str = results.check(answer, f"'{shown}'", "resolving").end["real"]
         return real
 
-    async def _place(self, shown: str, what: str, doing: str, allowed: Allowed | None) -> str | None:
+    async def _check_target(self, shown: str, what: str, doing: str, allowed: Allowed | None) -> str | None:
         """Ask the rules about a path and about where it leads; return that, to be held to."""
         if allowed is None or allowed.all_below("/"):
             return None
-        refuse_unless(allowed(shown), "write", shown)
-        real = answers.check(await self._ask("where", path=shown), what, doing).end["real"]
-        refuse_unless(allowed(real), "write", shown)
+        _refuse_unless(allowed(shown), "write", shown)
+        real = results.check(await self._ask("where", path=shown), what, doing).end["real"]
+        _refuse_unless(allowed(real), "write", shown)
         return real
 
     async def _change(
@@ -234,7 +258,7 @@ class Operations:
         if sum(len(text.encode()) for text in texts.values()) <= EDIT_INLINE_MAX_BYTES:
             return await self._ask(operation, path=shown, texts=texts, **params)
         name = temporary_name()
-        end = await self._stand(operation, what, shown, params.get("expected_version"), name)
+        end = await self._prepare_upload(operation, what, shown, params.get("expected_version"), name)
         staged = end["staged"]
         try:
             await self._upload(staged, json.dumps(texts, ensure_ascii=False).encode(), what)
@@ -244,15 +268,15 @@ class Operations:
                 await self._ask("delete", path=f"{parent(end['real']).rstrip('/')}/{name}")
             raise
 
-    async def _stand(
+    async def _prepare_upload(
         self, operation: Operation, what: str, shown: str, expected_version: str | None, stage: str
     ) -> Mapping[str, Any]:
         is_new = operation != "edit" and expected_version is None
         answer = await self._ask("where", path=shown, make_parents=is_new, stage=stage)
-        end = answers.check(answer, what, "writing").end
+        end = results.check(answer, what, "writing").end
         if not (end["exists"] or is_new):
             gone: dict[str, str] = {"code": "file_not_found" if operation == "edit" else "stale_version"}
-            answers.check(Answer({**gone, "happened": "was deleted"}), what, "writing")
+            results.check(Answer({**gone, "happened": "was deleted"}), what, "writing")
         return end
 
     async def _upload(self, path: str, data: bytes, what: str) -> None:
@@ -262,7 +286,7 @@ class Operations:
         )
         error = done[0].error if done else "the sandbox did not answer"
         if error:
-            raise BackendError(transfer_code(error), f"Failed to write {what[0].lower()}{what[1:]}: {error}")
+            raise BackendError(_transfer_code(error), f"Failed to write {what[0].lower()}{what[1:]}: {error}")
 
     async def _download(self, path: str, what: str) -> bytes:
         done = await IOCall(
@@ -270,7 +294,7 @@ class Operations:
         )
         error = (done[0].error or "") if done else "the sandbox did not answer"
         if error or done[0].content is None:
-            raise BackendError(transfer_code(error), f"Failed to read {what[0].lower()}{what[1:]}: {error}")
+            raise BackendError(_transfer_code(error), f"Failed to read {what[0].lower()}{what[1:]}: {error}")
         return done[0].content
 
     async def _ask(self, operation: Operation, bound: float | None = None, **params: Any) -> Answer:
@@ -285,3 +309,53 @@ class Operations:
                 "timeout", f"{operation} timed out. Ask for less: name a path or a narrower pattern."
             ) from error
         return decode(response, self.root)
+
+
+def _check_file_path(path: str, doing: str) -> tuple[str, str]:
+    """Return a path and what messages call it.
+
+    Raises:
+        BackendError: `is_directory` for the root.
+    """
+    shown = normalise(path)
+    if shown == "/":
+        raise BackendError("is_directory", f"Error {doing} file '/': it is a directory.")
+    return shown, f"File '{shown}'"
+
+
+def _make_filter(allowed: Allowed | None) -> results.IsVisible:
+    """Make the test that a found path must pass, by its name and by where it leads."""
+    if allowed is None or allowed.all_below("/"):
+        return lambda path, real: True
+    return lambda path, real: allowed(path) and (real == path or allowed(real))
+
+
+def _refuse_unless(is_allowed: bool, operation: str, shown: str) -> None:
+    """Refuse what the rules do not allow.
+
+    Raises:
+        BackendError: `permission_denied`.
+    """
+    if not is_allowed:
+        raise BackendError("permission_denied", f"permission denied for {operation} on {shown}")
+
+
+def _encode_addition(shown: str, content: str | bytes) -> dict[str, str]:
+    """Return what is to be added to a file as texts that a program takes.
+
+    Raises:
+        BackendError: for what can be added to no file.
+    """
+    given = validate_addition(shown, content)
+    if isinstance(given, str):
+        return {"content": given}
+    return {"base64": base64.b64encode(given).decode()}
+
+
+def _transfer_code(error: str) -> ErrorCode:
+    """Find the code for a failed upload."""
+    match error:
+        case "file_not_found" | "permission_denied" | "is_directory" | "invalid_path":
+            return error
+        case _:
+            return "io_error"

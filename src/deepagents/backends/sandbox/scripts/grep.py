@@ -22,7 +22,7 @@ from deepagents.backends.sandbox.scripts.walk import NOT_FILES, Walk, matcher, s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 BLOCK = 1 << 20
@@ -133,17 +133,27 @@ def grep(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
 def candidates(base: bytes, search: Search, params: "dict[str, Any]") -> "Iterable[bytes]":
     """Name the files to look into, in order."""
     matches = matcher(params["glob"])
-    narrowed = narrow(base, search)
-    if narrowed is not None:
-        excluded = {name.encode("utf-8") for name in params["excluded"]}
-        return sorted(
-            path for path in narrowed if matches(path) and excluded.isdisjoint(path.split(b"/")[:-1])
-        )
+    excluded = {name.encode("utf-8") for name in params["excluded"]}
+    found = None if params["only"] is not None else narrow(base, search)
     walk = Walk(max(search.ends - time.monotonic(), 0), params["excluded"])
-    found = sorted(path for path, _ in walk.files(base, None) if matches(path))
+    if found is None:
+        found = set(files_below(base, walk, [""] if params["only"] is None else params["only"]))
     search.truncated = walk.timed_out
     search.unread += [[printable(path), "cannot be read"] for path in walk.unread]
-    return found
+    return sorted(path for path in found if matches(path) and excluded.isdisjoint(path.split(b"/")[:-1]))
+
+
+def files_below(base: bytes, walk: Walk, only: "list[str]") -> "Iterator[bytes]":
+    """Yield the files below some paths from the base, or that these are, but enter no link."""
+    for each in only:
+        name = each.encode("utf-8")
+        path = os.path.join(base, name) if name else base
+        if not os.path.isdir(path):
+            yield name
+        elif not (name and os.path.islink(path)):
+            prefix = name + b"/" if name else b""
+            for below, _ in walk.files(path, None):
+                yield prefix + below
 
 
 def narrow(base: bytes, search: Search) -> "set[bytes] | None":

@@ -1,4 +1,4 @@
-"""Answers of the programs in a sandbox become results."""
+"""Make results of what the programs in a sandbox answered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents._text import replace_exact, to_lf
+from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
     ContextLine,
     FileData,
@@ -25,8 +26,8 @@ from deepagents.errors import BackendError, ErrorCode
 
 TRUNCATION_MSG = "\n[Output was truncated: this line is longer than what can be read at once.]"
 
-Knows = Callable[[str, str], bool]
-"""Tells whether the caller may know of a path, given with what it leads to."""
+IsVisible = Callable[[str, str], bool]
+"""Tells whether the caller may see a path, given with what it leads to."""
 
 _PROBLEMS_SHOWN = 10
 _REFUSALS: Final = MappingProxyType(
@@ -67,7 +68,7 @@ def check(answer: Answer, what: str, doing: str) -> Answer:
     raise BackendError(_CODES.get(code, code), text)
 
 
-def listing(answer: Answer, path: str, knows: Knows) -> LsResult:
+def list_result(answer: Answer, path: str, is_visible: IsVisible) -> LsResult:
     """Make the result of `ls`."""
     match answer.end.get("code"):
         case None:
@@ -82,7 +83,7 @@ def listing(answer: Answer, path: str, knows: Knows) -> LsResult:
     entries: list[FileInfo] = []
     for name, is_directory, size, modified, leads_to in answer.items:
         entry = _below(path, name)
-        if knows(entry, leads_to or _below(real, name)):
+        if is_visible(entry, leads_to or _below(real, name)):
             entries.append(
                 FileInfo(path=entry, is_dir=is_directory, size=size, modified_at=_moment(modified))
             )
@@ -94,7 +95,7 @@ def listing(answer: Answer, path: str, knows: Knows) -> LsResult:
     return LsResult(error=said or None, entries=entries, code="io_error" if said else None)
 
 
-def page(answer: Answer, path: str) -> ReadResult:
+def read_result(answer: Answer, path: str) -> ReadResult:
     """Make the result of `read`; of a text that was cut on its way, the lines that arrived.
 
     Raises:
@@ -103,7 +104,7 @@ def page(answer: Answer, path: str) -> ReadResult:
     end = answer.end
     data = joined(answer)
     if end["kind"] == "binary":
-        return binary(end, data)
+        return binary_result(end, data)
     if not answer.whole and end["kind"] == "text":
         data, end = _arrived(data, end, path)
     text = data.decode("utf-8", "replace")
@@ -124,7 +125,7 @@ def page(answer: Answer, path: str) -> ReadResult:
     )
 
 
-def binary(end: Mapping[str, Any], data: bytes) -> ReadResult:
+def binary_result(end: Mapping[str, Any], data: bytes) -> ReadResult:
     """Make the result of reading what is no text."""
     content = base64.b64encode(data).decode("ascii")
     file = FileData(content=content, encoding="base64", modified_at=_moment(end["modified"]))
@@ -148,7 +149,7 @@ def _arrived(data: bytes, end: Mapping[str, Any], path: str) -> tuple[bytes, Map
     return shown, {**end, "end": end["start"], "next": end["start"] if more else None, "clipped": True}
 
 
-def explain_edit(answer: Answer, what: str, old: str, new: str, replace_all: bool) -> Answer:
+def check_edit(answer: Answer, what: str, old: str, new: str, replace_all: bool) -> Answer:
     """Return an answer that is none of a failure; say of a miss where the nearest place is.
 
     Raises:
@@ -170,7 +171,7 @@ def explain_edit(answer: Answer, what: str, old: str, new: str, replace_all: boo
     )
 
 
-def found_files(answer: Answer, path: str, knows: Knows) -> GlobResult:
+def glob_result(answer: Answer, path: str, is_visible: IsVisible) -> GlobResult:
     """Make the result of `glob`."""
     if _is_nowhere(answer):
         return GlobResult(matches=[])
@@ -179,7 +180,7 @@ def found_files(answer: Answer, path: str, knows: Knows) -> GlobResult:
     matches: list[FileInfo] = []
     for below, size, modified, leads_to in answer.items:
         found = _below(base, below)
-        if knows(found, leads_to or _below(real, below)):
+        if is_visible(found, leads_to or _below(real, below)):
             matches.append(FileInfo(path=found, is_dir=False, size=size, modified_at=_moment(modified)))
     result = GlobResult(matches=matches)
     if not answer.whole:
@@ -191,7 +192,7 @@ def found_files(answer: Answer, path: str, knows: Knows) -> GlobResult:
     return result
 
 
-def found_lines(answer: Answer, path: str, knows: Knows, context: int, pattern: str) -> GrepResult:
+def grep_result(answer: Answer, path: str, is_visible: IsVisible, context: int, pattern: str) -> GrepResult:
     """Make the result of `grep`."""
     if _is_nowhere(answer):
         return GrepResult(matches=[])
@@ -209,16 +210,38 @@ def found_lines(answer: Answer, path: str, knows: Knows, context: int, pattern: 
     matches = [
         _match(_below(base, item[0]), item, context)
         for item in answer.items
-        if knows(_below(base, item[0]), _below(real, item[0]))
+        if is_visible(_below(base, item[0]), _below(real, item[0]))
     ]
     unread = [
         f"- {_below(base, below)}: {reason}"
         for below, reason in end.get("unread", ())
-        if knows(_below(base, below), _below(real, below))
+        if is_visible(_below(base, below), _below(real, below))
     ]
     said = _problems(unread)
     truncated = bool(end.get("cut")) or not answer.whole
     return GrepResult(error=said, matches=matches, truncated=truncated, code="io_error" if said else None)
+
+
+def cover_allowed(files: Sequence[str], name: str, real: str, allowed: Allowed) -> list[str]:
+    """Cover the allowed ones among files below a directory, called `name` and `real`, with few paths."""
+
+    def is_allowed(below: str, ask: Callable[[str], bool]) -> bool:
+        return all(ask(_below(top, below)) for top in dict.fromkeys((name, real)))
+
+    found: dict[str, None] = {}
+    whole: dict[str, bool] = {}
+    for file in files:
+        parts = file.split("/")
+        for above in ("/".join(parts[:depth]) for depth in range(1, len(parts))):
+            if above not in whole:
+                whole[above] = is_allowed(above, allowed.all_below)
+            if whole[above]:
+                found[above] = None
+                break
+        else:
+            if is_allowed(file, allowed):
+                found[file] = None
+    return list(found)
 
 
 def _match(path: str, item: Sequence[Any], context: int) -> GrepMatch:
