@@ -1,4 +1,4 @@
-"""How much a run may spend, over an agent and all that work for it."""
+"""Say how much a run may spend, over an agent and all that work for it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PARTS: Final = {"cached_input": "cache_read", "cache_write": "cache_write"}
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens of a model cost; what is not said about a cache costs as other input.
+    """The price of a million tokens of a model; without prices of its own a cache costs as other input.
 
     Raises:
-        ConfigError: for what is no price.
+        ConfigError: for a number that is no price.
     """
 
     input: float
@@ -61,11 +61,11 @@ class Limits:
         tool_calls: tool calls.
         repeats: how often in a row one agent may call the same tool with the same arguments.
         prices: by `"provider:name"`, by name, or `"*"` for every other model.
-        warn_at: the share of a limit from which on the model is told, once for each agent and kind.
+        warn_at: the share of a limit from which on the model is warned, once for each agent and kind.
         per: `"message"` starts anew with each message of the user, `"thread"` never does.
 
     Raises:
-        ConfigError: for a value that is no limit, or no limit at all.
+        ConfigError: for a value that is no limit, and without any limit.
     """
 
     tokens: int | None = None
@@ -107,10 +107,10 @@ def price_in(prices: Mapping[str, Price], provider: str | None, name: str | None
 
 
 def price_of_profile(profile: object) -> Price | None:
-    """Return the price of a million tokens that a model's profile tells under `cost`; `None` without one."""
-    told = _mapping(_mapping(profile).get("cost"))
+    """Return the price of a million tokens in the `cost` of a model's profile; `None` without one."""
+    costs = _mapping(_mapping(profile).get("cost"))
     names = {"input": "input", "output": "output", **_PARTS}
-    known = {name: each for name, source in names.items() if _is_amount(each := told.get(source))}
+    known = {name: each for name, source in names.items() if _is_amount(each := costs.get(source))}
     return Price(**known) if known.keys() >= {"input", "output"} else None
 
 

@@ -1,4 +1,4 @@
-"""Rules about paths: what may be read or written where, and what waits for a person.
+"""Decide by rules about paths what may be read or written, and what waits for a person.
 
 Rules stand in an order and the first that matches decides; what no rule matches is allowed. A pattern matches
 the whole path, hidden names included; `/secrets/**` is all below `/secrets`, and `/secrets/` is that and
@@ -54,7 +54,7 @@ class FilesystemPermission:
 
 
 class Match(NamedTuple):
-    """What a rule says, and the pattern of it that matched."""
+    """The mode of a rule, and the pattern of it that matched."""
 
     mode: Mode
     pattern: str
@@ -92,7 +92,7 @@ class Rules:
         )
 
     def match(self, operation: FilesystemOperation, path: str) -> Match | None:
-        """Find the first rule that says something about a path."""
+        """Return the first rule that matches a path."""
         name = self._name(path)
         if name and not self._matches_any[operation](name):
             return None
@@ -103,7 +103,7 @@ class Rules:
         return None
 
     def decide(self, operation: FilesystemOperation, path: str) -> Mode:
-        """Say what holds for a path."""
+        """Return what holds for a path."""
         found = self.match(operation, path)
         return "allow" if found is None else found.mode
 
@@ -119,7 +119,7 @@ class Rules:
     def doubtful_names(
         self, operation: FilesystemOperation, directory: str
     ) -> Callable[[str], object] | None:
-        """Return what tells, fast, for a name right in a directory whether it need be asked about."""
+        """Return a fast test of whether rules may speak about a name in a directory; `None` without one."""
         if self._fold:
             return None
         name = self._name(directory)
@@ -133,11 +133,11 @@ class Rules:
         return tests[0] if len(tests) == 1 else lambda each: any(test(each) for test in tests)
 
     def waiting_below(self, operation: FilesystemOperation, directory: str) -> str | None:
-        """Name the pattern, if any, for which something below a directory may wait for a person."""
+        """Return the pattern, if any, for which something below a directory may wait for a person."""
         return self._first_below(operation, directory, ("interrupt",))
 
     def deletion_blockers(self, path: str) -> list[str]:
-        """Name the patterns that forbid to delete the directory at a path with all that is in it.
+        """Return the patterns that forbid to delete the directory at a path with all that is in it.
 
         No rule that allows can lift one that denies, whichever stands first.
         """
@@ -175,9 +175,9 @@ class Rules:
 
 
 class Access:
-    """What one call may do; it also keeps in mind what it held back for a person to approve.
+    """What one call may do; it also notes what it held back for a person to approve.
 
-    Everything at and below the `approved` places counts as approved.
+    Everything at and below the `approved` paths counts as approved.
     """
 
     def __init__(self, rules: Rules, operation: FilesystemOperation, approved: Sequence[str] = ()) -> None:
@@ -187,7 +187,7 @@ class Access:
         self.held_back = dict[str, None]()
 
     def __call__(self, path: str) -> bool:
-        """Tell for one path."""
+        """Return whether the call may touch a path."""
         found = self.rules.match(self.operation, path)
         if found is None or found.mode == "allow":
             return True
@@ -202,12 +202,12 @@ class Access:
         return self.rules.is_free_below(self.operation, directory)
 
     def is_approved(self, path: str) -> bool:
-        """Tell whether a person approved of this place."""
+        """Tell whether a person approved of a path."""
         return any(is_within(path, each) for each in self.approved)
 
 
 class DeleteAccess(Access):
-    """What one deletion may do; of a directory, it is everything or nothing."""
+    """What one deletion may do: a directory goes whole or not at all."""
 
     def all_below(self, directory: str) -> bool:
         """Tell whether a directory may be deleted with all that is in it."""
@@ -242,7 +242,7 @@ class _Pattern(NamedTuple):
 
 
 def _any_of(rules: Sequence[tuple[Mode, Sequence[_Pattern]]]) -> Callable[[str], object]:
-    """Return what tells fast, and at once, whether any pattern matches a name."""
+    """Return one fast test of whether any pattern matches a name."""
     expressions = [f"(?:{pattern.glob.expression})" for _, patterns in rules for pattern in patterns]
     return re.compile("|".join(expressions), re.DOTALL).fullmatch
 
@@ -272,7 +272,7 @@ def _check_pattern(path: str) -> None:
         raise ConfigError(f"a permission path must start with '/', got {path!r}")
     components = _SEPARATOR.split(path)
     if ".." in components:
-        raise ConfigError(f"a permission path must not contain '..', got {path!r}; name the place from '/'")
+        raise ConfigError(f"a permission path must not contain '..', got {path!r}; write the path from '/'")
     if "~" in components:
         raise NotImplementedError(f"a permission path cannot hold '~', got {path!r}; write the path out")
     if _FOREIGN_SEPARATOR.search(path):

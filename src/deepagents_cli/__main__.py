@@ -19,7 +19,7 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
-    """Run the command line; `model`, a chat model, takes the place of whatever `--model` would name."""
+    """Run the command line; `model`, a chat model, replaces what `--model` names."""
     arguments = parse(argv)
     with ErrorBoundary(debug=arguments.debug) as boundary:
         boundary.code = _load_command(arguments.command)(arguments, model=model)

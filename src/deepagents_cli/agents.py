@@ -1,4 +1,4 @@
-"""The agent that a run works with: one directory, one model, approval before every change."""
+"""Make the agent that a run works with: one directory, one model, approval before every change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from deepagents_cli.errors import CommandError, Exit
 LOCAL: Final = "local"
 """The provider of models in this process."""
 _SHELL_SEES: Final = ("USER", "SHELL", "VIRTUAL_ENV", "LC_ALL")
-"""Variables that commands see beside the usual ones; never keys."""
+"""Variables that commands see in addition to the usual ones; never keys."""
 
 
 def choose_model(name: str | None) -> BaseChatModel:
@@ -43,7 +43,7 @@ def choose_model(name: str | None) -> BaseChatModel:
 
 
 def model_label(model: BaseChatModel) -> str:
-    """Name a model as `provider:name`, as far as it tells."""
+    """Return a model as `provider:name`, as far as it has them."""
     return ":".join(filter(None, (model_provider(model), model_identifier(model)))) or type(model).__name__
 
 
@@ -99,7 +99,7 @@ def make_agent(
 
 
 def refuse_unpriced(model: BaseChatModel, limits: Limits | None) -> None:
-    """Refuse to limit the cost of a model of which nobody knows what it costs.
+    """Refuse to limit the cost of a model without a known price.
 
     Raises:
         CommandError: when no price was given and its profile tells none.

@@ -48,7 +48,7 @@ class ApproveAll:
 
 
 class RefuseAll:
-    """Rejects every call, because nobody can be asked, and counts them."""
+    """Rejects every call, because no person can be asked, and counts them."""
 
     def __init__(self) -> None:
         self.refused = 0

@@ -1,4 +1,4 @@
-"""What was typed becomes values; nothing heavy is imported here, so that `--help` answers at once."""
+"""Parse the command line; nothing heavy is imported here, so that `--help` answers at once."""
 
 from __future__ import annotations
 

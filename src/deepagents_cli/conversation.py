@@ -1,4 +1,4 @@
-"""Drives a session to its end: shows events, asks about calls, starts again with the decisions."""
+"""Drive a session to its end: show events, ask about calls, go on with the decisions."""
 
 from __future__ import annotations
 

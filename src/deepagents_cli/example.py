@@ -1,4 +1,4 @@
-"""The example of the first run: a request, the files before it, and what they must be after it."""
+"""Read the example of the first run: a request, the files before it, and what they must become."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class Example:
 
     @property
     def task(self) -> str:
-        """What the agent is asked."""
+        """What the agent is asked to do."""
         return (self.home / "task.txt").read_text("utf-8").strip()
 
-    def lay(self, place: Path) -> None:
+    def copy_to(self, directory: Path) -> None:
         """Copy the files to start from."""
-        shutil.copytree(self.home / "before", place, dirs_exist_ok=True)
+        shutil.copytree(self.home / "before", directory, dirs_exist_ok=True)
 
-    def diff(self, place: Path) -> list[str]:
-        """Say what became of the files."""
-        return compare(_texts(self.home / "before"), _texts(place))
+    def diff(self, directory: Path) -> list[str]:
+        """Return what became of the files, as a diff."""
+        return compare(_texts(self.home / "before"), _texts(directory))
 
-    def fault(self, place: Path) -> str:
-        """Say what is wrong with the outcome, or nothing: every file as it should be, and no other there."""
-        wanted, found = _texts(self.home / "after"), _texts(place)
+    def find_fault(self, directory: Path) -> str:
+        """Describe what is wrong with the outcome; an empty string when each file is as it should be."""
+        wanted, found = _texts(self.home / "after"), _texts(directory)
         for name in sorted(wanted.keys() | found.keys()):
             if name not in found:
                 return f"{name} is missing"
@@ -47,10 +47,10 @@ class Example:
 
 
 def find_example() -> Example:
-    """Find the example beside this module or in the checkout.
+    """Find the example, installed with this module or in the checkout.
 
     Raises:
-        CommandError: when it is in neither place.
+        CommandError: when it is in neither of them.
     """
     for home in (_INSTALLED, _IN_A_CHECKOUT):
         if (home / "task.txt").is_file():

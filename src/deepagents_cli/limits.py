@@ -1,4 +1,4 @@
-"""How much a run may use, as typed: numbers, times such as `1h30m`, prices such as `3/15/0.3`."""
+"""Parse limits as typed: numbers, times such as `1h30m`, prices such as `3/15/0.3`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows a download: a bar in a terminal, a line now and then elsewhere."""
+"""Show a download: a bar in a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PlainLines:
         self._next = 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        """Take note of progress, and say so if it is time."""
+        """Note progress, and write a line if it is time."""
         now = self._clock()
         if self._began is None:
             self._began = (now, done)

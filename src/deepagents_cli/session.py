@@ -1,4 +1,4 @@
-"""One agent, one thread: send a message, take up what was cut, answer approvals; each yields events."""
+"""Work with one thread of one agent: send a task, resume, answer approvals; each yields events."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Session:
         return interrupts_to_event(state.interrupts)
 
     async def is_cut(self) -> bool:
-        """Tell whether steps are left to do, or done and not yet followed up."""
+        """Return whether steps are left to do, or done and not yet followed up."""
         state = await self._agent.aget_state(self._config)
         return bool(state.tasks)
 

@@ -1,4 +1,4 @@
-"""What a run works with: flags first, then the environment, then defaults."""
+"""Decide what a run works with: flags first, then the environment, then defaults."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run_settings(arguments: Namespace, environment: Mapping[str, str] = os.envir
 
 
 def state_dir(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Where threads are kept: `DEEPAGENTS_STATE`, or the user's state directory."""
+    """Return where threads are kept: `DEEPAGENTS_STATE`, or the user's state directory."""
     if chosen := environment.get("DEEPAGENTS_STATE"):
         return Path(chosen).expanduser()
     if chosen := environment.get("XDG_STATE_HOME"):

@@ -1,4 +1,4 @@
-"""Which threads there are and which directory each belongs to, beside the checkpoints in one SQLite file."""
+"""Keep the register of threads and their directories, in the SQLite file that holds the checkpoints."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from deepagents_cli.errors import CommandError
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(handle: int, place: int) -> None:
-        os.lseek(handle, place, os.SEEK_SET)
+    def _lock(handle: int, offset: int) -> None:
+        os.lseek(handle, offset, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(handle: int, place: int) -> None:
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place, os.SEEK_SET)
+    def _lock(handle: int, offset: int) -> None:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset, os.SEEK_SET)
 
 
 FILE = "threads.sqlite"
@@ -83,10 +83,11 @@ class Threads:
         Raises:
             CommandError: when another process works in it.
         """
-        place = int.from_bytes(sha256(thread.encode()).digest()[:4]) >> 2
+        # One byte of one file for each thread: such a lock is released when the process dies.
+        offset = int.from_bytes(sha256(thread.encode()).digest()[:4]) >> 2
         with open(self.path.with_suffix(".lock"), "wb", opener=_open_private) as file:
             try:
-                _lock(file.fileno(), place)
+                _lock(file.fileno(), offset)
             except OSError as error:
                 raise CommandError(
                     f"Thread {thread!r} is in use by another run; wait for it, or leave --continue out"

@@ -18,7 +18,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
-from deepagents.middleware.prompt_caching.middleware import AnthropicPromptCachingMiddleware
+from deepagents.middleware.prompt_caching import AnthropicPromptCachingMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware, create_summarization_middleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, assert_prefix_kept, call, history_faults

@@ -80,7 +80,7 @@ def test_an_interrupted_question_is_an_event_and_leaves_the_call_open() -> None:
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
     events: list[Event] = []
 
-    def leaves(needed: ApprovalNeeded, told: Callable[[ApprovalGiven], None]) -> Decisions:
+    def leaves(needed: ApprovalNeeded, report: Callable[[ApprovalGiven], None]) -> Decisions:
         raise KeyboardInterrupt
 
     with asyncio.Runner() as runner:

@@ -22,36 +22,36 @@ def example(tmp_path: Path) -> Example:
 
 @pytest.fixture
 def place(example: Example, tmp_path: Path) -> Path:
-    example.lay(tmp_path / "copy")
+    example.copy_to(tmp_path / "copy")
     return tmp_path / "copy"
 
 
 def test_nothing_done_is_a_fault(example: Example, place: Path) -> None:
-    assert example.fault(place) == "app.ini is not as it should be"
+    assert example.find_fault(place) == "app.ini is not as it should be"
     assert example.diff(place) == []
 
 
 def test_the_right_change_is_none(example: Example, place: Path) -> None:
     (place / "app.ini").write_text("debug = false")
 
-    assert example.fault(place) == ""
+    assert example.find_fault(place) == ""
     assert example.diff(place)[-3:-1] == ["-debug = true", "+debug = false"]
 
 
 def test_a_file_too_many_or_too_few_is_a_fault(example: Example, place: Path) -> None:
     (place / "app.ini").write_text("debug = false\n")
     (place / "extra.txt").write_text("x")
-    assert example.fault(place) == "extra.txt was not asked for"
+    assert example.find_fault(place) == "extra.txt was not asked for"
 
     (place / "extra.txt").unlink()
     (place / "sub" / "note.md").unlink()
-    assert example.fault(place) == "sub/note.md is missing"
+    assert example.find_fault(place) == "sub/note.md is missing"
 
 
 def test_the_example_that_we_ship_is_whole_and_asks_for_a_change(tmp_path: Path) -> None:
     example = find_example()
-    example.lay(tmp_path / "copy")
+    example.copy_to(tmp_path / "copy")
 
     assert example.task
-    assert example.fault(tmp_path / "copy") != ""
-    assert example.fault(example.home / "after") == ""
+    assert example.find_fault(tmp_path / "copy") != ""
+    assert example.find_fault(example.home / "after") == ""

@@ -21,7 +21,7 @@ from deepagents import HarnessProfile, create_deep_agent, register_harness_profi
 from deepagents.backends import StateBackend
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
-from deepagents.middleware.prompt_caching.middleware import AnthropicPromptCachingMiddleware
+from deepagents.middleware.prompt_caching import AnthropicPromptCachingMiddleware
 from deepagents.testing import ScriptedModel
 from tests.conftest import CallMode
 from tests.middleware.claude import Claude, marked_texts, marks, serving

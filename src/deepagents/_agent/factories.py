@@ -27,7 +27,7 @@ from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.memory.middleware import BACKEND_SECONDS
 from deepagents.middleware.memory.middleware import require_sources as require_memory
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
-from deepagents.middleware.prompt_caching.middleware import PromptCachingMiddleware
+from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.middleware import require_sources as require_skills
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware

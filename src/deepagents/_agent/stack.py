@@ -17,7 +17,7 @@ from deepagents._agent.joined import join_layers
 from deepagents._agent.subagents import subagents
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware
-from deepagents.middleware.prompt_caching.middleware import STAND_INS
+from deepagents.middleware.prompt_caching import STAND_INS
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,11 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None, example: Ex
 
 
 def _some_model(named: str | None) -> BaseChatModel:
-    wish = named or os.environ.get("DEEPAGENTS_MODEL")
+    wanted = named or os.environ.get("DEEPAGENTS_MODEL")
     try:
-        return choose_model(wish)
+        return choose_model(wanted)
     except UnknownModel:
-        provider, _, name = (wish or LOCAL).partition(":")
+        provider, _, name = (wanted or LOCAL).partition(":")
         if provider != LOCAL or find_spec("xllamacpp") is None:
             raise
         pull(name or DEFAULT_MODEL)
@@ -61,19 +61,19 @@ def _some_model(named: str | None) -> BaseChatModel:
 
 def _attempt(job: Example, model: BaseChatModel, console: Console) -> str:
     with TemporaryDirectory(prefix="deepagents-first-run-") as name:
-        place = Path(name).resolve()
-        job.lay(place)
+        directory = Path(name).resolve()
+        job.copy_to(directory)
         _say(console, f"Task: {job.task}", "bold")
-        _work(job.task, place, model, console)
+        _work(job.task, directory, model, console)
         _say(console, "\nWhat changed on disk:", "bold")
-        _show_diff(console, job.diff(place))
-        return job.fault(place)
+        _show_diff(console, job.diff(directory))
+        return job.find_fault(directory)
 
 
-def _work(task: str, place: Path, model: BaseChatModel, console: Console) -> None:
-    agent = make_agent(model, make_backend(place, shell=False, model=model), InMemorySaver())
+def _work(task: str, directory: Path, model: BaseChatModel, console: Console) -> None:
+    agent = make_agent(model, make_backend(directory, shell=False, model=model), InMemorySaver())
     printer = Printer(console)
-    started = RunStarted("first-run", task, model_label(model), str(place))
+    started = RunStarted("first-run", task, model_label(model), str(directory))
     with asyncio.Runner() as runner:
         converse(runner, Session(agent, started.thread), started, ask=ApproveAll(), show=printer)
     printer.close()

@@ -114,17 +114,17 @@ def _from_record(key: str, record: Record) -> RememberedDecision:
 
 def records_of(answer: object, asked: Sequence[Call]) -> dict[str, Record]:
     """Return the decisions of an answer that are to be remembered, by their keys."""
-    return by_key(_make_record(decision, call) for decision, call in _wishes(answer, asked))
+    return by_key(_make_record(decision, call) for decision, call in _to_remember(answer, asked))
 
 
 def by_key(records: Iterator[Record]) -> dict[str, Record]:
-    """Key records so that a later decision about the same calls takes the place of an earlier one."""
+    """Key records so that a later decision about the same calls replaces an earlier one."""
     return {_key(each): each for each in records}
 
 
 def _make_record(decision: Mapping[str, Any], call: Call) -> Record:
-    wish = decision["remember"]
-    patterns = cast("Mapping[str, Any]", wish if isinstance(wish, Mapping) else {})
+    remember = decision["remember"]
+    patterns = cast("Mapping[str, Any]", remember if isinstance(remember, Mapping) else {})
     arguments = {
         name: {"is": value} if _are_equal(patterns.get(name, value), value) else {"like": patterns[name]}
         for name, value in call["args"].items()
@@ -138,17 +138,18 @@ def _key(record: Record) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def find_bad_wish(
+def find_bad_memory(
     answer: object, asked: Sequence[Call], can_remember: Callable[[str], bool], specs: Specs
 ) -> str | None:
     """Describe what is wrong with what a person wants to have remembered, if anything is."""
     problems = (
-        _describe_wish(decision, call, can_remember, specs) for decision, call in _wishes(answer, asked)
+        _describe_memory(decision, call, can_remember, specs)
+        for decision, call in _to_remember(answer, asked)
     )
     return next(filter(None, problems), None)
 
 
-def _wishes(answer: object, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str, Any], Call]]:
+def _to_remember(answer: object, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str, Any], Call]]:
     given: object = cast("Mapping[str, Any]", answer).get("decisions") if isinstance(answer, Mapping) else ()
     decisions = cast("Sequence[Mapping[str, Any]]", given) if isinstance(given, Sequence) else ()
     for decision, call in zip(decisions, asked, strict=False):
@@ -156,19 +157,19 @@ def _wishes(answer: object, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str
             yield decision, call
 
 
-def _describe_wish(
+def _describe_memory(
     decision: Mapping[str, Any], call: Call, can_remember: Callable[[str], bool], specs: Specs
 ) -> str | None:
-    tool, wish = call["name"], decision["remember"]
+    tool, remember = call["name"], decision["remember"]
     if not can_remember(tool):
         return f"decisions about {tool!r} are not remembered here; leave 'remember' out"
     if decision["type"] not in ("approve", "reject"):
         return f"only approve and reject can be remembered, not {decision['type']!r}"
-    if wish is True:
+    if remember is True:
         return None
-    if not isinstance(wish, Mapping):
-        return f"'remember' must be True or a pattern for each argument that may differ, got {wish!r}"
-    patterns = cast("Mapping[str, Any]", wish).items()
+    if not isinstance(remember, Mapping):
+        return f"'remember' must be True or a pattern for each argument that may differ, got {remember!r}"
+    patterns = cast("Mapping[str, Any]", remember).items()
     return next(filter(None, (_describe_pattern(call, *each, specs) for each in patterns)), None)
 
 

@@ -41,7 +41,7 @@ from deepagents.middleware.approval.inheritance import (
 )
 from deepagents.middleware.approval.memory import (
     Record,
-    find_bad_wish,
+    find_bad_memory,
     find_decision,
     records_of,
     rejected,
@@ -112,8 +112,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
     def with_stack(self, stack: Sequence[Middleware], tools: Sequence[Any]) -> ApprovalMiddleware:
         """Return the approval for an agent with these middleware and tools.
 
-        A person may put a call of any of its tools in the place of another; without this, an edit that names
-        no tool becomes an error result.
+        A person may replace a call by one of any of its tools; without this, an edit that names no tool
+        becomes an error result.
         """
         all_tools = [*(tool for each in stack for tool in getattr(each, "tools", ())), *tools]
         backends = (getattr(each, "backend", None) for each in stack if each.name == "FilesystemMiddleware")
@@ -200,7 +200,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
     ) -> str | None:
         edits: Mapping[str, Any] = update.get(EDITED) or {}
         problem = find_bad_reply(answer) or find_bad_edit(edits, self._choices(state))
-        return problem or find_bad_wish(answer, asked, self._remembers, self._specs)
+        return problem or find_bad_memory(answer, asked, self._remembers, self._specs)
 
     def _choices(self, state: Any) -> Collection[str] | None:
         """Return the tools that a person may choose: those of the agent, and what the model called, such as a
@@ -243,7 +243,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         )
 
     async def _around_tool(self, request: Any, handler: Callable[[Any], Any]) -> ToolResult:
-        """Run the call, or what a person put in its place, on the files as the person saw them."""
+        """Run the call, or a person's replacement of it, on the files as the person saw them."""
         call = executed_call(request)
         refusal = _refuse_unknown_tool(request, call)
         if refusal is None and self._handle is not None and (seen := request.state.get(SEEN)):
@@ -262,7 +262,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
 
 
 class PassThroughApproval(BaseMiddleware):
-    """Keeps remembered decisions of subagents for the thread of an agent that asks nobody itself."""
+    """Keeps remembered decisions of subagents for an agent that itself never asks."""
 
     state_schema: type[Any] = ApprovalState
 

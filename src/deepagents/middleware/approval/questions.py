@@ -61,7 +61,7 @@ def give_up(asked: Sequence[Call]) -> dict[str, Any]:
 
 
 def executed_call(request: ToolCallRequest) -> Call:
-    """Return the call of a request, or what a person put in its place."""
+    """Return the call of a request, or a person's replacement of it."""
     call = cast("Call", request.tool_call)
     edits: Mapping[str, Any] = cast("Mapping[str, Any]", request.state).get(EDITED) or {}
     edit = edits.get(call["id"])
@@ -108,7 +108,7 @@ def find_bad_edit(edits: Mapping[str, Any], tools: Collection[str] | None) -> st
 
 
 def find_bad_reply(answer: object) -> str | None:
-    """Describe what is wrong with the words that a person gave in a tool's place, if anything is."""
+    """Describe what is wrong with the words of a respond decision, if anything is."""
     given: object = cast("Mapping[str, Any]", answer).get("decisions") if isinstance(answer, Mapping) else ()
     for decision in cast("Sequence[Any]", given) if isinstance(given, Sequence) else ():
         match decision:

@@ -11,7 +11,7 @@ from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import NOT_SHARED, merge_latest
 
 EDITED: Final = "hitl_edited_tool_calls"
-"""State key of LangChain's approval: what a person put in the place of a call, by the call's id."""
+"""State key of LangChain's approval: by the id of a call, what a person replaced it by."""
 HELD: Final = "held_calls"
 """State key: the ids of the calls of the last turn while a person is to decide about one before any runs."""
 SEEN: Final = "versions_seen"

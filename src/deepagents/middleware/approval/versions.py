@@ -44,7 +44,7 @@ def _changed_path(call: Call, specs: Specs) -> str | None:
 
 
 async def _version(files: FileCalls, path: str) -> str | None:
-    """Return a text that differs when what stands at a path does; `None` where that cannot be told."""
+    """Return a text that differs when the file or directory does; `None` where none can be made."""
     try:
         version = (await files.read(path, 0, 1)).version
         return version or _digest(await files.download(path))

@@ -1,4 +1,4 @@
-"""Warn the model that a limit is near, and answer in its place when one is reached."""
+"""Warn the model that a limit is near, and answer for it when one is reached."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def describe_refusal(reached: Reached) -> str:
 def make_final_answer(
     reached: Reached, spent: Mapping[str, float], state: Mapping[str, Any], specs: Mapping[str, ToolSpec]
 ) -> AIMessage:
-    """Answer in the place of the model: what was reached, what was spent, and what there is."""
+    """Answer for the model: what was reached, what was spent, and what there is."""
     turn = list(_this_turn(state["messages"]))
     parts = [_headline(reached, spent), *_so_far(turn, state.get("todos") or (), specs)]
     mark = {

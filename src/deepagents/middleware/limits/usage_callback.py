@@ -170,7 +170,7 @@ def _reported(response: LLMResult) -> UsageMetadata | None:
 
 
 def _credible_usage(response: LLMResult, estimate_input: Callable[[], int]) -> UsageMetadata:
-    """Return the reported usage, with an estimate in the place of each count that is zero or less.
+    """Return the reported usage, with an estimate for each count that is zero or less.
 
     A server that reports nothing real must not keep a limit from being reached.
     """

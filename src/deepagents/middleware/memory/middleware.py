@@ -36,7 +36,7 @@ from deepagents.middleware.memory.contents import (
     sources_below,
 )
 from deepagents.middleware.memory.prompt import MEMORY_SYSTEM_PROMPT, check_template, format_memory
-from deepagents.middleware.prompt_caching.markers import is_chat_anthropic, with_own_mark
+from deepagents.middleware.prompt_caching import is_chat_anthropic, with_own_mark
 
 BACKEND_SECONDS: Final = 60.0
 _log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from deepagents.middleware.patch_tool_calls.sanitize import sanitize
 class PatchToolCallsMiddleware(BaseMiddleware):
     """Keep a history valid that a crash, a cancelled run or a malformed call left with calls without results.
 
-    What the model reads in the place of a result says what is known: that nothing was run, that the call was
+    The result that the model reads instead says what is known: that nothing was run, that the call was
     cancelled while it ran, or that its result was lost and it may have taken effect. Calls without an id of
     their own get one. Numbers in a model's calls that are too large for a checkpoint become text, and so does
     what is nested too deep; the call is then a mistake that the model can mend.

@@ -1,7 +1,7 @@
-"""Where a request to Claude is marked, in the order in which the provider reads it, and which marks go out.
+"""Choose which cache marks of a request to Claude go out, and how long each lasts.
 
 At most four are allowed. The caller's come first and stay as they are. A mark that lasts an hour may not
-stand behind one that lasts five minutes; before an hour's mark, an hour costs no more than five minutes.
+follow one that lasts five minutes; before an hour's mark, an hour costs no more than five minutes.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from langchain_core.tools import BaseTool
 from deepagents.middleware._base import Request
 from deepagents.middleware.prompt_caching.markers import MARK, OwnMark, blocks_of, unmarked, with_blocks
 
-MOST_MARKS: Final = 4
+_MOST_MARKS: Final = 4
 _HOUR: Final = "1h"
-_ASIDE: Final = ("extras", "metadata")
-"""Where a block of media, and no other, may carry its mark."""
+_MEDIA_FIELDS: Final = ("extras", "metadata")
+"""Where a block of media, and no other, may also carry its mark."""
 Part: TypeAlias = Literal["tools", "system", "messages", "end"]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One mark: the part of the request and the place in it, what it says, and whose it is."""
+    """One mark: the part of the request, the index in it, the `cache_control`, and whether it is ours."""
 
     part: Part
-    at: int
-    says: Mapping[str, Any]
+    index: int
+    control: Mapping[str, Any]
     own: bool = False
 
     @property
     def lasts_an_hour(self) -> bool:
         """Whether the provider is asked to keep the prefix for an hour, not five minutes."""
-        return self.says.get("ttl") == _HOUR
+        return self.control.get("ttl") == _HOUR
 
 
 def with_dict_blocks(request: Request) -> Request:
@@ -46,123 +46,126 @@ def with_dict_blocks(request: Request) -> Request:
     return with_blocks(request, blocks_of(request.system_message)) if plain else request
 
 
-def bounded(before: Request, marked: Request) -> Request:
+def bound_marks(before: Request, marked: Request) -> Request:
     """Return the marked request with the caller's marks as they were before, and at most four in all."""
     marks = [*_in_tools(before, marked), *_in_system(before, marked)]
     marks += [*_in_messages(marked.messages), *_at_end(before, marked)]
-    kept = {(mark.part, mark.at): mark for mark in _in_order(_most_useful(marks))}
+    kept = {(mark.part, mark.index): mark for mark in _align_lifetimes(_choose(marks))}
     settings = unmarked(marked.model_settings)
     end = kept.get(("end", 0))
     if end is not None and (end.own or MARK in before.model_settings):
-        settings[MARK] = dict(end.says)
-    tools = [_tool(tool, kept.get(("tools", at))) for at, tool in enumerate(marked.tools)]
+        settings[MARK] = dict(end.control)
+    tools = [_marked_tool(tool, kept.get(("tools", at))) for at, tool in enumerate(marked.tools)]
     request = marked.override(tools=tools, model_settings=settings)
-    standing = blocks_of(marked.system_message)
-    blocks = [_block(block, kept.get(("system", at))) for at, block in enumerate(standing)]
+    given = blocks_of(marked.system_message)
+    blocks = [_marked_block(block, kept.get(("system", at))) for at, block in enumerate(given)]
     return with_blocks(request, blocks) if blocks else request
 
 
 def _in_tools(before: Request, marked: Request) -> Iterator[Mark]:
-    yield from _compared("tools", [*map(_mark_of, before.tools)], [*map(_mark_of, marked.tools)])
+    yield from _compare("tools", [*map(_tool_control, before.tools)], [*map(_tool_control, marked.tools)])
 
 
 def _in_system(before: Request, marked: Request) -> Iterator[Mark]:
-    standing, now = blocks_of(before.system_message), blocks_of(marked.system_message)
-    yield from _compared("system", [*map(_says, standing)], [*map(_says, now)])
+    old, new = blocks_of(before.system_message), blocks_of(marked.system_message)
+    yield from _compare("system", [*map(_control, old)], [*map(_control, new)])
 
 
-def _compared(part: Part, standing: Sequence[Any], now: Sequence[Any]) -> Iterator[Mark]:
-    """Yield a mark of a part's each place: the caller's as it stood, or the one put there since."""
-    for at, (old, new) in enumerate(zip_longest(standing, now)):
+def _compare(part: Part, before: Sequence[Any], after: Sequence[Any]) -> Iterator[Mark]:
+    """Yield the marks of a part: the caller's as they were, and those that were set since."""
+    for index, (old, new) in enumerate(zip_longest(before, after)):
         own = not old or isinstance(old, OwnMark)
-        if says := (new if own else old):
-            yield Mark(part, at, says, own)
+        if control := (new if own else old):
+            yield Mark(part, index, control, own)
 
 
 def _in_messages(messages: Sequence[BaseMessage]) -> Iterator[Mark]:
-    for at, message in enumerate(messages):
-        yield from (Mark("messages", at, says) for says in _inside(message.content))
+    for index, message in enumerate(messages):
+        yield from (Mark("messages", index, control) for control in _in_content(message.content))
 
 
-def _inside(content: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield what the marks of blocks say, and those of blocks that lie in a block as its content."""
+def _in_content(content: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the marks of blocks, and of blocks that a block holds as its content."""
     for each in cast("list[Any]", content) if isinstance(content, list) else ():
         if isinstance(each, dict):
             block = cast("dict[str, Any]", each)
-            says = _sent(block)
-            yield from [says] if says else []
-            yield from _inside(block.get("content"))
+            control = _sent_control(block)
+            yield from [control] if control else []
+            yield from _in_content(block.get("content"))
 
 
-def _sent(block: dict[str, Any]) -> Mapping[str, Any] | None:
+def _sent_control(block: dict[str, Any]) -> Mapping[str, Any] | None:
     """Return the mark of a block as it is sent: of those of a block of media, the first."""
-    aside = _ASIDE if is_data_content_block(block) else ()
-    return next(filter(None, (_says(block), *(_says(block.get(each)) for each in aside))), None)
+    fields = _MEDIA_FIELDS if is_data_content_block(block) else ()
+    return next(filter(None, (_control(block), *(_control(block.get(each)) for each in fields))), None)
 
 
-def _says(block: Any) -> Mapping[str, Any] | None:
-    says: Any = cast("dict[str, Any]", block).get(MARK) if isinstance(block, dict) else None
-    return cast("dict[str, Any]", says) if isinstance(says, dict) else None
+def _control(block: Any) -> Mapping[str, Any] | None:
+    control: Any = cast("dict[str, Any]", block).get(MARK) if isinstance(block, dict) else None
+    return cast("dict[str, Any]", control) if isinstance(control, dict) else None
 
 
 def _at_end(before: Request, marked: Request) -> Iterator[Mark]:
-    """Yield the mark that stands for the last block of all; a caller's on that block is enough."""
+    """Yield the mark for the last block of all; a caller's own mark on that block is enough."""
     of_model: Mapping[str, Any] = getattr(before.model, "model_kwargs", None) or {}
-    if says := before.model_settings.get(MARK) or of_model.get(MARK):
-        yield Mark("end", 0, says)
-    elif (says := marked.model_settings.get(MARK)) and not _ends_with_mark(marked.messages):
-        yield Mark("end", 0, says, own=True)
+    if control := before.model_settings.get(MARK) or of_model.get(MARK):
+        yield Mark("end", 0, control)
+    elif (control := marked.model_settings.get(MARK)) and not _ends_with_mark(marked.messages):
+        yield Mark("end", 0, control, own=True)
 
 
 def _ends_with_mark(messages: Sequence[BaseMessage]) -> bool:
     """Tell whether the last block of all has a mark; the result of a tool is one block."""
     content: Any = messages[-1].content if messages else None
     blocks = cast("list[Any]", content) if isinstance(content, list) else []
-    return any(_inside(blocks if isinstance(messages[-1], ToolMessage) else blocks[-1:])) if blocks else False
+    return (
+        any(_in_content(blocks if isinstance(messages[-1], ToolMessage) else blocks[-1:]))
+        if blocks
+        else False
+    )
 
 
-def _most_useful(marks: Sequence[Mark]) -> list[Mark]:
-    """Leave out marks of ours until four are left: first those that others make up for most."""
-    last = max((mark.at for mark in marks if mark.part == "system"), default=0)
+def _choose(marks: Sequence[Mark]) -> list[Mark]:
+    """Leave out marks of ours until four are left, the least useful first."""
+    last = max((mark.index for mark in marks if mark.part == "system"), default=0)
 
     def worth(mark: Mark) -> int:
         if mark.part == "system":
-            return 2 if mark.at == last else 0
+            return 2 if mark.index == last else 0
         return 3 if mark.part == "end" else 1
 
-    room = max(0, MOST_MARKS - sum(not mark.own for mark in marks))
+    room = max(0, _MOST_MARKS - sum(not mark.own for mark in marks))
     ranked = sorted((mark for mark in marks if mark.own), key=worth, reverse=True)
     return [mark for mark in marks if not mark.own or mark in ranked[:room]]
 
 
-def _in_order(marks: Sequence[Mark]) -> list[Mark]:
+def _align_lifetimes(marks: Sequence[Mark]) -> list[Mark]:
     """Let marks of ours last as long as those of the caller around them allow."""
     hours = [at for at, mark in enumerate(marks) if mark.lasts_an_hour and not mark.own]
     minutes = [at for at, mark in enumerate(marks) if not mark.lasts_an_hour and not mark.own]
     own_hours = [at for at, mark in enumerate(marks) if mark.lasts_an_hour and mark.own]
     last = max([*hours, *(at for at in own_hours if not minutes or at < minutes[0])], default=-1)
-    return [_lasting(mark, at <= last) if mark.own else mark for at, mark in enumerate(marks)]
+    return [_with_lifetime(mark, at <= last) if mark.own else mark for at, mark in enumerate(marks)]
 
 
-def _lasting(mark: Mark, an_hour: bool) -> Mark:
+def _with_lifetime(mark: Mark, an_hour: bool) -> Mark:
     if mark.lasts_an_hour == an_hour:
         return mark
-    return replace(mark, says={**mark.says, "ttl": _HOUR if an_hour else "5m"})
+    return replace(mark, control={**mark.control, "ttl": _HOUR if an_hour else "5m"})
 
 
-def _mark_of(tool: Any) -> Mapping[str, Any] | None:
-    return _says(tool.extras if isinstance(tool, BaseTool) else tool)
+def _tool_control(tool: Any) -> Mapping[str, Any] | None:
+    return _control(tool.extras if isinstance(tool, BaseTool) else tool)
 
 
-def _tool(tool: Any, mark: Mark | None) -> Any:
-    standing = _mark_of(tool)
-    if standing == (mark and dict(mark.says)):
+def _marked_tool(tool: Any, mark: Mark | None) -> Any:
+    if _tool_control(tool) == (mark and dict(mark.control)):
         return tool
-    says = {} if mark is None else {MARK: dict(mark.says)}
+    control = {} if mark is None else {MARK: dict(mark.control)}
     if isinstance(tool, BaseTool):
-        return tool.model_copy(update={"extras": {**unmarked(tool.extras or {}), **says}})
-    return {**unmarked(cast("dict[str, Any]", tool)), **says}
+        return tool.model_copy(update={"extras": {**unmarked(tool.extras or {}), **control}})
+    return {**unmarked(cast("dict[str, Any]", tool)), **control}
 
 
-def _block(block: Mapping[str, Any], mark: Mark | None) -> dict[str, Any]:
-    return unmarked(block) if mark is None else {**block, MARK: dict(mark.says)}
+def _marked_block(block: Mapping[str, Any], mark: Mark | None) -> dict[str, Any]:
+    return unmarked(block) if mark is None else {**block, MARK: dict(mark.control)}

@@ -1,4 +1,4 @@
-"""Marks that tell a provider where a prompt may be cached, and which of them are the library's own."""
+"""Set and remove the marks that tell a provider where a prompt may be cached."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class OwnMark(dict[str, str]):
 
 
 def is_from(model: BaseChatModel, package: str, kind: str | None = None) -> bool:
-    """Tell whether a model's class comes from a package, or stands on a class of this name there."""
-    return _stands_on(model.__class__, package, kind)
+    """Tell whether a model's class, or one that it derives from, is of a package, and of this name there."""
+    return _derives_from(model.__class__, package, kind)
 
 
 @lru_cache(maxsize=256)
-def _stands_on(model: type, package: str, kind: str | None) -> bool:
+def _derives_from(model: type, package: str, kind: str | None) -> bool:
     return any(
         each.__module__.partition(".")[0] == package and kind in (None, each.__name__)
         for each in model.__mro__
@@ -46,8 +46,8 @@ def blocks_of(message: SystemMessage | None) -> list[dict[str, Any]]:
 
 def with_blocks(request: Request, blocks: Sequence[Mapping[str, Any]]) -> Request:
     """Return the request with these blocks in its system message."""
-    standing = cast(SystemMessage, request.system_message)
-    return with_changes(request, system_message=standing.model_copy(update={"content": list(blocks)}))
+    message = cast(SystemMessage, request.system_message)
+    return with_changes(request, system_message=message.model_copy(update={"content": list(blocks)}))
 
 
 def with_own_mark(request: Request) -> Request:

@@ -1,6 +1,6 @@
-"""Prompt caching: each provider's own middleware marks the request, and no request has too many marks.
+"""Let each provider's own middleware mark the request, and bound the number of marks.
 
-What stands in an agent for any model are stand-ins, which import a provider's package only for its models.
+An agent has a stand-in for each of them, which imports the provider's package only for its models.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from deepagents._async import IOCall
 from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner, with_messages
-from deepagents.middleware.prompt_caching.breakpoints import bounded, with_dict_blocks
+from deepagents.middleware.prompt_caching.breakpoints import bound_marks, with_dict_blocks
 from deepagents.middleware.prompt_caching.markers import is_from, without_own_marks
 
 __all__ = [
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class PromptCachingMiddleware(BaseMiddleware):
-    """Stand in for the caching middleware of a provider's package, which is made for a model of that package.
+    """Stands in for the caching middleware of a package, which is made when a model of that package is used.
 
     Args:
         marking: the provider's middleware, set up by the caller; default one as the package makes it.
@@ -37,7 +37,7 @@ class PromptCachingMiddleware(BaseMiddleware):
     package: ClassVar[str]
     """The package that the models come from, and the middleware that marks their requests."""
     kind: ClassVar[str | None] = None
-    """The class that a model must stand on, where not every model of the package will do."""
+    """The class that a model must derive from, where not every model of the package will do."""
 
     def __init__(self, marking: Middleware | None = None) -> None:
         super().__init__()
@@ -49,47 +49,47 @@ class PromptCachingMiddleware(BaseMiddleware):
         return kind.__name__ == cls.__name__ and kind.__module__.partition(".")[0] == cls.package
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
-        theirs = is_from(request.model, self.package, self.kind)
-        marking = self._marking if theirs else self._given
+        is_theirs = is_from(request.model, self.package, self.kind)
+        marking = self._marking if is_theirs else self._given
         if marking is None:
-            return await inner(handler, self._left_alone(request))
+            return await inner(handler, self._without_marks(request))
         before = with_dict_blocks(with_messages(request))
 
-        def checked(marked: Request) -> Any:
-            return handler(bounded(before, marked))
+        def handle(marked: Request) -> Any:
+            return handler(bound_marks(before, marked))
 
         call: IOCall[Any] = IOCall(
-            lambda: marking.wrap_model_call(before, checked),
-            lambda: marking.awrap_model_call(before, checked),
+            lambda: marking.wrap_model_call(before, handle),
+            lambda: marking.awrap_model_call(before, handle),
         )
         return await call
 
-    def _left_alone(self, request: Request) -> Request:
+    def _without_marks(self, request: Request) -> Request:
         return request
 
     @cached_property
     def _marking(self) -> Middleware | None:
-        return self._given or _made(f"{self.package}.{_MODULE}", type(self).__name__)
+        return self._given or _make(f"{self.package}.{_MODULE}", type(self).__name__)
 
 
 class AnthropicPromptCachingMiddleware(PromptCachingMiddleware):
-    """Cache the prompts of a `ChatAnthropic`; other models get none of the library's marks."""
+    """Caches the prompts of a `ChatAnthropic`; requests to other models lose the library's marks."""
 
     package = "langchain_anthropic"
     kind = "ChatAnthropic"
 
-    def _left_alone(self, request: Request) -> Request:
+    def _without_marks(self, request: Request) -> Request:
         return without_own_marks(request)
 
 
 class BedrockPromptCachingMiddleware(PromptCachingMiddleware):
-    """Cache the prompts of models of `langchain_aws`, where it is installed."""
+    """Caches the prompts of models of `langchain_aws`, where it is installed."""
 
     package = "langchain_aws"
 
 
 class FireworksPromptCachingMiddleware(PromptCachingMiddleware):
-    """Keep the requests of a thread at one replica of Fireworks, where `langchain_fireworks` is installed."""
+    """Keeps the requests of a thread at one replica of Fireworks (`langchain_fireworks`)."""
 
     package = "langchain_fireworks"
 
@@ -102,8 +102,8 @@ STAND_INS: Final[tuple[type[PromptCachingMiddleware], ...]] = (
 """One for each package that has a middleware of this kind."""
 
 
-def _made(module: str, name: str) -> Middleware | None:
-    """Make a provider's middleware, unless its package is of a version that has none."""
+def _make(module: str, name: str) -> Middleware | None:
+    """Make a provider's middleware; `None` where its package is missing or has none."""
     try:
         made = getattr(import_module(module), name, None)
     except ImportError as error:
