@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 _ASYNC: Final = "deepagents.middleware.async_subagents"
-_BACKENDS: Final = "deepagents._compat.backends"
+_HELPERS: Final = "deepagents._compat.helpers"
 _FILES: Final = "deepagents.middleware.filesystem"
 _SKILLS: Final = "deepagents.middleware.skills"
 _VIDEO: Final = "deepagents.tools._video"
@@ -22,23 +22,23 @@ LEGACY_NAMES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "BASE_AGENT_PROMPT": "deepagents._agent.prompt:BASE_PROMPT",
         },
         "deepagents.backends.protocol": {
-            "FileFormat": f"{_BACKENDS}:FileFormat",
+            "FileFormat": f"{_HELPERS}:FileFormat",
         },
         "deepagents.backends.utils": {
-            "LINE_NUMBER_WIDTH": f"{_BACKENDS}:LINE_NUMBER_WIDTH",
-            "format_read_response": f"{_BACKENDS}:format_read_response",
+            "LINE_NUMBER_WIDTH": f"{_HELPERS}:LINE_NUMBER_WIDTH",
+            "format_read_response": f"{_HELPERS}:format_read_response",
         },
         "deepagents.backends.filesystem": {
             "_get_backend_read_file_type": "deepagents.backends.filedata:file_kind",
-            "_raise_if_symlink_loop": f"{_BACKENDS}:raise_if_symlink_loop",
+            "_raise_if_symlink_loop": f"{_HELPERS}:raise_if_symlink_loop",
         },
         _FILES: {
             "EXECUTION_SYSTEM_PROMPT": f"{_FILES}:EXECUTE_TOOL_DESCRIPTION",
-            "LINE_NUMBER_WIDTH": f"{_BACKENDS}:LINE_NUMBER_WIDTH",
+            "LINE_NUMBER_WIDTH": f"{_HELPERS}:LINE_NUMBER_WIDTH",
             "MAX_VIDEO_INPUT_BYTES": f"{_VIDEO}:MAX_VIDEO_INPUT_BYTES",
             "TOO_LARGE_HUMAN_MSG": f"{_FILES}.requests:NOTICE",
             "TOO_LARGE_TOOL_MSG": "deepagents.middleware._offload:NOTICE",
-            "_check_fs_permission": "deepagents._compat.filesystem:check_fs_permission",
+            "_check_fs_permission": f"{_HELPERS}:check_fs_permission",
             "extract_video_frames": f"{_VIDEO}:extract_video_frames",
             "video_dependencies_available": f"{_VIDEO}:video_dependencies_available",
         },

@@ -12,7 +12,6 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from deepagents._compat.filesystem import OlderMembers
 from deepagents._deprecation import warn_legacy
 from deepagents._paths import overlap
 from deepagents._state.runtime import writes_undone_on_failure
@@ -45,6 +44,7 @@ from deepagents.middleware.approval import (
 )
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
+from deepagents.middleware.filesystem.older_members import OlderMembers
 from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules

@@ -1,8 +1,9 @@
-"""Helpers that earlier versions had beside their backends."""
+"""Helpers of earlier versions, in terms of what there is today."""
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from deepagents.backends.utils import (
     format_content_with_line_numbers,
     slice_read_response,
 )
+from deepagents.permissions import FilesystemOperation, FilesystemPermission, Mode, Rules
 
 FileFormat: TypeAlias = Literal["v1", "v2"]
 LINE_NUMBER_WIDTH: Final = 6
@@ -42,3 +44,10 @@ def raise_if_symlink_loop(path: Path) -> None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise
+
+
+def check_fs_permission(
+    rules: Sequence[FilesystemPermission], operation: FilesystemOperation, path: str
+) -> Mode:
+    """Return what rules decide about a path."""
+    return Rules(rules).decide(operation, path)

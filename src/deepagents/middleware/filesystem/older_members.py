@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from deepagents.permissions import FilesystemOperation, FilesystemPermission, Mode, Rules
+from deepagents.permissions import FilesystemPermission
 
 
 class OlderMembers:
@@ -36,10 +35,3 @@ class OlderMembers:
         """Make a tool, by the method of a subclass if it has one."""
         make = getattr(self, f"_create_{name}_tool", None)
         return self._create_tool(name) if make is None else make()
-
-
-def check_fs_permission(
-    rules: Sequence[FilesystemPermission], operation: FilesystemOperation, path: str
-) -> Mode:
-    """Return what rules decide about a path."""
-    return Rules(rules).decide(operation, path)
