@@ -1,23 +1,39 @@
-"""One attempt to meet a rubric: the rounds of grading for one request of the user."""
+"""Keep one attempt to meet a rubric: its rounds of grading, and what each verdict leads to. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import uuid4
 
-from deepagents.middleware.rubric.transcript import current_request
-from deepagents.middleware.rubric.types import RubricEvaluation
-from deepagents.middleware.rubric.verdict import Verdict
+from deepagents.middleware.rubric.prompts import current_request
+from deepagents.middleware.rubric.types import (
+    CriterionEval,
+    GraderResponse,
+    RubricEvaluation,
+    RubricResult,
+)
 
-MOST_REMEMBERED: Final = 50
+MAX_EVALUATIONS: Final = 50
 """Evaluations that a thread keeps."""
+_NUMBER: Final = re.compile(r"^\s*\d+[.)]\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one grading ended."""
+
+    result: RubricResult
+    explanation: str
+    criteria: list[CriterionEval] = field(default_factory=list[CriterionEval])
+    unverified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Where an attempt stands."""
+    """The rubric, request, round and first criteria of an attempt, and the evaluations of its thread."""
 
     rubric: str
     request: str | None
@@ -28,7 +44,7 @@ class Attempt:
 
     @property
     def had_no_criteria(self) -> bool:
-        """Tell whether the round before this one could not be verified."""
+        """Whether the round before this one could not be verified."""
         mine = [each for each in self.evaluations if each["grading_run_id"] == self.run_id]
         return bool(mine) and (mine[-1]["unverified"] or not mine[-1]["criteria"])
 
@@ -43,8 +59,8 @@ class Attempt:
             "unverified": verdict.unverified,
         }
 
-    def opened(self) -> dict[str, Any]:
-        """Return the state of an attempt that begins."""
+    def to_state(self) -> dict[str, Any]:
+        """Return the state keys of this attempt."""
         return {
             "_rubric_status": None,
             "_rubric_iterations": self.iteration,
@@ -54,20 +70,20 @@ class Attempt:
             "_rubric_request": self.request,
         }
 
-    def after(self, evaluation: RubricEvaluation) -> dict[str, Any]:
-        """Return the state after a round; its first criteria stay those of the attempt."""
+    def state_after(self, evaluation: RubricEvaluation) -> dict[str, Any]:
+        """Return the state keys after a round; the first criteria stay those of the attempt."""
         named = [] if evaluation["result"] == "failed" else [each["name"] for each in evaluation["criteria"]]
         return {
-            **self.opened(),
+            **self.to_state(),
             "_rubric_status": evaluation["result"],
             "_rubric_iterations": self.iteration + 1,
-            "_rubric_evaluations": [*self.evaluations, evaluation][-MOST_REMEMBERED:],
+            "_rubric_evaluations": [*self.evaluations, evaluation][-MAX_EVALUATIONS:],
             "_rubric_criteria": self.criteria or named,
         }
 
 
-def standing(state: Mapping[str, Any]) -> Attempt | None:
-    """Return the attempt that is open, whatever came into the conversation or the rubric since it began."""
+def open_attempt(state: Mapping[str, Any]) -> Attempt | None:
+    """Return the attempt that is open, even if messages or another rubric came in since it began."""
     if not _rubric(state) or not _is_open(state):
         return None
     return Attempt(
@@ -80,8 +96,8 @@ def standing(state: Mapping[str, Any]) -> Attempt | None:
     )
 
 
-def begun(state: Mapping[str, Any]) -> Attempt | None:
-    """Return a new attempt; none without a rubric.
+def new_attempt(state: Mapping[str, Any]) -> Attempt | None:
+    """Return a new attempt, `None` without a rubric.
 
     Raises:
         TypeError: when the rubric is no text.
@@ -91,19 +107,19 @@ def begun(state: Mapping[str, Any]) -> Attempt | None:
     return Attempt(rubric, _request(state), str(uuid4()), 0, [], state.get("_rubric_evaluations") or [])
 
 
-def at_start(state: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the start of a run changes: an attempt of another rubric or request does not go on."""
-    goes_on = standing(state)
-    if goes_on and (goes_on.rubric, goes_on.request) == (_rubric(state), _request(state)):
+def start_update(state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the update at the start of a run: an attempt at another rubric or request ends."""
+    current = open_attempt(state)
+    if current and (current.rubric, current.request) == (_rubric(state), _request(state)):
         return None
-    if attempt := begun(state):
-        return attempt.opened()
+    if attempt := new_attempt(state):
+        return attempt.to_state()
     return {"_current_grading_run_id": None} if state.get("_current_grading_run_id") else None
 
 
 def _is_open(state: Mapping[str, Any]) -> bool:
-    began = bool(state.get("_current_grading_run_id")) and bool(state.get("_active_rubric"))
-    return began and state.get("_rubric_status") in (None, "needs_revision")
+    has_begun = bool(state.get("_current_grading_run_id")) and bool(state.get("_active_rubric"))
+    return has_begun and state.get("_rubric_status") in (None, "needs_revision")
 
 
 def _rubric(state: Mapping[str, Any]) -> str:
@@ -116,3 +132,39 @@ def _rubric(state: Mapping[str, Any]) -> str:
 def _request(state: Mapping[str, Any]) -> str | None:
     request = current_request(state["messages"])
     return request.id if request else None
+
+
+def find_gap(response: GraderResponse, criteria: Sequence[str]) -> str | None:
+    """Say what keeps an answer from covering the rubric; a verdict `failed` needs no criteria."""
+    if response.result == "failed":
+        return None
+    given = {_normalise(each["name"]) for each in response.criteria}
+    if missing := [name for name in criteria if _normalise(name) not in given]:
+        return f"it leaves out {', '.join(map(repr, missing))}"
+    return None if given else "it names no criteria"
+
+
+def _normalise(name: str) -> str:
+    """Return a name without its number in the checklist, case, extra spaces and full stop, to compare it."""
+    return " ".join(_NUMBER.sub("", name).casefold().split()).rstrip(".") or name
+
+
+def decide(response: GraderResponse, problem: str | None, *, again: bool) -> Verdict:
+    """Take a complete answer as it is; else send the work back once as unverified, then give up."""
+    given = Verdict(response.result, response.explanation, response.criteria)
+    if problem is None:
+        return given
+    if again:
+        text = f"The grader's answers could not be used: {problem}. It said: {response.explanation}"
+        return replace(given, result="grader_error", explanation=text, unverified=True)
+    if response.result == "satisfied":
+        text = f"The grader called the work done, but {problem}, so that is not verified."
+        return replace(given, result="needs_revision", explanation=text, unverified=True)
+    return given
+
+
+def limit_rounds(verdict: Verdict, iteration: int, most: int) -> Verdict:
+    """End the attempt when a revision is wanted but no round is left."""
+    if verdict.result == "needs_revision" and iteration + 1 >= most:
+        return replace(verdict, result="max_iterations_reached")
+    return verdict

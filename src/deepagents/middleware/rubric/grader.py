@@ -1,4 +1,4 @@
-"""The agent that grades: how it is made, asked, understood, and what is said when it fails."""
+"""Make the agent that grades, read its verdict, and describe its failures."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from deepagents._text import described, truncate
 from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner, keeping
 from deepagents.middleware.rubric.types import RUBRIC_GRADER_MESSAGE_SOURCE, GraderResponse
 
-_MOST_STEPS: Final = 60
-_MOST_TRIES: Final = 3
+_MAX_STEPS: Final = 60
+_MAX_TRIES: Final = 3
 _FORM: Final = GraderResponse.__name__
 _WANTED: Final = f"Give your verdict now, by calling {_FORM}."
-_MOST_CHARACTERS: Final = 2_000
+_MAX_LENGTH: Final = 2_000
 
 
 class VerdictFormMiddleware(BaseMiddleware):
-    """Stop a grader whose answers never become a verdict; calls of its other tools do not count."""
+    """Stop a grader that never gives a valid verdict; calls of its other tools do not count."""
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
-        said = [each for each in request.state["messages"] if isinstance(each, AIMessage)]
-        if sum(map(_gave_no_verdict, said)) >= _MOST_TRIES:
-            raise RuntimeError(f"the grader answered {_MOST_TRIES} times without a verdict that can be used")
+        answers = [each for each in request.state["messages"] if isinstance(each, AIMessage)]
+        if sum(map(_gave_no_verdict, answers)) >= _MAX_TRIES:
+            raise RuntimeError(f"the grader answered {_MAX_TRIES} times without a verdict that can be used")
         if request.messages and isinstance(request.messages[-1], AIMessage):
             request = request.override(messages=[*request.messages, HumanMessage(_WANTED)])
         response = await inner(handler, request)
@@ -42,7 +42,7 @@ def _calls_something(message: BaseMessage) -> bool:
 
 
 def _gave_no_verdict(message: AIMessage) -> bool:
-    """Tell whether an answer that did not end the grading was meant to, or called nothing at all."""
+    """Tell whether an answer tried to give a verdict and failed, or called nothing at all."""
     return not message.tool_calls or any(call["name"] == _FORM for call in message.tool_calls)
 
 
@@ -54,7 +54,7 @@ def make_grader(
     context_schema: type[Any] | None,
     state_schema: type[Any] | None,
 ) -> Runnable[Any, Any]:
-    """Compile the agent that grades; LangChain chooses how its answer gets its form."""
+    """Compile the agent that grades; LangChain chooses how its answer is structured."""
     graph: Any = create_agent(
         model,
         tools=list(tools) or None,
@@ -69,17 +69,17 @@ def make_grader(
 
 
 def grader_config(metadata: Mapping[str, Any]) -> RunnableConfig:
-    """Run a grader within bounds, off the stream of tokens and out of the list of subagents."""
+    """Return the configuration of a grader: bounded, off the token stream, and no subagent in streams."""
     return {
         "run_name": RUBRIC_GRADER_MESSAGE_SOURCE,
         "tags": [TAG_NOSTREAM],
         "metadata": {**metadata, "lc_agent_name": None},
-        "recursion_limit": _MOST_STEPS,
+        "recursion_limit": _MAX_STEPS,
     }
 
 
-def understood(result: Any) -> GraderResponse:
-    """Take the verdict out of what a grader returned.
+def parse_verdict(result: Any) -> GraderResponse:
+    """Return the verdict in a grader's result.
 
     Raises:
         RuntimeError: when there is none.
@@ -99,16 +99,16 @@ def model_name(model: Any) -> str:
     return str(getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__)
 
 
-def strategy(model: Any) -> str:
-    """Tell how the verdict gets its form: by the provider, or as the arguments of a tool."""
+def verdict_strategy(model: Any) -> str:
+    """Return how the verdict is structured: by the provider, or as the arguments of a tool."""
     profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
     return "provider" if profile.get("structured_output") else "tool"
 
 
-def failure(error: Exception, metadata: Mapping[str, Any]) -> str:
-    """Say what went wrong with a grading, and with which model."""
+def describe_failure(error: Exception, metadata: Mapping[str, Any]) -> str:
+    """Describe what went wrong with a grading, and with which model."""
     status: object = getattr(error, "status_code", None)
-    parts = [truncate(described(error), _MOST_CHARACTERS)]
+    parts = [truncate(described(error), _MAX_LENGTH)]
     parts += [f"HTTP status {status}"] if isinstance(status, int) else []
     parts += [f"{key}={value}" for key, value in metadata.items()]
     return f"The grader failed: {'; '.join(parts)}"

@@ -1,4 +1,4 @@
-"""RubricMiddleware: before an agent stops, a grader looks whether the work meets a rubric."""
+"""RubricMiddleware: let a grader check, before the agent stops, whether the work meets a rubric."""
 
 from __future__ import annotations
 
@@ -23,24 +23,37 @@ from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.middleware._base import BaseMiddleware, Middleware
 from deepagents.middleware._history import stopped_at_a_limit
 from deepagents.middleware.limits import counting_between_steps, is_used_up
-from deepagents.middleware.rubric.attempt import Attempt, at_start, begun, standing
+from deepagents.middleware.rubric.attempt import (
+    Attempt,
+    Verdict,
+    decide,
+    find_gap,
+    limit_rounds,
+    new_attempt,
+    open_attempt,
+    start_update,
+)
 from deepagents.middleware.rubric.grader import (
-    failure,
+    describe_failure,
     grader_config,
     make_grader,
     model_name,
-    strategy,
-    understood,
+    parse_verdict,
+    verdict_strategy,
 )
-from deepagents.middleware.rubric.prompts import GRADER_SYSTEM_PROMPT, correction, question, revision
-from deepagents.middleware.rubric.transcript import transcript
+from deepagents.middleware.rubric.prompts import (
+    GRADER_SYSTEM_PROMPT,
+    ask_again,
+    ask_grade,
+    ask_revision,
+    write_transcript,
+)
 from deepagents.middleware.rubric.types import (
     RUBRIC_GRADER_MESSAGE_SOURCE,
     GraderResponse,
     RubricEvaluation,
     RubricState,
 )
-from deepagents.middleware.rubric.verdict import Verdict, bounded, shortfall, weighed
 
 BuildGraderState: TypeAlias = Callable[..., Mapping[str, Any]]
 """Called as `build(state, iteration)`, or as `build(state)` where it takes no more."""
@@ -120,35 +133,36 @@ class RubricMiddleware(BaseMiddleware):
         Raises:
             TypeError: when the rubric is no text.
         """
-        return at_start(state)
+        return start_update(state)
 
     @hook_config(can_jump_to=["model"])
     async def _after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        attempt = standing(state) or begun(state)
+        attempt = open_attempt(state) or new_attempt(state)
         if attempt is None or stopped_at_a_limit(state["messages"]):
             return None
         about = {"grading_run_id": attempt.run_id, "iteration": attempt.iteration}
         runtime.stream_writer({"type": "rubric_evaluation_start", **about})
         try:
-            verdict = await self._graded(attempt, state, runtime)
+            verdict = await self._grade(attempt, state, runtime)
         except LimitExceeded:
+            # The limit of the whole run is reached: the next model call is answered by it, and ends the run.
             return {"jump_to": "model"}
-        verdict = bounded(verdict, attempt.iteration, self.max_iterations)
+        verdict = limit_rounds(verdict, attempt.iteration, self.max_iterations)
         evaluation = attempt.evaluation(verdict)
         runtime.stream_writer({"type": "rubric_evaluation_end", **evaluation})
-        self._tell(evaluation)
+        self._report(evaluation)
         if verdict.result != "needs_revision":
-            return attempt.after(evaluation)
-        return {**attempt.after(evaluation), "messages": [_sent_back(verdict)], "jump_to": "model"}
+            return attempt.state_after(evaluation)
+        return {**attempt.state_after(evaluation), "messages": [_make_revision(verdict)], "jump_to": "model"}
 
-    async def _graded(self, attempt: Attempt, state: Any, runtime: Any) -> Verdict:
+    async def _grade(self, attempt: Attempt, state: Any, runtime: Any) -> Verdict:
         try:
             response = await self._ask_grader(attempt, state, runtime)
-            problem = shortfall(response, attempt.criteria)
+            problem = find_gap(response, attempt.criteria)
             if problem and not attempt.had_no_criteria:
                 response = await self._ask_again(response, problem, attempt, state, runtime)
-                problem = shortfall(response, attempt.criteria)
-            return weighed(response, problem, again=attempt.had_no_criteria)
+                problem = find_gap(response, attempt.criteria)
+            return decide(response, problem, again=attempt.had_no_criteria)
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -161,7 +175,7 @@ class RubricMiddleware(BaseMiddleware):
         self, first: GraderResponse, problem: str, attempt: Attempt, state: Any, runtime: Any
     ) -> GraderResponse:
         try:
-            return await self._ask_grader(attempt, state, runtime, correction(problem))
+            return await self._ask_grader(attempt, state, runtime, ask_again(problem))
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -177,9 +191,9 @@ class RubricMiddleware(BaseMiddleware):
         if self._prepare_messages:
             messages = self._prepare_messages(list(messages))
         nonce = secrets.token_hex(8)
-        text = question(
+        text = ask_grade(
             attempt.rubric,
-            transcript(messages, nonce, attempt.request),
+            write_transcript(messages, nonce, attempt.request),
             criteria=attempt.criteria,
             iteration=attempt.iteration,
             nonce=nonce,
@@ -192,7 +206,7 @@ class RubricMiddleware(BaseMiddleware):
                 lambda: self._invoke_grader(given, context=context),
                 lambda: self._ainvoke_grader(given, context=context),
             )
-        return understood(result)
+        return parse_verdict(result)
 
     def _fields(self, state: Any, iteration: int) -> Mapping[str, Any]:
         if self._build_state is None:
@@ -231,14 +245,14 @@ class RubricMiddleware(BaseMiddleware):
         """Describe the grader in traces and in its failures."""
         return {
             "rubric_grader_configured_model": model_name(self._model),
-            "rubric_grader_effective_strategy": strategy(self._model),
+            "rubric_grader_effective_strategy": verdict_strategy(self._model),
         }
 
     def _handle_grader_exception(self, error: Exception) -> str:
-        """Say why there is no verdict; raise to end the run instead."""
-        return failure(error, self._grader_trace_metadata())
+        """Return why there is no verdict; an override may raise to end the run instead."""
+        return describe_failure(error, self._grader_trace_metadata())
 
-    def _tell(self, evaluation: RubricEvaluation) -> None:
+    def _report(self, evaluation: RubricEvaluation) -> None:
         if evaluation["result"] == "max_iterations_reached":
             level = logging.WARNING if evaluation["unverified"] else logging.INFO
             _logger.log(level, "run %s exhausted max_iterations", evaluation["grading_run_id"])
@@ -252,9 +266,9 @@ class RubricMiddleware(BaseMiddleware):
             _logger.exception("on_evaluation failed")
 
 
-def _sent_back(verdict: Verdict) -> HumanMessage:
+def _make_revision(verdict: Verdict) -> HumanMessage:
     return HumanMessage(
-        revision(verdict.explanation, verdict.criteria, unverified=verdict.unverified),
+        ask_revision(verdict.explanation, verdict.criteria, unverified=verdict.unverified),
         name=RUBRIC_GRADER_MESSAGE_SOURCE,
         additional_kwargs={"lc_source": RUBRIC_GRADER_MESSAGE_SOURCE},
     )

@@ -1,11 +1,15 @@
-"""What is said to a grader, and what is said to the agent whose work it sends back."""
+"""Write what the grader reads, and what the agent reads whose work it sends back."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, cast
 
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from deepagents.middleware._history import said_by_a_person
 from deepagents.middleware.rubric.types import CriterionEval
 
 GRADER_SYSTEM_PROMPT: Final = """\
@@ -23,11 +27,19 @@ gap of a failed criterion says what is missing or was not shown.
 The result is satisfied if every criterion passed, needs_revision if any failed and further work could mend \
 it, and failed if no work could, because the rubric contradicts itself or asks for what is impossible."""
 
+MAX_MESSAGES: Final = 30
+MAX_MESSAGE_LENGTH: Final = 4_000
+MAX_WORK_LENGTH: Final = 20_000
+"""Characters of the current request, and of the answer that is graded."""
+MAX_LENGTH: Final = 60_000
+"""Characters in all; a current request that stands further back comes on top."""
+
+_NOTHING: Final = "(no messages)"
 _TAGS: Final = ("rubric", "checklist", "transcript")
 _CLOSING: Final = re.compile(rf"<\s*/(?=\s*(?:{'|'.join(_TAGS)}))", re.IGNORECASE)
 
 
-def question(
+def ask_grade(
     rubric: str,
     transcript: str,
     *,
@@ -36,7 +48,7 @@ def question(
     nonce: str,
     correction: str | None,
 ) -> str:
-    """Ask a grader about a transcript; nothing in what is quoted can close the tag that it stands in."""
+    """Write the question to a grader; no quoted text can close the tag around it."""
     parts = [f"Grade this work (round {iteration + 1}).", _tagged("rubric", rubric, nonce)]
     if criteria:
         listed = "\n".join(f"{at}. {name}" for at, name in enumerate(criteria, start=1))
@@ -46,13 +58,13 @@ def question(
     return "\n\n".join(filter(None, [*parts, correction]))
 
 
-def correction(problem: str) -> str:
-    """Ask again after an answer that is not complete."""
+def ask_again(problem: str) -> str:
+    """Write what a grader reads after an incomplete answer."""
     return f"Your last answer cannot be used: {problem}. Grade again, criterion by criterion."
 
 
-def revision(explanation: str, criteria: Sequence[CriterionEval], *, unverified: bool) -> str:
-    """Tell the agent what keeps its work from being done."""
+def ask_revision(explanation: str, criteria: Sequence[CriterionEval], *, unverified: bool) -> str:
+    """Write what the agent reads when its work is sent back."""
     if unverified:
         opening = "A grader could not verify your work completely; nothing is confirmed to be wrong."
         return "\n\n".join(
@@ -69,3 +81,85 @@ def revision(explanation: str, criteria: Sequence[CriterionEval], *, unverified:
 def _tagged(name: str, text: str, nonce: str) -> str:
     safe = _CLOSING.sub(r"<\\/", text)
     return f"<{name}_{nonce}>\n{safe}\n</{name}_{nonce}>"
+
+
+def current_request(messages: Sequence[AnyMessage], known: str | None = None) -> AnyMessage | None:
+    """Return the message of that id, else the last one that a user wrote."""
+    request = next((each for each in messages if known and each.id == known), None)
+    return request or next((each for each in reversed(messages) if said_by_a_person(each)), None)
+
+
+def write_transcript(messages: Sequence[AnyMessage], nonce: str, request_id: str | None = None) -> str:
+    """Write down the end of a conversation, with the current request if that stands further back.
+
+    Each part begins with a line that holds the nonce, so that no text in it can pose as another part.
+    """
+    request = current_request(messages, request_id)
+    answer = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
+
+    def shorten(message: AnyMessage) -> str:
+        most = MAX_WORK_LENGTH if message is request or message is answer else MAX_MESSAGE_LENGTH
+        return _cut(_write(message, nonce, is_request=message is request), most, nonce)
+
+    latest = _latest(map(shorten, reversed(messages[-MAX_MESSAGES:])))
+    left_out = messages[: len(messages) - len(latest)]
+    lines = latest[::-1]
+    if left_out:
+        outside = [shorten(request)] if request and any(each is request for each in left_out) else []
+        lines = [*outside, f"[{nonce}] earlier messages are left out", *lines]
+    return "\n\n".join(lines) or _NOTHING
+
+
+def _latest(newest_first: Iterator[str]) -> list[str]:
+    taken: list[str] = []
+    room = MAX_LENGTH
+    for text in newest_first:
+        room -= len(text)
+        if room < 0:
+            break
+        taken.append(text)
+    return taken
+
+
+def _write(message: AnyMessage, nonce: str, *, is_request: bool) -> str:
+    text = _text(message)
+    if isinstance(message, AIMessage):
+        calls = [
+            f"[{nonce}] assistant calls {_as_json(call['name'])} {_as_json(call['args'])}"
+            for call in message.tool_calls
+        ]
+        return "\n".join([*([f"[{nonce}] assistant\n{text}"] if text or not calls else []), *calls])
+    return f"[{nonce}] {_speaker(message, is_request=is_request)}\n{text}"
+
+
+def _speaker(message: AnyMessage, *, is_request: bool) -> str:
+    if isinstance(message, ToolMessage):
+        return f"result of {_as_json(message.name or 'a tool')} ({message.status})"
+    if is_request:
+        return "user (the current request)"
+    source = message.additional_kwargs.get("lc_source")
+    return "user" if said_by_a_person(message) else f"harness ({source or message.type})"
+
+
+def _text(message: AnyMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(_block(each) for each in cast("list[Any]", message.content))
+
+
+def _block(block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    kind = str(block.get("type", "unknown"))
+    return str(block.get("text", "")) if kind == "text" else f"[{kind}]"
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _cut(text: str, most: int, nonce: str) -> str:
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[{nonce}] {len(text) - 2 * half:,} characters left out\n{text[-half:]}"
