@@ -19,12 +19,12 @@ NOTES = {
 
 def main(model: str | BaseChatModel) -> str:
     """Return the page that the agent made."""
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         for name, text in NOTES.items():
-            Path(place, name).write_text(text)
-        agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=place))
+            Path(folder, name).write_text(text)
+        agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=folder))
         agent.invoke({"messages": "Read every note and write what is still to do, as a list, to /todo.md"})
-        return Path(place, "todo.md").read_text()
+        return Path(folder, "todo.md").read_text()
 
 
 if __name__ == "__main__":
