@@ -18,6 +18,7 @@ from deepagents._state.schema import COMMON_KEYS, SHARED, Sharing, shared_by
 from deepagents.errors import ErrorCode
 from deepagents.middleware._base import BaseMiddleware
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
+from deepagents.profiles.harness.checks import REQUIRED
 from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
 
@@ -92,7 +93,7 @@ def _arguments(schema: dict[str, dict[str, object]]) -> str:
 def stack() -> str:
     """Return the table of middleware, outermost first."""
     rows = [
-        [f"`{row.name}`", row.reason, "yes" if row.required else ""]
+        [f"`{row.name}`", row.reason, "yes" if row.name in REQUIRED else ""]
         if isinstance(row, Slot)
         else [f"*{row.name.lower()}*", row.reason, ""]
         for row in STACK
