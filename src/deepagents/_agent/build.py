@@ -11,6 +11,7 @@ from langchain_core.messages import AnyMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
+from deepagents._agent.artifacts import separate_artifacts
 from deepagents._agent.plan import AgentPlan, plan_subagents
 from deepagents.middleware._base import Middleware, tool_name
 from deepagents.middleware.filesystem import FilesystemMiddleware
@@ -56,7 +57,7 @@ class Build:
     def subagents(self) -> Sequence[AgentPlan | Worker]:
         """The plans of the agents that this one may delegate to."""
         own = self.plan.role == "main" and not self.replacement(SUBAGENTS)
-        return plan_subagents(self.plan) if own else ()
+        return separate_artifacts(self.plan, plan_subagents(self.plan)) if own else ()
 
     @cached_property
     def tools(self) -> list[ToolLike]:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
 
+from deepagents._agent.artifacts import hidden_artifacts
 from deepagents._agent.build import APPROVAL, FILES, Build
 from deepagents._agent.plan import AgentPlan
 from deepagents._deprecation import already_warned
@@ -112,7 +113,9 @@ def filesystem(build: Build, given: Given) -> Middleware:
         if rules:
             raise StackError(f"{given!r} replaces FilesystemMiddleware, which would drop permissions=")
         return given
-    ruled = (given or _file_tools(build)).with_permissions(rules)
+    main = build.parent or build
+    hidden = hidden_artifacts(plan, main.plan, main.subagents)
+    ruled = (given or _file_tools(build)).with_permissions(rules).hide(hidden)
     approval = build.replacement(APPROVAL)
     can_ask = approval is None or isinstance(wrap_langchain(approval), ApprovalMiddleware)
     if not can_ask and Rules(ruled.permissions).has("interrupt"):

@@ -187,6 +187,14 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         ]
         self._check_rules()
 
+    def hide(self, rules: Sequence[FilesystemPermission]) -> Self:
+        """Return a copy that obeys these rules before its own."""
+        if not rules:
+            return self
+        clone = copy.copy(self)
+        clone.take_permissions((*rules, *self.permissions))
+        return clone
+
     def _check_rules(self) -> None:
         runs_commands = any(_effect(tool) == "run" for tool in self.tools)
         if self._rules and runs_commands and not self._handle.is_factory:

@@ -1,0 +1,85 @@
+"""Keep archives and moved-out results of agents under other rules apart.
+
+What an agent read stands in its archive and in results that moved to files. An agent that may not read the
+originals must not find them there, neither a subagent those of its parent nor the other way round.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from deepagents._agent.plan import AgentPlan
+from deepagents.backends._resolve import is_factory, resolve_backend
+from deepagents.backends.composite import CompositeBackend
+from deepagents.middleware.subagents.worker import Worker
+from deepagents.permissions import FilesystemPermission
+
+_FOLDERS: Final = (
+    "conversation_history/*.md",
+    "conversation_history/media/**",
+    "large_tool_results/**",
+    "blobs/**",
+)
+
+
+def separate_artifacts(
+    main: AgentPlan, children: Sequence[AgentPlan | Worker]
+) -> Sequence[AgentPlan | Worker]:
+    """Give each subagent under other rules than the main agent a folder of its own for artifacts."""
+    root = _root(main)
+    if root is None:
+        return children
+    return [
+        replace(
+            child, backend=CompositeBackend(child.backend, {}, artifacts_root=_path(root, _rules_name(child)))
+        )
+        if isinstance(child, AgentPlan) and _is_apart(child, main)
+        else child
+        for child in children
+    ]
+
+
+def hidden_artifacts(
+    plan: AgentPlan, main: AgentPlan, children: Sequence[AgentPlan | Worker]
+) -> Sequence[FilesystemPermission]:
+    """Return rules that keep the artifacts of agents under other rules from an agent of this tree.
+
+    An agent that may read everything may read these too.
+    """
+    root = _root(main)
+    apart = [child for child in children if isinstance(child, AgentPlan) and _is_apart(child, main)]
+    is_restricted = any(rule.mode != "allow" and "read" in rule.operations for rule in plan.permissions)
+    if root is None or not apart or not is_restricted:
+        return ()
+    others = dict.fromkeys(map(_rules_name, apart))
+    hidden: list[str] = []
+    if _is_apart(plan, main):
+        hidden = [f"{root}/{each}" for each in _FOLDERS]
+        others.pop(_rules_name(plan), None)
+    hidden += [f"{_path(root, name)}/**" for name in others]
+    return [FilesystemPermission(["read"], hidden, "deny")] if hidden else ()
+
+
+def _is_apart(plan: AgentPlan, main: AgentPlan) -> bool:
+    """Return whether a subagent may read other files; a fork goes on with all that its parent read."""
+    return plan.role == "declared" and _rules_name(plan) != _rules_name(main)
+
+
+def _rules_name(plan: AgentPlan) -> str:
+    reading = [(rule.mode, *rule.paths) for rule in plan.permissions if "read" in rule.operations]
+    return f"rules-{hashlib.sha256(repr(reading).encode()).hexdigest()[:12]}"
+
+
+def _path(root: str, name: str) -> str:
+    return f"{root}/conversation_history/{name}"
+
+
+def _root(main: AgentPlan) -> str | None:
+    """Return where artifacts lie; `None` where that is not known before a run, or commands find them anyway."""
+    if is_factory(main.backend):
+        return None
+    can = resolve_backend(main.backend, None).capabilities("/")
+    return None if can.execute else can.artifacts_root.rstrip("/")
