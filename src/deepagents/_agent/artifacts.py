@@ -32,14 +32,14 @@ def separate_artifacts(
     root = _root(main)
     if root is None:
         return children
-    return [
-        replace(
-            child, backend=CompositeBackend(child.backend, {}, artifacts_root=_path(root, _rules_name(child)))
-        )
-        if isinstance(child, AgentPlan) and _is_apart(child, main)
-        else child
-        for child in children
-    ]
+
+    def separate(child: AgentPlan | Worker) -> AgentPlan | Worker:
+        if not isinstance(child, AgentPlan) or not _is_apart(child, main):
+            return child
+        own = _path(root, _rules_name(child))
+        return replace(child, backend=CompositeBackend(child.backend, {}, artifacts_root=own))
+
+    return [separate(child) for child in children]
 
 
 def hidden_artifacts(

@@ -16,7 +16,7 @@ from deepagents import _models
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._resolve import warn_form
-from deepagents.backends.handle import FileCalls, open_backend
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import (
@@ -158,7 +158,7 @@ class SummarizationMiddleware(BaseMiddleware):
             )
             context = compactor.clip(context)
             if compactor.is_due(context):
-                context = await compactor.compact_if_possible(context, self._files(request.runtime))
+                context = await compactor.compact_if_possible(context, self._handle.files(request.runtime))
             response, context = await self._answer(request, handler, context)
         return keeping(response, [], context.update)
 
@@ -175,7 +175,7 @@ class SummarizationMiddleware(BaseMiddleware):
         # Half of it first. If the provider counts far more than we do, as little as there can be: a run that
         # ended here would end the same way with every later message of its thread.
         for share in (AFTER_REFUSAL, 0):
-            smaller = await self._compactor.shrink(context, share, self._files(request.runtime))
+            smaller = await self._compactor.shrink(context, share, self._handle.files(request.runtime))
             if smaller is None:
                 continue
             context = smaller
@@ -203,11 +203,8 @@ class SummarizationMiddleware(BaseMiddleware):
         context = self._compactor.read(runtime.state["messages"], runtime.state, self.model)
         if not self._compactor.is_worth_asking(context):
             return None
-        done = await self._compactor.compact(context, self._files(runtime))
+        done = await self._compactor.compact(context, self._handle.files(runtime))
         return None if done is None else (len(done.update[SUMMARIZED_IDS_KEY]), done.update)
-
-    def _files(self, runtime: Any) -> FileCalls:
-        return self._handle.files(runtime)
 
 
 def create_summarization_middleware(
