@@ -64,7 +64,7 @@ def hidden_artifacts(
 
 
 def _is_apart(plan: AgentPlan, main: AgentPlan) -> bool:
-    """Return whether a subagent may read other files; a fork goes on with all that its parent read."""
+    """Return whether a subagent may read other files; a fork goes on with what its parent read."""
     return plan.role == "declared" and _rules_name(plan) != _rules_name(main)
 
 
@@ -78,7 +78,7 @@ def _path(root: str, name: str) -> str:
 
 
 def _root(main: AgentPlan) -> str | None:
-    """Return where artifacts lie; `None` where that is not known before a run, or commands find them anyway."""
+    """Return where artifacts are; `None` if only a run can tell, or if commands find them anyway."""
     if is_factory(main.backend):
         return None
     can = resolve_backend(main.backend, None).capabilities("/")
