@@ -62,11 +62,11 @@ def name(path: str) -> str:
 
 
 def is_within(path: str, root: str) -> bool:
-    """Tell whether a normalised path is `root` or lies below it, by whole components."""
+    """Return whether a normalised path is `root` or lies below it, by whole components."""
     base = root.rstrip("/")
     return path.rstrip("/") == base or path.startswith(base + "/")
 
 
 def overlap(a: str, b: str) -> bool:
-    """Tell whether one of two normalised paths is or lies within the other."""
+    """Return whether one of two normalised paths is or lies within the other."""
     return is_within(a, b) or is_within(b, a)

@@ -1,4 +1,8 @@
-"""Segments become regular expressions that never look back without bound."""
+"""Translate segments into regular expressions that never look back without bound.
+
+A model writes the patterns, and a matcher that tries every way to share a name among many stars takes time
+that grows without limit. Atomic groups `(?>` keep the first way that fits, which is always good enough here.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ _RANGE = re.compile(r"(?P<low>\\.|.)(?:-(?P<high>\\.|.))?", re.DOTALL)
 
 
 def path_expression(segments: Sequence[str], dots: bool) -> str:
-    """Translate segments; a run between two `**` is taken at its first place, as good as any later one."""
+    """Translate segments; a run between two `**` is taken where it first fits, as good as any later one."""
     runs = list(_runs(segments))
     skipped = rf"(?:{any_name(dots)}/)*"
     last = (
@@ -52,7 +56,7 @@ def any_name(dots: bool) -> str:
 
 
 def name_expression(segment: str, dots: bool) -> str:
-    """Translate one segment; `*` between two fixed pieces stops at the first place that fits."""
+    """Translate one segment; `*` between two fixed pieces stops at the first fit."""
     pieces = list(_pieces(segment))
     may_hide = dots or segment.startswith((".", r"\."))
     start = "" if may_hide else r"(?!\.)"

@@ -1,13 +1,13 @@
-"""A compiled pattern: what it matches, and where it could."""
+"""Compile a pattern, and tell early which directories a walk need not enter."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
-from deepagents._globs.expressions import NOTHING, any_name, path_expression
+from deepagents._globs.expressions import NOTHING, any_name, name_expression, path_expression
 from deepagents._globs.segments import (
     ANY_DIRECTORIES,
     InvalidGlobPatternError,
@@ -15,9 +15,10 @@ from deepagents._globs.segments import (
     anchor,
     plain_path,
 )
-from deepagents._globs.steps import Step, places_after, step
 from deepagents.errors import BackendError
 
+Step: TypeAlias = re.Pattern[str] | None
+"""A pattern that one name must match; `None` for any number of directories."""
 EVERY_FILE: Final = "{*,.*}"
 """Matches every file at any depth, hidden ones included."""
 _SPECIAL = re.compile(r"[*?\[{}\\]")
@@ -41,7 +42,7 @@ class Glob:
         self._names: dict[frozenset[Step], Callable[[str], object]] = {}
 
     def __call__(self, path: str) -> bool:
-        """Tell whether the file at `path` matches."""
+        """Return whether the file at `path` matches."""
         if self._ending is not None:
             return path.endswith(self._ending) and path[path.rfind("/") + 1] != "."
         return self._match(path.rpartition("/")[2] if self._by_name else path) is not None
@@ -67,7 +68,9 @@ class Glob:
         if self._by_name:
             return self._match
         names = directory.split("/") if directory else []
-        last = frozenset(steps[-1] for steps in self._steps if len(steps) - 1 in self._places(steps, names))
+        last = frozenset(
+            steps[-1] for steps in self._steps if len(steps) - 1 in self._positions(steps, names)
+        )
         if last not in self._names:
             wanted = (
                 "|".join(any_name(self._dots) if each is None else each.pattern for each in last) or NOTHING
@@ -76,21 +79,23 @@ class Glob:
         return self._names[last]
 
     def may_match_below(self, directory: str) -> bool:
-        """Tell whether a file anywhere below `directory` could match, so that a walk may skip it if not."""
+        """Return whether a file anywhere below `directory` could match, so that a walk may skip it if not."""
         if self._by_name or not directory:
             return bool(self._alternatives)
         names = directory.split("/")
-        return any(place < len(steps) for steps in self._steps for place in self._places(steps, names))
+        return any(
+            position < len(steps) for steps in self._steps for position in self._positions(steps, names)
+        )
 
     def matches_all_below(self, directory: str) -> bool:
-        """Tell whether every file below `directory` that wildcards can match is surely matched."""
+        """Return whether every file below `directory` that wildcards can match is surely matched."""
         if self._by_name:
             return False
         names = directory.split("/") if directory else []
         return any(
-            all(step is None for step in steps[place:]) and place < len(steps)
+            all(step is None for step in steps[position:]) and position < len(steps)
             for steps in self._steps
-            for place in self._places(steps, names)
+            for position in self._positions(steps, names)
         )
 
     @property
@@ -99,8 +104,8 @@ class Glob:
         anchors = [(plain_path(segments, len(segments)), segments) for segments in self._alternatives]
         return [(path, segments[path.rstrip("/").count("/") :]) for path, segments in anchors]
 
-    def _places(self, steps: Sequence[Step], names: Sequence[str]) -> set[int]:
-        return places_after(steps, names, self._dots)
+    def _positions(self, steps: Sequence[Step], names: Sequence[str]) -> set[int]:
+        return _positions_after(steps, names, self._dots)
 
     def below(self, directory: str) -> list[str]:
         """Return patterns that match, from `directory` on, what this one matches in there."""
@@ -109,14 +114,18 @@ class Glob:
         names = directory.split("/")
         found = dict[str, None]()
         for segments, steps in zip(self._alternatives, self._steps, strict=True):
-            places = self._places(steps, names)
-            skips = {place + 1 for place in places if place < len(steps) and steps[place] is None}
-            found |= {"/" + "/".join(segments[place:]): None for place in places - skips - {len(steps)}}
+            positions = self._positions(steps, names)
+            skips = {
+                position + 1 for position in positions if position < len(steps) and steps[position] is None
+            }
+            found |= {
+                "/" + "/".join(segments[position:]): None for position in positions - skips - {len(steps)}
+            }
         return sorted(found)
 
     @cached_property
     def _steps(self) -> list[list[Step]]:
-        return [[step(each, self._dots) for each in segments] for segments in self._alternatives]
+        return [[_compile_step(each, self._dots) for each in segments] for segments in self._alternatives]
 
 
 @lru_cache(maxsize=256)
@@ -146,3 +155,34 @@ def _ending(pattern: str) -> str | None:
     ending = pattern.removeprefix("*")
     plain = ending and pattern.startswith("*") and "/" not in ending and not _SPECIAL.search(ending)
     return ending if plain else None
+
+
+def _compile_step(segment: str, dots: bool) -> Step:
+    """Compile one segment."""
+    return None if segment == ANY_DIRECTORIES else re.compile(name_expression(segment, dots), re.DOTALL)
+
+
+def _positions_after(steps: Sequence[Step], names: Sequence[str], dots: bool) -> set[int]:
+    """Walk the directory names through the segments; return which segments may come next."""
+    positions = _with_skips({0}, steps)
+    for each in names:
+        positions = _with_skips(set(_after(positions, each, steps, dots)), steps)
+    return positions
+
+
+def _after(positions: set[int], directory: str, steps: Sequence[Step], dots: bool) -> Iterator[int]:
+    for position in positions - {len(steps)}:
+        step = steps[position]
+        if step is None and (dots or not directory.startswith(".")):
+            yield position
+        elif step is not None and step.fullmatch(directory):
+            yield position + 1
+
+
+def _with_skips(positions: set[int], steps: Sequence[Step]) -> set[int]:
+    found = set(positions)
+    for position in sorted(positions):
+        while position < len(steps) - 1 and steps[position] is None:
+            position += 1
+            found.add(position)
+    return found

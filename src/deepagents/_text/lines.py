@@ -47,7 +47,7 @@ def split_keeping_ends(text: str) -> list[str]:
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether a text is empty or nothing but whitespace."""
+    """Return whether a text is empty or nothing but whitespace."""
     return not text or text.isspace()
 
 

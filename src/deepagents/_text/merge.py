@@ -18,7 +18,7 @@ _Chain: TypeAlias = tuple[int, int, "_Chain | None"]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merged text, and in how many places both sides had changed the same lines differently."""
+    """A merged text, and how often both sides had changed the same lines differently."""
 
     text: str
     conflicts: int
@@ -89,7 +89,7 @@ def _take(side: deque[_Change], first: _Change, end: int) -> list[_Change]:
 
 
 def _touches(change: _Change, start: int, end: int) -> bool:
-    """Tell whether a change reaches into `start` to `end`; an insertion also clashes with its neighbours."""
+    """Return whether a change reaches into `start` to `end`; an insertion clashes with its neighbours."""
     if change.start == change.end or start == end:
         return change.start <= end
     return change.start < end
@@ -137,16 +137,16 @@ def _moved(change: _Change, by: int, new_by: int) -> _Change:
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Pair the lines that stand once in each text, as many as keep their order."""
     counts, new_counts = Counter(old), Counter(new)
-    new_places = {line: at for at, line in enumerate(new)}
+    new_positions = {line: at for at, line in enumerate(new)}
     tails: list[int] = []
     chains: list[_Chain] = []
     for at, line in enumerate(old):
         if counts[line] != 1 or new_counts[line] != 1:
             continue
-        place = bisect_left(tails, new_places[line])
-        chain = (at, new_places[line], chains[place - 1] if place else None)
-        tails[place : place + 1] = [new_places[line]]
-        chains[place : place + 1] = [chain]
+        length = bisect_left(tails, new_positions[line])
+        chain = (at, new_positions[line], chains[length - 1] if length else None)
+        tails[length : length + 1] = [new_positions[line]]
+        chains[length : length + 1] = [chain]
     return list(_unchained(chains[-1] if chains else None))[::-1]
 
 
@@ -162,6 +162,6 @@ def _changes_between(old: Sequence[str], new: Sequence[str]) -> Iterator[_Change
     if not equal_pairs or equal_pairs * min(len(old), len(new)) > _MAX_WORK:
         yield _Change(0, len(old), 0, len(new))
         return
-    for kind, *place in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, *bounds in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind != "equal":
-            yield _Change(*place)
+            yield _Change(*bounds)

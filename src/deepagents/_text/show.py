@@ -1,4 +1,4 @@
-"""Text made ready for a reader: numbered, cut short, sized."""
+"""Make text ready for a reader: number it, cut it short, format sizes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def escape_controls(text: str) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Say the kind of an error and what it says of itself, if it can."""
+    """Return the kind of an error and its text, if it has any."""
     said = ""
     with suppress(Exception):
         said = str(error)

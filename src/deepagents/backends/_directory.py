@@ -31,12 +31,12 @@ def temporary_name() -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Tell whether a name is one of those; they are shown to nobody."""
+    """Return whether a name is one of those, which no listing shows."""
     return name.startswith(_STEM) and _TEMPORARY.fullmatch(name) is not None
 
 
 class Directory(Protocol):
-    """What can be done with the names in one directory. A name is one component; failures are `OSError`."""
+    """An open directory and the names in it. A name is one component; failures are `OSError`."""
 
     def child(self, name: str) -> Directory:
         """Open a directory below; a link is refused with `NotADirectoryError`."""
@@ -59,7 +59,7 @@ class Directory(Protocol):
         ...
 
     def may_write(self, name: str) -> bool:
-        """Tell whether this process may write to a file."""
+        """Return whether this process may write to a file."""
         ...
 
     def mkdir(self, name: str) -> None:

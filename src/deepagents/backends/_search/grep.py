@@ -152,7 +152,7 @@ def _read_at_most(fd: int, most: int) -> bytes | None:
 
 
 def _may_hold(fd: int, needle: bytes | None) -> bool:
-    """Tell whether a text file holds some bytes, or whether that takes too long to find out."""
+    """Return whether a text file holds some bytes, or whether that takes too long to find out."""
     os.lseek(fd, 0, os.SEEK_SET)
     block = os.read(fd, _BLOCK)
     if b"\0" in block[:BINARY_HEAD]:

@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to look for: literal text, or a regular expression, within single lines."""
+    """Literal text, or a regular expression, to look for within single lines."""
 
     pattern: str
     expression: regex.Pattern[str] | None = None
@@ -59,7 +59,7 @@ class Query:
         return None if self.expression else self.pattern.encode("utf-8", "surrogatepass")
 
     def fits(self, line: str) -> bool:
-        """Tell whether a line matches.
+        """Return whether a line matches.
 
         Raises:
             BackendError: `timeout` or `too_large`, when the expression takes too much time or memory.

@@ -164,5 +164,5 @@ class _Walker:
 
 
 def reason_of(error: OSError) -> str:
-    """Say what went wrong in the system's words, which name no path."""
+    """Return what went wrong in the system's words, which name no path."""
     return os.strerror(error.errno) if error.errno else type(error).__name__

@@ -28,7 +28,7 @@ def read_all(fd: int) -> bytes:
 
 
 def is_binary(head: bytes) -> bool:
-    """Tell by the first bytes of a file, at whose end a character may be cut, whether it is binary."""
+    """Return whether a file is binary, by its first bytes; at their end a character may be cut."""
     if b"\0" in head[:BINARY_HEAD]:
         return True
     try:

@@ -66,7 +66,7 @@ class AccessBelow:
     tops: tuple[str, ...]
 
     def __call__(self, path: str) -> bool:
-        """Tell whether one path is allowed."""
+        """Return whether one path is allowed."""
         return all(self.allowed(f"{top}/{path}") for top in self.tops)
 
     def doubtful_in(self, directory: str) -> Callable[[str], object] | None:
@@ -76,7 +76,7 @@ class AccessBelow:
         return self.allowed.rules.doubtful_names(self.allowed.operation, f"{self.tops[0]}/{directory}")
 
     def all_below(self, directory: str) -> bool:
-        """Tell whether every path below a directory is surely allowed."""
+        """Return whether every path below a directory is surely allowed."""
         return all(self.allowed.all_below(f"{top}/{directory}".rstrip("/") or "/") for top in self.tops)
 
 
@@ -155,7 +155,7 @@ class ResolvedPath:
             return entry.stat()
 
     def is_regular_file(self, path: str) -> bool:
-        """Tell whether a path below this one leads to a file, by links that stay inside."""
+        """Return whether a path below this one leads to a file, by links that stay inside."""
         try:
             return stat.S_ISREG(self.stat(path).st_mode)
         except OSError:
@@ -189,7 +189,7 @@ class VirtualPaths:
         return "/" + "/".join(parts)
 
     def is_undeletable(self, parts: tuple[str, ...]) -> bool:
-        """Tell whether this may never be deleted: the root."""
+        """Return whether this may never be deleted: the root."""
         return not parts
 
     def _hint(self, shown: str) -> str:
@@ -229,7 +229,7 @@ class HostPaths:
         return Path(self.cwd.anchor).joinpath(*parts).as_posix()
 
     def is_undeletable(self, parts: tuple[str, ...]) -> bool:
-        """Tell whether this may never be deleted: the working directory and all above it."""
+        """Return whether this may never be deleted: the working directory and all above it."""
         return self.cwd.parts[1:][: len(parts)] == parts
 
 

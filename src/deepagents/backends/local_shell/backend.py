@@ -161,7 +161,7 @@ def _timed_out(seconds: int, is_default: bool) -> str:
 
 
 def _in_words(exit_code: int) -> str:
-    """Name the signal behind an exit code: negative when the shell got it, over 128 when its child did."""
+    """Return the signal behind an exit code: negative when the shell got it, over 128 when its child did."""
     number = -exit_code if exit_code < 0 else exit_code - _SIGNALLED
     if number not in set(signal.Signals):
         return ""

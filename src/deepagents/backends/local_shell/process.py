@@ -26,7 +26,7 @@ _GRACE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended; `exit_code` is negative for a signal, `None` when it was killed here."""
+    """The end of a command; `exit_code` is negative for a signal, `None` when it was killed here."""
 
     output: str
     left_out: int
@@ -158,7 +158,7 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Tell whether a command has ended, without waiting for it: that would free its number."""
+    """Return whether a command has ended, without waiting for it: that would free its number."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 

@@ -1,4 +1,4 @@
-"""Any place that can run a command and move files, as a backend."""
+"""Make a backend of anything that can run a command and move files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sandbox: all file operations, out of a way to run commands and to move files."""
+"""Make all file operations of a way to run commands and a way to move files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
     @property
     @abstractmethod
     def id(self) -> str:
-        """Name this place, uniquely."""
+        """Return a name that is unique to this sandbox."""
 
     @abstractmethod
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
@@ -62,7 +62,7 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
         """Read many files as bytes; the answers keep the order."""
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what this sandbox can do; versions, unless a subclass writes or edits without them."""
+        """Return what this sandbox can do; versions, unless a subclass writes or edits without them."""
         versions = all(accepts(type(self), each, "expected_version") for each in ("write", "edit"))
         return replace(
             super().capabilities(path),
@@ -72,10 +72,10 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
         )
 
     def real_path(self, path: str) -> str:
-        """Name the place to which a path leads once links are resolved; this runs a command.
+        """Return where a path leads once links are resolved; this runs a command.
 
         Raises:
-            BackendError: when there is no telling.
+            BackendError: when that cannot be found out.
         """
         return run(self._operations.where(path))
 

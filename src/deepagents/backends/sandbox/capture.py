@@ -68,8 +68,8 @@ class Capture:
 
     async def _left(self, response: ExecuteResponse) -> ExecuteOffloadResult:
         """Find what a command that was broken off had printed until then."""
-        said = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
-        told = ExecuteOffloadResult(False, replace(response, output=said))
+        rest = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
+        as_printed = ExecuteOffloadResult(False, replace(response, output=rest))
         try:
             found = await call_methods(self.sandbox, in_process=False)(
                 Execute(self._line(None), left=_LOOK_SECONDS)
@@ -77,14 +77,14 @@ class Capture:
             answer = decode(found, self.root)
         except BackendError as error:
             _log.warning("The output of a command could not be kept in a file: %s", error)
-            return told
+            return as_printed
         if "code" in answer.end:
-            return told
+            return as_printed
         cut = response.truncated or answer.end["kept"] >= self.most_kept
         result = _result(answer, cut, response.exit_code)
         before = result.response.output
-        between = "\n" if said and before and not before.endswith(("\n", "\r")) else ""
-        return replace(result, response=replace(result.response, output=f"{before}{between}{said}"))
+        between = "\n" if rest and before and not before.endswith(("\n", "\r")) else ""
+        return replace(result, response=replace(result.response, output=f"{before}{between}{rest}"))
 
     async def _execute(self, line: str) -> ExecuteResponse:
         accepted = self.timeout is not None and execute_accepts_timeout(type(self.sandbox))

@@ -40,7 +40,7 @@ class NoAnswerError(BackendError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a program in the sandbox answered; `whole` unless something was lost on the way."""
+    """The answer of a program in the sandbox; `whole` unless something was lost on the way."""
 
     end: Mapping[str, Any]
     items: Sequence[Any] = field(default_factory=tuple[Any, ...])
@@ -144,9 +144,9 @@ def _records(output: str) -> Iterator[Any]:
 
 
 def _shown(response: ExecuteResponse, root: str) -> str:
-    said = " ".join(line for line in response.output.split("\n") if MARK not in line).strip()
+    printed = " ".join(line for line in response.output.split("\n") if MARK not in line).strip()
     if root.strip("/"):
-        said = said.replace(root.rstrip("/"), "")
-    shown = repr(said if len(said) <= _SHOWN else f"...{said[-_SHOWN:]}") if said else "no answer"
+        printed = printed.replace(root.rstrip("/"), "")
+    shown = repr(printed if len(printed) <= _SHOWN else f"...{printed[-_SHOWN:]}") if printed else "no answer"
     lost = ", and the output was truncated: ask for less" if response.truncated else ""
     return f"{shown} (exit code {response.exit_code}{lost})"

@@ -1,4 +1,4 @@
-"""The file operations of a sandbox, each written once for both colours."""
+"""Perform the file operations of a sandbox, each by a small program that runs inside."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MOST_LINE_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What can be done with the files below `root` of a sandbox; `prepare` may refuse a write."""
+    """Operations on the files below `root` of a sandbox; `prepare` may refuse a write."""
 
     sandbox: SandboxBackendProtocol
     root: str = "/"
@@ -254,7 +254,7 @@ class Operations:
     async def _change(
         self, operation: Operation, what: str, shown: str, texts: Mapping[str, str], **params: Any
     ) -> Answer:
-        """Send short texts with the command, and upload long ones beside the file that they are for."""
+        """Send short texts with the command, and upload long ones next to the file that they are for."""
         if sum(len(text.encode()) for text in texts.values()) <= EDIT_INLINE_MAX_BYTES:
             return await self._ask(operation, path=shown, texts=texts, **params)
         name = temporary_name()
@@ -353,7 +353,7 @@ def _encode_addition(shown: str, content: str | bytes) -> dict[str, str]:
 
 
 def _transfer_code(error: str) -> ErrorCode:
-    """Find the code for a failed upload."""
+    """Return the code for a failed upload."""
     match error:
         case "file_not_found" | "permission_denied" | "is_directory" | "invalid_path":
             return error

@@ -62,9 +62,9 @@ def check(answer: Answer, what: str, doing: str) -> Answer:
     code = end.get("code")
     if code is None:
         return answer
-    said = (_OF_READING.get(code) if doing == "reading" else None) or _REFUSALS.get(code) or _OTHERWISE
+    template = (_OF_READING.get(code) if doing == "reading" else None) or _REFUSALS.get(code) or _OTHERWISE
     named = what[0].lower() + what[1:]
-    text = said.format(what=what, named=named, doing=doing, **{"text": code, **end})
+    text = template.format(what=what, named=named, doing=doing, **{"text": code, **end})
     raise BackendError(_CODES.get(code, code), text)
 
 
@@ -91,8 +91,8 @@ def list_result(answer: Answer, path: str, is_visible: IsVisible) -> LsResult:
     problems = [f"child error: {each}" for each in answer.end.get("problems", ())]
     if not answer.whole:
         problems.append("The listing was cut on its way here, so entries are missing.")
-    said = "\n".join(problems)
-    return LsResult(error=said or None, entries=entries, code="io_error" if said else None)
+    error = "\n".join(problems)
+    return LsResult(error=error or None, entries=entries, code="io_error" if error else None)
 
 
 def read_result(answer: Answer, path: str) -> ReadResult:
@@ -150,7 +150,7 @@ def _arrived(data: bytes, end: Mapping[str, Any], path: str) -> tuple[bytes, Map
 
 
 def check_edit(answer: Answer, what: str, old: str, new: str, replace_all: bool) -> Answer:
-    """Return an answer that is none of a failure; say of a miss where the nearest place is.
+    """Return an answer that is none of a failure; explain a miss by the nearest lines.
 
     Raises:
         BackendError: what the program refused.
@@ -217,9 +217,9 @@ def grep_result(answer: Answer, path: str, is_visible: IsVisible, context: int, 
         for below, reason in end.get("unread", ())
         if is_visible(_below(base, below), _below(real, below))
     ]
-    said = _problems(unread)
+    error = _problems(unread)
     truncated = bool(end.get("cut")) or not answer.whole
-    return GrepResult(error=said, matches=matches, truncated=truncated, code="io_error" if said else None)
+    return GrepResult(error=error, matches=matches, truncated=truncated, code="io_error" if error else None)
 
 
 def cover_allowed(files: Sequence[str], name: str, real: str, allowed: Allowed) -> list[str]:

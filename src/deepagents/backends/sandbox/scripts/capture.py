@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from deepagents.backends.sandbox.scripts.common import (
-    Places,
+    Root,
     chunks,
     packed,
     reason_of,
@@ -74,7 +74,7 @@ class Kept:
             self.problem = self.problem or reason_of(error)
 
     def report(self) -> "tuple[list[Any], dict[str, Any]]":
-        """Give all of the output if it is short, else its first and last bytes."""
+        """Return all of the output if it is short, else its first and last bytes."""
         if self.seen <= self.inline:
             return chunks(bytes(self.head)), {"seen": self.seen, "kept": self.seen}
         most = max(self.shown, self.inline - self.shown) if self.problem else self.shown
@@ -91,11 +91,11 @@ class Kept:
 
 
 def capture(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Give the exit code and the output: all of it, or its beginning and end when it was kept in the file.
+    """Return the exit code and the output: all of it, or its beginning and end when it was kept in the file.
 
     Without a command, tell what an earlier one left in the file.
     """
-    target = Places(params["root"]).find(params["path"])
+    target = Root(params["root"]).find(params["path"])
     if params["command"] is None:
         kept, exit_code = left_in(target, params), None
     else:

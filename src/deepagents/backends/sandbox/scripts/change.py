@@ -14,8 +14,8 @@ from itertools import islice
 from deepagents.backends.sandbox.scripts.common import (
     LARGEST,
     TEMPORARY,
-    Places,
     Refused,
+    Root,
     check_regular,
     content_of,
     is_binary,
@@ -164,11 +164,11 @@ def sweep(directory: bytes) -> None:
                 (shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
 
 
-def taken(places: Places, params: "dict[str, Any]") -> "dict[str, str]":
+def take_texts(root: Root, params: "dict[str, Any]") -> "dict[str, str]":
     """Return the texts to work with, out of the file that was uploaded for them if they are long."""
     if params.get("staged") is None:
         return params["texts"]
-    staged = places.find(params["staged"])
+    staged = root.find(params["staged"])
     try:
         return json.loads(content_of(staged).decode("utf-8"))
     finally:
@@ -188,9 +188,9 @@ def line_ending(content: str) -> "str | None":
 
 def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Write text with the line ends of what stood there, unless that changed since a version."""
-    places = Places(params["root"])
-    content = taken(places, params)["content"]
-    target = places.find(params["path"], params.get("expected"))
+    root = Root(params["root"])
+    content = take_texts(root, params)["content"]
+    target = root.find(params["path"], params.get("expected"))
     if params.get("expected_version") is None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
     elif not os.path.isdir(os.path.dirname(target)):
@@ -207,10 +207,10 @@ def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
 
 def append(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Add bytes, or text as UTF-8, to a file; make it when it is not there."""
-    places = Places(params["root"])
-    texts = taken(places, params)
+    root = Root(params["root"])
+    texts = take_texts(root, params)
     data = base64.b64decode(texts["base64"]) if "base64" in texts else texts["content"].encode("utf-8")
-    target = places.find(params["path"], params.get("expected"))
+    target = root.find(params["path"], params.get("expected"))
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with Change(target, None) as change:
         version = change.replace(data) if change.before is None else extended(target, data)
@@ -238,9 +238,9 @@ def extended(target: bytes, data: bytes) -> str:
 
 def delete(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Remove what stands at the path; never the root, and no directory when only a file was meant."""
-    places = Places(params["root"])
-    target = places.find_itself(params["path"], params.get("expected"))
-    if places.is_root(target):
+    root = Root(params["root"])
+    target = root.find_itself(params["path"], params.get("expected"))
+    if root.is_root(target):
         raise Refused("invalid_path", text="the root cannot be deleted")
     if not stat.S_ISDIR(os.lstat(target).st_mode):
         os.unlink(target)

@@ -1,4 +1,4 @@
-"""What all programs here share: parameters in, records out, places below a root."""
+"""Share what all programs need: parameters in, records out, paths below a root."""
 
 import base64
 import codecs
@@ -31,7 +31,7 @@ CODES = (
 
 
 class Refused(Exception):
-    """What was asked cannot be done; the answer says why."""
+    """A request that cannot be met; the answer says why."""
 
     def __init__(self, code: str, **more: "Any") -> None:
         Exception.__init__(self, code)
@@ -55,7 +55,7 @@ def answer(main: "Callable[[dict[str, Any]], tuple[Iterable[Any], dict[str, Any]
 
 
 def code_of(error: OSError) -> str:
-    """Find the code for a failure of the system."""
+    """Return the code for a failure of the system."""
     for code, numbers in CODES:
         if error.errno in numbers:
             return code
@@ -63,7 +63,7 @@ def code_of(error: OSError) -> str:
 
 
 def reason_of(error: OSError) -> str:
-    """Say what failed, in the words of the system, which name no path."""
+    """Return what failed, in the words of the system, which name no path."""
     return os.strerror(error.errno) if error.errno else type(error).__name__
 
 
@@ -73,7 +73,7 @@ def printable(name: bytes) -> str:
 
 
 def version_of(about: os.stat_result) -> str:
-    """Name the content of a file: a write always changes this."""
+    """Return the content of a file: a write always changes this."""
     return f"{about.st_mtime_ns:x}-{about.st_size:x}-{about.st_ino:x}"
 
 
@@ -113,23 +113,23 @@ def to_lf(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
-class Places:
-    """Names what lies below the root as the caller sees it; no link leads out."""
+class Root:
+    """A directory whose content the caller names from `/`; no link leads out of it."""
 
     def __init__(self, root: str) -> None:
         self.base = root.encode("utf-8").rstrip(b"/")
         self.real = os.path.realpath(self.base or b"/").rstrip(b"/")
 
     def holds(self, real: bytes) -> bool:
-        """Tell whether a resolved path lies below the root."""
+        """Return whether a resolved path lies below the root."""
         return self.is_root(real) or real.startswith(self.real + b"/")
 
     def is_root(self, real: bytes) -> bool:
-        """Tell whether a resolved path is the root itself."""
+        """Return whether a resolved path is the root itself."""
         return real == (self.real or b"/")
 
     def find(self, path: str, expected: "str | None" = None) -> bytes:
-        """Resolve every link on the way to a path; refuse another place than the one expected."""
+        """Resolve every link on the way to a path; refuse any other path than the one expected."""
         return self._checked(os.path.realpath(self.base + path.encode("utf-8")), expected)
 
     def find_itself(self, path: str, expected: "str | None" = None) -> bytes:
@@ -140,7 +140,7 @@ class Places:
         return self._checked(os.path.join(os.path.realpath(above), name), expected)
 
     def shown(self, real: bytes) -> str:
-        """Name a resolved path for the caller."""
+        """Return what the caller calls a resolved path."""
         return printable(real[len(self.real) :]) or "/"
 
     def _checked(self, real: bytes, expected: "str | None") -> bytes:

@@ -2,11 +2,11 @@
 
 import re
 
-from deepagents.backends.sandbox.scripts.change import Change, line_ending, taken
+from deepagents.backends.sandbox.scripts.change import Change, line_ending, take_texts
 from deepagents.backends.sandbox.scripts.common import (
     LARGEST,
-    Places,
     Refused,
+    Root,
     content_of,
     is_binary,
     packed,
@@ -23,10 +23,10 @@ MOST_EXPLAINED = 60000
 
 
 def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Replace in one place, or in all; hand over the text when that fails, so that it can be explained."""
-    places = Places(params["root"])
-    texts = taken(places, params)
-    target = places.find(params["path"], params.get("expected"))
+    """Replace one occurrence, or all; where that fails, return the text so that it can be explained."""
+    root = Root(params["root"])
+    texts = take_texts(root, params)
+    target = root.find(params["path"], params.get("expected"))
     with Change(target, params.get("expected_version")) as change:
         if change.before is None:
             raise Refused("file_not_found")
@@ -43,14 +43,14 @@ def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
 
 
 def unclear(data: bytes, count: int) -> Refused:
-    """Say that there is no place, or more than one, with the text if it is not too long."""
+    """Report no occurrence, or more than one, with the text if it is not too long."""
     shown = packed(data)
     more = {"data": shown} if len(shown) <= MOST_EXPLAINED else {}
     return Refused("ambiguous_match" if count else "no_match", count=count, **more)
 
 
 def replaced(content: str, old: str, new: str) -> "tuple[str, int]":
-    """Replace all places; return the text and how many there were."""
+    """Replace all occurrences; return the text and how many there were."""
     if "\r" in old and old in content:
         return content.replace(old, new), content.count(old)
     ending = line_ending(content)

@@ -11,8 +11,8 @@ import time
 from deepagents.backends.sandbox.scripts.common import (
     BINARY_HEAD,
     LARGEST,
-    Places,
     Refused,
+    Root,
     opened,
     printable,
     reason_of,
@@ -55,7 +55,7 @@ class Search:
 
     @property
     def over(self) -> bool:
-        """Tell whether there is no room or no time for more."""
+        """Return whether there is no room or no time for more."""
         if time.monotonic() >= self.ends:
             self.truncated = True
         return self.truncated
@@ -98,7 +98,7 @@ class Search:
         return [[at + 1, lines[at]] for at in range(first, last) if not self.fits(lines[at])]
 
     def _pass_over(self, file: "Any", block: bytes, path: str) -> None:
-        """Say that a file is too large to show lines of, when there may be some."""
+        """Report a file that is too large to show lines of, when there may be some."""
         if b"\0" in block[:BINARY_HEAD]:
             return
         size, kept, left = os.fstat(file.fileno()).st_size, b"", MOST_LOOKED_THROUGH
@@ -112,9 +112,9 @@ class Search:
 
 
 def grep(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Give path, number, text and the lines around, for each line."""
-    places = Places(params["root"])
-    real, shown = start(places, params)
+    """Return path, number, text and the lines around, for each line."""
+    root = Root(params["root"])
+    real, shown = start(root, params)
     search = Search(params)
     is_file = os.path.isfile(real)
     if is_file:
@@ -126,12 +126,12 @@ def grep(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
                 break
             search.look_into(os.path.join(real, path), printable(path))
     signal.setitimer(signal.ITIMER_PROF, 0)
-    end = {"base": shown, "real": places.shown(real), "is_file": is_file, "cut": search.truncated}
+    end = {"base": shown, "real": root.shown(real), "is_file": is_file, "cut": search.truncated}
     return search.items, dict(end, unread=search.unread)
 
 
 def candidates(base: bytes, search: Search, params: "dict[str, Any]") -> "Iterable[bytes]":
-    """Name the files to look into, in order."""
+    """Return the files to look into, in order."""
     matches = matcher(params["glob"])
     excluded = {name.encode("utf-8") for name in params["excluded"]}
     found = None if params["only"] is not None else narrow(base, search)

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from deepagents.backends.sandbox.scripts.common import TEMPORARY, Places, printable, reason_of
+from deepagents.backends.sandbox.scripts.common import TEMPORARY, Root, printable, reason_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def ls(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Give name, kind, size, time, and where a link leads, for each entry."""
-    places = Places(params["root"])
-    directory = places.find(params["path"])
+    """Return name, kind, size, time, and where a link leads, for each entry."""
+    root = Root(params["root"])
+    directory = root.find(params["path"])
     items: list[Any] = []
     problems: list[str] = []
     with os.scandir(directory) as entries:
@@ -21,7 +21,7 @@ def ls(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
             if TEMPORARY.fullmatch(entry.name):
                 continue
             try:
-                item = describe_entry(places, entry)
+                item = describe_entry(root, entry)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -29,27 +29,27 @@ def ls(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
                 continue
             if item:
                 items.append(item)
-    return items, {"real": places.shown(directory), "problems": sorted(problems)}
+    return items, {"real": root.shown(directory), "problems": sorted(problems)}
 
 
-def describe_entry(places: Places, entry: "os.DirEntry[bytes]") -> "list[Any] | None":
+def describe_entry(root: Root, entry: "os.DirEntry[bytes]") -> "list[Any] | None":
     """Describe an entry: of a link what it leads to, and nothing when it leads nowhere or out."""
     real = os.path.realpath(entry.path) if entry.is_symlink() else None
-    if real is not None and not (places.holds(real) and os.path.exists(real)):
+    if real is not None and not (root.holds(real) and os.path.exists(real)):
         return None
     about = entry.stat()
     is_directory = stat.S_ISDIR(about.st_mode)
     if not (is_directory or stat.S_ISREG(about.st_mode)):
         return None
     size = 0 if is_directory else about.st_size
-    leads_to = None if real is None else places.shown(real)
+    leads_to = None if real is None else root.shown(real)
     return [printable(entry.name), is_directory, size, about.st_mtime, leads_to]
 
 
 def where(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Resolve a path, with the last link or without."""
-    places = Places(params["root"])
-    real = (places.find_itself if params.get("itself") else places.find)(params["path"])
+    root = Root(params["root"])
+    real = (root.find_itself if params.get("itself") else root.find)(params["path"])
     if params.get("make_parents"):
         os.makedirs(os.path.dirname(real), exist_ok=True)
     try:
@@ -57,19 +57,19 @@ def where(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     except (FileNotFoundError, NotADirectoryError):
         mode = None
     end = {
-        "real": places.shown(real),
+        "real": root.shown(real),
         "exists": mode is not None,
         "is_dir": bool(mode and stat.S_ISDIR(mode)),
     }
     if params.get("stage"):
-        end["staged"] = places.shown(staged(real, params["stage"], mode))
+        end["staged"] = root.shown(staged(real, params["stage"], mode))
     return [], end
 
 
 def staged(real: bytes, name: str, mode: "int | None") -> bytes:
-    """Name the file for an uploaded text next to the target; for a private target it is private too."""
-    beside = os.path.join(os.path.dirname(real), name.encode("utf-8"))
+    """Return the file for an uploaded text next to the target; for a private target it is private too."""
+    staged_path = os.path.join(os.path.dirname(real), name.encode("utf-8"))
     if mode is None or mode & 0o004:
-        return beside
-    os.mkdir(beside, 0o700)
-    return os.path.join(beside, b"texts")
+        return staged_path
+    os.mkdir(staged_path, 0o700)
+    return os.path.join(staged_path, b"texts")

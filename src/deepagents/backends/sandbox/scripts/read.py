@@ -4,8 +4,8 @@ import os
 
 from deepagents.backends.sandbox.scripts.common import (
     BINARY_HEAD,
-    Places,
     Refused,
+    Root,
     chunks,
     is_binary,
     opened,
@@ -25,13 +25,13 @@ MOST_SKIPPED = 1 << 30
 
 
 def read(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Give the content with what is known of it."""
-    places = Places(params["root"])
-    real = places.find(params["path"])
+    """Return the content with what is known of it."""
+    root = Root(params["root"])
+    real = root.find(params["path"])
     fd = opened(real)
     try:
         about = os.fstat(fd)
-        known = {"real": places.shown(real), "version": version_of(about), "modified": about.st_mtime}
+        known = {"real": root.shown(real), "version": version_of(about), "modified": about.st_mtime}
         found = content(fd, about.st_size, params)
     finally:
         os.close(fd)
@@ -39,7 +39,7 @@ def read(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
 
 
 def content(fd: int, size: int, params: "dict[str, Any]") -> "dict[str, Any]":
-    """Tell binary from text and read what was asked."""
+    """Read what was asked of a text, or all of a binary file."""
     most = params["most"]
     head = os.read(fd, BINARY_HEAD)
     os.lseek(fd, 0, os.SEEK_SET)
@@ -114,7 +114,7 @@ def take(first: bytes, blocks: "Iterator[bytes]", limit: int, most: int) -> "tup
 
 
 def after_first_line(data: bytes, blocks: "Iterator[bytes]", more: bool) -> bool:
-    """Tell whether anything follows the first line."""
+    """Return whether anything follows the first line."""
     at = data.find(b"\n")
     if at >= 0:
         return more or at + 1 < len(data)

@@ -6,7 +6,7 @@ import stat
 import time
 from itertools import islice, takewhile
 
-from deepagents.backends.sandbox.scripts.common import TEMPORARY, Places, printable
+from deepagents.backends.sandbox.scripts.common import TEMPORARY, Root, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ CHECK_EVERY = 256
 
 
 class Walk:
-    """What a walk found out beside the files: directories it could not read, and whether time ran out."""
+    """A walk with what it missed: directories that it could not read, and whether time ran out."""
 
     def __init__(self, seconds: float, excluded: "list[str]") -> None:
         self.ends = time.monotonic() + seconds
@@ -77,27 +77,27 @@ def matcher(wanted: "dict[str, Any] | None") -> "Callable[[bytes], bool]":
     return matches
 
 
-def start(places: Places, params: "dict[str, Any]") -> "tuple[bytes, str]":
+def start(root: Root, params: "dict[str, Any]") -> "tuple[bytes, str]":
     """Find where a search begins, and what that is called: where commands run, when nothing is named."""
     if params["path"] is not None:
-        return places.find(params["path"]), params["path"]
+        return root.find(params["path"]), params["path"]
     here = os.path.realpath(os.getcwdb())
-    real = here if places.holds(here) else places.find("/")
-    return real, places.shown(real)
+    real = here if root.holds(here) else root.find("/")
+    return real, root.shown(real)
 
 
 def glob(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Give path, size, time, and where a link leads, for each file."""
-    places = Places(params["root"])
-    real, shown = start(places, params)
+    """Return path, size, time, and where a link leads, for each file."""
+    root = Root(params["root"])
+    real, shown = start(root, params)
     walk = Walk(params["seconds"], [])
-    items = list(islice(find(places, walk, real, params["glob"]), params["most"] + 1))
-    end = {"base": shown, "real": places.shown(real), "unread": len(walk.unread)}
+    items = list(islice(find(root, walk, real, params["glob"]), params["most"] + 1))
+    end = {"base": shown, "real": root.shown(real), "unread": len(walk.unread)}
     cut = walk.timed_out or len(items) > params["most"]
     return sorted(items[: params["most"]]), dict(end, cut=cut)
 
 
-def find(places: Places, walk: Walk, real: bytes, wanted: "dict[str, Any]") -> "Iterator[list[Any]]":
+def find(root: Root, walk: Walk, real: bytes, wanted: "dict[str, Any]") -> "Iterator[list[Any]]":
     """Describe the files that match, from the directory on below which they all lie."""
     matches = matcher(wanted)
     names = [name for name in wanted["below"].encode("utf-8").split(b"/") if name]
@@ -107,20 +107,20 @@ def find(places: Places, walk: Walk, real: bytes, wanted: "dict[str, Any]") -> "
         return
     depth = None if wanted["depth"] is None else wanted["depth"] - len(names)
     for path, entry in walk.files(base, depth):
-        item = describe_file(places, entry) if matches(prefix + path) else None
+        item = describe_file(root, entry) if matches(prefix + path) else None
         if item:
             yield [printable(prefix + path)] + item
 
 
-def describe_file(places: Places, entry: "os.DirEntry[bytes]") -> "list[Any] | None":
+def describe_file(root: Root, entry: "os.DirEntry[bytes]") -> "list[Any] | None":
     """Describe a file, or the file inside the root that a link leads to; nothing for anything else."""
     leads_to = None
     try:
         if entry.is_symlink():
             real = os.path.realpath(entry.path)
-            if not places.holds(real):
+            if not root.holds(real):
                 return None
-            leads_to = places.shown(real)
+            leads_to = root.shown(real)
         about = entry.stat()
     except OSError:
         return None
