@@ -45,9 +45,10 @@ def shell(command: str) -> str:
 
 
 def agent_with(*script: Any, **options: Any) -> Any:
+    tools = options.get("tools", [send, execute, shell])
     standing: Any = {
-        "tools": [send, execute, shell],
-        "interrupt_on": dict.fromkeys(("send", "execute", "shell", "write_file"), REMEMBERING),
+        "tools": tools,
+        "interrupt_on": dict.fromkeys((*(each.name for each in tools), "write_file"), REMEMBERING),
         "checkpointer": InMemorySaver(),
     }
     return create_deep_agent(ScriptedModel(*script), **{**standing, **options})

@@ -241,10 +241,27 @@ def test_a_callers_own_approval_does_not_drop_a_rule(
 
 def test_an_approval_middleware_that_would_drop_a_rule_is_refused(tmp_path: Path) -> None:
     made = ground("disk", tmp_path / "real", MIXED)
-    own = HumanInTheLoopMiddleware({"write_file": True})
+    own = HumanInTheLoopMiddleware({"write_file": True}, interrupt_mode="per_call")
 
     with pytest.raises(StackError, match="would drop them"):
         create_deep_agent(ScriptedModel(), middleware=[own], **made.options)
+
+
+def test_an_approval_middleware_of_the_callers_own_asks_for_the_rules_too(
+    tmp_path: Path, call_mode: CallMode
+) -> None:
+    made = ground("disk", tmp_path / "real", MIXED)
+    own = HumanInTheLoopMiddleware({"execute": True})
+    before = snapshot(made.kept)
+    agent = create_deep_agent(
+        ScriptedModel(calls(("delete", {"file_path": "/secrets/plan.txt"}))),
+        middleware=[own],
+        checkpointer=InMemorySaver(),
+        **made.options,
+    )
+
+    assert call_mode.invoke(agent, {"messages": "Go", **made.given}, THREAD)["__interrupt__"]
+    assert snapshot(made.kept) == before
 
 
 def test_a_remembered_approval_opens_no_other_place(disk: Ground, call_mode: CallMode) -> None:
