@@ -34,7 +34,9 @@ class Wedged(BackendProtocol):
         self.let_go.wait(60)
         return ReadResult(file_data={"content": "through", "encoding": "utf-8"})
 
-    def grep(self, pattern: str, path: str | None = None, glob: str | None = None) -> GrepResult:
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
         return GrepResult(matches=[])
 
 

@@ -73,7 +73,7 @@ def as_current_result(backend: BackendProtocol, op: Operation, answer: Any) -> A
         BackendError: `io_error` for what no version answers, and for files that there is no channel for.
     """
     if isinstance(op, (Upload, Download)):
-        return complete_transfer(op.method, op.positional()[0], answer)
+        return complete_transfer(op.method, op.files, answer)
     if is_older(op.method, answer):
         _warn_answer(type(backend), op.method)
     result = coerce(op.method, answer)

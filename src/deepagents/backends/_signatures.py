@@ -12,6 +12,10 @@ from deepagents._deprecation import warn_caller
 
 _PROTOCOL = ("deepagents.backends.protocol", "deepagents.backends._older")
 _PACKAGE = "deepagents."
+_OPTIONS = (
+    *("allowed", "expected_version", "max_count", "regex", "context_lines"),
+    *("timeout", "max_capture_bytes"),
+)
 _POSITIONAL = frozenset(("offset", "limit", "replace_all", "path", "glob"))
 """The protocol's own parameters that it also allows by position, in the order in which it has them."""
 
@@ -56,6 +60,7 @@ class MethodFacts:
     blocking: Signature | None
     awaiting: Signature | None
     own: tuple[Signature, ...]
+    options: frozenset[str]
     only_blocking: bool
     is_ours: bool
     enforces: bool
@@ -63,10 +68,6 @@ class MethodFacts:
     def takes(self, option: str) -> bool:
         """Return whether every form takes an option, of which older backends lack some; `**options` count."""
         return all(form.takes(option) for form in self.own)
-
-    def taken(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of some options that are set and taken."""
-        return {name: value for name, value in options.items() if value is not None and self.takes(name)}
 
 
 @lru_cache(maxsize=1024)
@@ -86,6 +87,7 @@ def method_facts(kind: type[Any], method: str) -> MethodFacts:
         blocking=signature_of(kind, method) if blocks else None,
         awaiting=signature_of(kind, twin) if awaits else None,
         own=forms,
+        options=frozenset(each for each in _OPTIONS if all(form.takes(each) for form in forms)),
         only_blocking=newest is not None and blocks and (by_default or not awaits),
         is_ours=newest is not None and newest.__module__.startswith(_PACKAGE),
         enforces=any("allowed" in signature_of(kind, name).names for name in newer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Collection
 from dataclasses import replace
 from math import ceil
 from typing import Any, Final, cast, get_args
@@ -15,6 +16,7 @@ from deepagents._paths import name, parent
 from deepagents.backends._older import lacks
 from deepagents.backends._resolve import as_current_result
 from deepagents.backends._signatures import MethodFacts, execute_accepts_timeout, method_facts, overrides
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filedata import file_data_to_bytes, validate_addition
 from deepagents.backends.operations import (
     Append,
@@ -49,13 +51,21 @@ _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
 _log = logging.getLogger(__name__)
 
 
-def call_methods(backend: BackendProtocol, in_process: bool) -> Perform:
-    """Make what performs operations by calling the public methods of a backend."""
+def call_methods(backend: BackendProtocol, can: Capabilities) -> Perform:
+    """Make what performs operations by calling the public methods of a backend.
+
+    `can` is what it can do at its root, and so everywhere below.
+    """
     kind = type(backend)
+    in_process = can.in_process
+    resolves = overrides(kind, "real_path")
+    resolves_cheaply = resolves and bool(can.host or in_process)
 
     async def call(op: Operation) -> Any:
         if isinstance(op, Append) and not appends(kind):
             return await _append_to_whole(call, op)
+        if isinstance(op, Resolve) and not (resolves_cheaply if op.if_cheap else resolves):
+            return op.path
         facts = method_facts(kind, op.method)
         op = _as_taken(op, facts, kind)
         try:
@@ -75,12 +85,13 @@ async def _start(backend: BackendProtocol, facts: MethodFacts, op: Operation, in
     """Call a method in the form that the driver of this code wants, and that the newest class has."""
     if isinstance(op, Resolve):
         return await _resolve(backend, op, in_process)
-    given = op.positional(), op.keywords() | facts.taken(op.options())
+    given = arguments_of(op, facts.options)
 
     def block() -> Any:
         if facts.blocking is None:
             raise NotImplementedError(lacks(backend, op.method))
-        return facts.blocking.call(getattr(backend, op.method), *given)
+        method = getattr(backend, op.method)
+        return method(*given[0], **given[1]) if facts.is_ours else facts.blocking.call(method, *given)
 
     # What answers from memory needs no thread, but a search may take seconds, and would stop an event loop.
     if in_process and facts.only_blocking and not isinstance(op, Grep):
@@ -91,10 +102,19 @@ async def _start(backend: BackendProtocol, facts: MethodFacts, op: Operation, in
     return await IOCall(block, lambda: awaiting.call(getattr(backend, f"a{op.method}"), *given))
 
 
-async def _resolve(backend: BackendProtocol, op: Resolve, in_process: bool) -> str:
-    if not overrides(type(backend), "real_path"):
-        return op.path
+def arguments_of(op: Operation, taken: Collection[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Return what the method of an operation is given by position and by name.
 
+    Of the options, those that are set and `taken`.
+    """
+    keywords = {each: getattr(op, each) for each in op.by_name}
+    for each in op.optional:
+        if each in taken and (value := getattr(op, each)) is not None:
+            keywords[each] = value
+    return [getattr(op, each) for each in op.by_position], keywords
+
+
+async def _resolve(backend: BackendProtocol, op: Resolve, in_process: bool) -> str:
     def resolve() -> str:
         if not op.entry or op.path == "/":
             return without_slash(backend.real_path(op.path))

@@ -220,14 +220,14 @@ class _NarrowedGrep:
         if not paths:
             return GrepResult(matches=[])
         answers = await self._contents(paths)
-        query = Query.of(self.op.pattern, expression=self.op.regex, context=self.op.context_lines)
+        query = Query.of(self.op.pattern, expression=bool(self.op.regex), context=self.op.context_lines or 0)
         matches = await in_thread(lambda: list(_matches(answers, query)))
         failed = any(each.content is None for each in answers)
         return GrepResult(_PARTLY if failed else None, matches)
 
     async def _contents(self, paths: Sequence[str]) -> list[FileDownloadResponse]:
         try:
-            return await self.following(ops.Download(paths))
+            return await self.following(ops.Download(list(paths)))
         except BackendError as error:
             if error.code != "not_supported":
                 raise

@@ -34,16 +34,6 @@ _MOST_NAMED: Final = 10
 _MOST_DESCRIBED: Final = 1000
 
 
-def check_allowed(path: str, allowed: Allowed | None) -> None:
-    """Refuse a path that the caller may not use.
-
-    Raises:
-        BackendError: `permission_denied`.
-    """
-    if allowed is not None and not allowed(path):
-        raise BackendError("permission_denied", f"Permission denied for '{path}': a rule forbids it.")
-
-
 def check_all_allowed(paths: Iterable[str], path: str, allowed: Allowed | None) -> None:
     """Refuse a directory when the caller may not use any one of the files below it.
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, cast
 
 from deepagents._paths import normalise
 from deepagents._text import keep_line_endings, replace_exact, window
+from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import FileData, FileDownloadResponse, ReadResult
 from deepagents.errors import BackendError
 
@@ -241,6 +242,16 @@ def normalise_deleted(path: str) -> str:
     if normal == "/":
         raise BackendError("invalid_path", f"Error deleting '{normal}': the root cannot be deleted.")
     return normal
+
+
+def check_allowed(path: str, allowed: Allowed | None) -> None:
+    """Refuse a path that the caller may not use.
+
+    Raises:
+        BackendError: `permission_denied`.
+    """
+    if allowed is not None and not allowed(path):
+        raise BackendError("permission_denied", f"Permission denied for '{path}': a rule forbids it.")
 
 
 def check_version(path: str, current: FileData | None, expected: str | None) -> None:

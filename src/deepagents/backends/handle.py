@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from langgraph.errors import GraphBubbleUp
 from deepagents._state.deadline import seconds_left
 from deepagents.backends import operations as ops
 from deepagents.backends._resolve import is_factory, resolve_backend
-from deepagents.backends._signatures import execute_accepts_timeout, method_facts, overrides
+from deepagents.backends._signatures import execute_accepts_timeout, method_facts
 from deepagents.backends.call import call_methods, failure, transfer_failure
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.enforcement import Enforcement, enforces
@@ -113,11 +113,11 @@ def open_layers(backend: BackendProtocol, seconds: float | None = None) -> Perfo
 
 def _layers(backend: BackendProtocol, seconds: float | None) -> Perform:
     kind = type(backend)
-    in_process = can_at(backend, "/").in_process  # and so it is everywhere below
-    performing = call_methods(backend, in_process)
+    can = can_at(backend, "/")
+    performing = call_methods(backend, can)
     if not all(enforces(kind, method) for method in METHODS):
-        performing = partial(Enforcement(backend, in_process).enforced, following=performing)
-    if not in_process:
+        performing = partial(Enforcement(backend, can.in_process).enforced, following=performing)
+    if not can.in_process:
         timeout = CallTimeout(seconds, execute_accepts_timeout(kind))
         performing = partial(timeout.in_time, following=performing)
     return performing
@@ -141,7 +141,7 @@ class FileCalls:
 
     def under(self, rights: CallRights) -> FileCalls:
         """Return the same files for one call that keeps to rules."""
-        return FileCalls(self.backend, partial(rights.guarded, following=self.perform), self.seconds, rights)
+        return replace(self, perform=partial(rights.guarded, following=self.perform), rights=rights)
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what can be done at a path: nothing, when the backend cannot tell."""
@@ -153,14 +153,10 @@ class FileCalls:
 
     async def real_path(self, path: str) -> str:
         """Return where a path leads, if finding out is cheap: on this machine, or in this process."""
-        if self.backend is None or not overrides(type(self.backend), "real_path"):
+        try:
+            return await self.perform(ops.Resolve(path, if_cheap=True))
+        except BackendError:
             return path
-        can = self.capabilities(path)
-        if not (can.host or can.in_process):
-            return path
-        with suppress(ToolFailure):
-            return await self.resolve(path)
-        return path
 
     async def resolve(self, path: str, *, entry: bool = False) -> str:
         """Return where a path leads once links are resolved; with `entry`, all links but one at its end."""
@@ -204,11 +200,16 @@ class FileCalls:
         self, pattern: str, path: str | None, glob: str | None, wanted: SearchOptions
     ) -> GrepResult:
         """Find lines that hold a pattern; matches may stand beside an error."""
-        op = ops.Grep(
-            pattern, path, glob,
-            max_count=wanted.max_count, regex=wanted.regex, context_lines=wanted.context_lines,
-        )  # fmt: skip
-        return await self._do(op)
+        return await self._do(
+            ops.Grep(
+                pattern,
+                path,
+                glob,
+                max_count=wanted.max_count,
+                regex=wanted.regex or None,
+                context_lines=wanted.context_lines or None,
+            )
+        )
 
     async def download(self, path: str) -> bytes:
         """Read a file whole, as bytes."""
@@ -219,7 +220,7 @@ class FileCalls:
 
     async def download_each(self, paths: Sequence[str]) -> list[FileDownloadResponse]:
         """Read many files whole, as bytes, in order; each answer has its own error."""
-        return await self._do(ops.Download(paths))
+        return await self._do(ops.Download(list(paths)))
 
     async def download_all(self, paths: Sequence[str]) -> list[bytes | None]:
         """Read many files whole, as bytes, in order; `None` stands for each that cannot be read."""
@@ -234,7 +235,7 @@ class FileCalls:
 
     async def upload_all(self, files: Sequence[tuple[str, bytes]]) -> list[bool]:
         """Create or replace many files with bytes; return in order which of them are there now."""
-        return [not answer.error for answer in await self._do(ops.Upload(files))]
+        return [not answer.error for answer in await self._do(ops.Upload(list(files)))]
 
     async def execute(
         self,
@@ -255,7 +256,7 @@ class FileCalls:
         if capture is not None and self.capabilities(capture.path).capture:
             op = ops.CapturedExecute(
                 command, timeout, left,
-                capture_path=capture.path, most_inline=capture.most_inline, seconds=seconds,
+                capture_path=capture.path, max_inline_bytes=capture.most_inline, seconds=seconds,
             )  # fmt: skip
             return await self._do(op)
         ran = await self._do(ops.Execute(command, timeout, left, seconds=seconds))

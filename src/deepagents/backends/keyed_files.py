@@ -15,7 +15,6 @@ from deepagents.backends._search import Query
 from deepagents.backends.file_mapping import (
     MappingSearch,
     check_all_allowed,
-    check_allowed,
     find_files,
     list_directory,
     not_found,
@@ -94,7 +93,7 @@ class KeyedFiles:
     async def _read(self, op: ops.Read) -> ReadResult:
         """Read some lines, in one round trip."""
         path = normalise(op.path)
-        check_allowed(path, op.allowed)
+        filedata.check_allowed(path, op.allowed)
         return filedata.read_page(path, await self._found(path), op.offset, op.limit)
 
     async def _glob(self, op: ops.Glob) -> GlobResult:
@@ -107,11 +106,11 @@ class KeyedFiles:
         """Find lines, in one round trip."""
         glob = None if op.glob is None else checked_glob(op.glob)
         start = normalise(op.at)
-        Query.of(op.pattern, expression=op.regex)  # before the files are fetched: is it an expression?
+        Query.of(op.pattern, expression=bool(op.regex))  # before the files are fetched: is it an expression?
         files = await self.items.files()
 
         def search() -> GrepResult:
-            query = Query.of(op.pattern, expression=op.regex, context=op.context_lines)
+            query = Query.of(op.pattern, expression=bool(op.regex), context=op.context_lines or 0)
             return search_files(files, start, MappingSearch(query, glob, op.max_count), op.allowed)
 
         # An expression can take seconds, in which an event loop must go on.
@@ -124,7 +123,7 @@ class KeyedFiles:
         processes make at the same time may be lost, those of this one not.
         """
         path = filedata.normalise_file(op.path)
-        check_allowed(path, op.allowed)
+        filedata.check_allowed(path, op.allowed)
 
         async def change() -> WriteResult | EditResult:
             current = await (self._found(path) if isinstance(op, ops.Edit) else self.items.get(path))
@@ -142,7 +141,7 @@ class KeyedFiles:
     async def _delete(self, op: ops.Delete) -> DeleteResult:
         """Remove a file, in two round trips, or all files below a directory, in three."""
         path = filedata.normalise_deleted(op.path)
-        check_allowed(path, op.allowed)
+        filedata.check_allowed(path, op.allowed)
 
         async def delete_file() -> bool:
             is_there = await self.items.get(path) is not None
@@ -227,7 +226,7 @@ def _downloaded(
 def _usable_path(given: str, allowed: Allowed | None, content: bytes = b"") -> str | BackendError:
     try:
         path = filedata.normalise_file(given)
-        check_allowed(path, allowed)
+        filedata.check_allowed(path, allowed)
         filedata.validate_bytes(path, content)
     except BackendError as error:
         return error

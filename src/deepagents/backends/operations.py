@@ -39,12 +39,17 @@ class Operation:
     """One operation on the files of a backend.
 
     `allowed` says what the caller may know or change; `seconds` is how long the caller waits, where that is
-    not what it waits for any operation.
+    not what it waits for any operation. The class says which `method` of a backend performs it, and how that
+    is called: with which fields by position, with which by name, and with which where its signature takes
+    them. `right` is the name that rules have for it, `result` what holds its error for callers of a method.
     """
 
     method: ClassVar[str]
     right: ClassVar[FilesystemOperation] = "read"
     result: ClassVar[Callable[..., Any]]
+    by_position: ClassVar[tuple[str, ...]] = ("path",)
+    by_name: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[tuple[str, ...]] = ("allowed",)
 
     allowed: Allowed | None = None
     seconds: float | None = None
@@ -58,18 +63,6 @@ class Operation:
     def at(self) -> str:
         """The path that the operation is about; `/` when these are several, or none."""
         return self.paths[0] if len(self.paths) == 1 else "/"
-
-    def positional(self) -> tuple[Any, ...]:
-        """Return what the method is given by position."""
-        return (self.at,)
-
-    def keywords(self) -> dict[str, Any]:
-        """Return what the method is given by name."""
-        return {}
-
-    def options(self) -> dict[str, Any]:
-        """Return what the method is given where its signature takes it."""
-        return {"allowed": self.allowed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +78,10 @@ class Read(Operation):
     """Read `limit` lines from line `offset`, counted from 0."""
 
     method, result = "read", ReadResult
+    by_name = ("offset", "limit")
     path: str
     offset: int = 0
     limit: int = 2000
-
-    def keywords(self) -> dict[str, Any]:
-        return {"offset": self.offset, "limit": self.limit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +89,10 @@ class Write(Operation):
     """Create a file or replace it whole, unless it changed since `expected_version`."""
 
     method, right, result = "write", "write", WriteResult
+    by_position, optional = ("path", "content"), ("expected_version", "allowed")
     path: str
     content: str
     expected_version: str | None = None
-
-    def positional(self) -> tuple[Any, ...]:
-        return self.path, self.content
-
-    def options(self) -> dict[str, Any]:
-        return {"expected_version": self.expected_version, "allowed": self.allowed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +100,9 @@ class Append(Operation):
     """Add to the end of a file, which is made when it is not there."""
 
     method, right, result = "append", "write", WriteResult
+    by_position = ("path", "content")
     path: str
     content: str | bytes
-
-    def positional(self) -> tuple[Any, ...]:
-        return self.path, self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +110,13 @@ class Edit(Operation):
     """Replace exact text, unless the file changed since `expected_version`."""
 
     method, right, result = "edit", "write", EditResult
+    by_position, by_name = ("path", "old", "new"), ("replace_all",)
+    optional = ("expected_version", "allowed")
     path: str
     old: str
     new: str
     replace_all: bool = False
     expected_version: str | None = None
-
-    def positional(self) -> tuple[Any, ...]:
-        return self.path, self.old, self.new
-
-    def keywords(self) -> dict[str, Any]:
-        return {"replace_all": self.replace_all}
-
-    def options(self) -> dict[str, Any]:
-        return {"expected_version": self.expected_version, "allowed": self.allowed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +132,9 @@ class Glob(Operation):
     """Find files by pattern, below a path or from where the backend starts."""
 
     method, result = "glob", GlobResult
+    by_position, by_name = ("pattern",), ("path",)
     pattern: str
     path: str | None = None
-
-    def positional(self) -> tuple[Any, ...]:
-        return (self.pattern,)
-
-    def keywords(self) -> dict[str, Any]:
-        return {"path": self.path}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,27 +142,15 @@ class Grep(Operation):
     """Find lines, below a path or from where the backend starts; `max_count` caps all matches together."""
 
     method, result = "grep", GrepResult
+    by_position, by_name = ("pattern",), ("path", "glob")
+    optional = ("max_count", "regex", "context_lines", "allowed")
     pattern: str
     path: str | None = None
     glob: str | None = None
     _: KW_ONLY
     max_count: int | None = None
-    regex: bool = False
-    context_lines: int = 0
-
-    def positional(self) -> tuple[Any, ...]:
-        return (self.pattern,)
-
-    def keywords(self) -> dict[str, Any]:
-        return {"path": self.path, "glob": self.glob}
-
-    def options(self) -> dict[str, Any]:
-        return {
-            "max_count": self.max_count,
-            "regex": self.regex or None,
-            "context_lines": self.context_lines or None,
-            "allowed": self.allowed,
-        }
+    regex: bool | None = None
+    context_lines: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +158,12 @@ class Upload(Operation):
     """Write many files as bytes; the answers keep the order."""
 
     method, right, result = "upload_files", "write", FileUploadResponse
-    files: Sequence[tuple[str, bytes]]
+    by_position = ("files",)
+    files: list[tuple[str, bytes]]
 
     @property
     def paths(self) -> Sequence[str]:
         return [path for path, _ in self.files]
-
-    def positional(self) -> tuple[Any, ...]:
-        return (list(self.files),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +171,12 @@ class Download(Operation):
     """Read many files as bytes; the answers keep the order."""
 
     method, result = "download_files", FileDownloadResponse
-    files: Sequence[str]
+    by_position = ("files",)
+    files: list[str]
 
     @property
     def paths(self) -> Sequence[str]:
         return self.files
-
-    def positional(self) -> tuple[Any, ...]:
-        return (list(self.files),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,45 +184,36 @@ class Execute(Operation):
     """Run a shell command; `left` is how many seconds there are at most, where the command can be told."""
 
     method = "execute"
+    by_position, optional = ("command",), ("timeout",)
     command: str
     timeout: int | None = None
     left: float | None = None
 
-    def positional(self) -> tuple[Any, ...]:
-        return (self.command,)
-
-    def keywords(self) -> dict[str, Any]:
-        return {} if self.timeout is None else {"timeout": self.timeout}
-
 
 @dataclass(frozen=True, slots=True)
 class CapturedExecute(Execute):
-    """Run a shell command whose output, if it is longer than `most_inline` bytes, stays in a file."""
+    """Run a shell command whose output, if it is longer than `max_inline_bytes`, stays in a file."""
 
     method = "execute_with_offload"
+    by_position, by_name = ("command", "capture_path"), ("max_inline_bytes",)
+    optional = ("timeout", "max_capture_bytes")
     _: KW_ONLY
     capture_path: str
-    most_inline: int
-    most_kept: int | None = None
-
-    def positional(self) -> tuple[Any, ...]:
-        return self.command, self.capture_path
-
-    def keywords(self) -> dict[str, Any]:
-        timeout = {} if self.timeout is None else {"timeout": self.timeout}
-        return {"max_inline_bytes": self.most_inline, **timeout}
-
-    def options(self) -> dict[str, Any]:
-        return {"max_capture_bytes": self.most_kept}
+    max_inline_bytes: int
+    max_capture_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Resolve(Operation):
-    """Say where a path leads once links are resolved; with `entry`, all links but one at its end."""
+    """Find where a path leads once links are resolved; with `entry`, all links but one at its end.
+
+    With `if_cheap`, a path is returned as it is where resolving it would leave this machine.
+    """
 
     method = "real_path"
     path: str
     entry: bool = False
+    if_cheap: bool = False
 
 
 class OperationBackend(BackendProtocol):
@@ -304,7 +251,7 @@ class OperationBackend(BackendProtocol):
         """
         op = Grep(
             pattern, path, glob,
-            max_count=max_count, regex=regex, context_lines=context_lines, allowed=allowed,
+            max_count=max_count, regex=regex or None, context_lines=context_lines or None, allowed=allowed,
         )  # fmt: skip
         return await as_result(self._perform, op)
 

@@ -16,7 +16,6 @@ from deepagents.backends.file_changes import FileChange
 from deepagents.backends.file_mapping import (
     MappingSearch,
     check_all_allowed,
-    check_allowed,
     file_at,
     find_files,
     list_directory,
@@ -69,7 +68,7 @@ class StateBackend(BackendProtocol):
     ) -> ReadResult:
         """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
         path = normalise(file_path)
-        check_allowed(path, allowed)
+        filedata.check_allowed(path, allowed)
         return filedata.read_page(path, file_at(self._read_files(), path), offset, limit)
 
     @errors_as_result(GrepResult)
@@ -105,7 +104,7 @@ class StateBackend(BackendProtocol):
     ) -> WriteResult:
         """Create a file or replace it whole, unless it changed since `expected_version`."""
         path = filedata.normalise_file(file_path)
-        check_allowed(path, allowed)
+        filedata.check_allowed(path, allowed)
         current = self._read_files().get(path)
         filedata.check_version(path, current, expected_version)
         data = filedata.make_written(path, current, content)
@@ -120,7 +119,7 @@ class StateBackend(BackendProtocol):
     def append(self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None) -> WriteResult:
         """Add to the end of a file; the checkpoint grows by what is added, not by what is there."""
         path = filedata.normalise_file(file_path)
-        check_allowed(path, allowed)
+        filedata.check_allowed(path, allowed)
         data = filedata.append_checked(path, self._read_files().get(path), content)
         write_channel(CHANNEL, {path: FileChange(_addition(content), data)})
         return WriteResult(path=path, version=filedata.file_version(data))
@@ -138,7 +137,7 @@ class StateBackend(BackendProtocol):
     ) -> EditResult:
         """Replace exact text, unless the file changed since `expected_version`."""
         path = filedata.normalise_file(file_path)
-        check_allowed(path, allowed)
+        filedata.check_allowed(path, allowed)
         current = file_at(self._read_files(), path)
         filedata.check_text(path, current)
         filedata.check_version(path, current, expected_version)
@@ -151,7 +150,7 @@ class StateBackend(BackendProtocol):
     def delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
         """Remove a file, or all files below a directory; what changes at the same time is kept."""
         path = filedata.normalise_deleted(file_path)
-        check_allowed(path, allowed)
+        filedata.check_allowed(path, allowed)
         files = self._read_files()
         gone = [path] if path in files else [key for key in files if is_within(key, path)]
         if not gone:
@@ -170,7 +169,7 @@ class StateBackend(BackendProtocol):
         for path, content in files:
             try:
                 key = filedata.normalise_file(path)
-                check_allowed(key, allowed)
+                filedata.check_allowed(key, allowed)
                 update[key] = filedata.make_uploaded(key, current.get(key), content)
                 answers.append(FileUploadResponse(path))
             except BackendError as error:
@@ -203,7 +202,7 @@ def _deletion(data: FileData) -> dict[str, str] | None:
 def _download(files: dict[str, FileData], path: str, allowed: Allowed | None) -> FileDownloadResponse:
     try:
         key = normalise(path)
-        check_allowed(key, allowed)
+        filedata.check_allowed(key, allowed)
         return filedata.read_download(path, file_at(files, key))
     except BackendError as error:
         return FileDownloadResponse(path, error=error.code)

@@ -40,6 +40,9 @@ class FileVersions:
     that the agent has not seen.
     """
 
+    def __init__(self) -> None:
+        self._read: dict[str, str] | None = None
+
     def recall(self, path: str) -> str | None:
         """Return the version last seen, if any."""
         return self._known().get(path)
@@ -56,11 +59,13 @@ class FileVersions:
             self._note(gone)
 
     def _known(self) -> dict[str, str]:
-        if not in_graph():
-            return {}
-        return cast("dict[str, str]", read_channel(VERSIONS_CHANNEL) or {})
+        # Made anew for each call of a tool, whose own notes are all that can change the channel meanwhile.
+        if self._read is None:
+            self._read = cast("dict[str, str]", read_channel(VERSIONS_CHANNEL) or {}) if in_graph() else {}
+        return self._read
 
     def _note(self, changes: dict[str, str] | dict[str, None]) -> None:
+        self._read = None
         if in_graph():
             write_channel(VERSIONS_CHANNEL, changes)
 

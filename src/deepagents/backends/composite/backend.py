@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from deepagents._async import arun, run
 from deepagents._paths import normalise
-from deepagents.backends._resolve import is_factory, resolve_backend, warn_form
+from deepagents.backends._resolve import warn_form
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.routes import Route, RouteTable, route_for_path
 from deepagents.backends.composite.routing import RouteBackends, Router
@@ -42,7 +43,6 @@ class CompositeBackend(TransferBackend):
         self._table = RouteTable.of(default, routes)
         self._route_timeout = route_timeout
         self._backends = RouteBackends(self._table)
-        self._router = Router(self._backends, route_seconds=route_timeout)
         self._artifacts_root = artifacts_root
         self.default = default
         self.routes = dict(routes)
@@ -50,8 +50,6 @@ class CompositeBackend(TransferBackend):
             self.routes.items(), key=lambda route: len(normalise(route[0])), reverse=True
         )
         for each in (default, *self.routes.values()):
-            if not is_factory(each):
-                resolve_backend(each, None)
             warn_form(each)
 
     @property
@@ -115,8 +113,17 @@ class CompositeBackend(TransferBackend):
         timeout: int | None = None,
     ) -> ExecuteOffloadResult:
         """Run a command on the default backend, which keeps a long output in a file of its own."""
-        captured = (command, capture_path, max_inline_bytes, max_capture_bytes, timeout)
-        return run(self._perform(_captured(*captured)))
+        return run(
+            self._perform(
+                CapturedExecute(
+                    command,
+                    timeout,
+                    capture_path=capture_path,
+                    max_inline_bytes=max_inline_bytes,
+                    max_capture_bytes=max_capture_bytes,
+                )
+            )
+        )
 
     async def aexecute_with_offload(
         self,
@@ -128,8 +135,22 @@ class CompositeBackend(TransferBackend):
         timeout: int | None = None,
     ) -> ExecuteOffloadResult:
         """Run a command on the default backend, which keeps a long output in a file of its own."""
-        captured = (command, capture_path, max_inline_bytes, max_capture_bytes, timeout)
-        return await arun(self._perform(_captured(*captured)))
+        return await arun(
+            self._perform(
+                CapturedExecute(
+                    command,
+                    timeout,
+                    capture_path=capture_path,
+                    max_inline_bytes=max_inline_bytes,
+                    max_capture_bytes=max_capture_bytes,
+                )
+            )
+        )
+
+    @cached_property
+    def _router(self) -> Router:
+        """The routes as direct callers use them, opened at the first such call."""
+        return Router(self._backends, route_seconds=self._route_timeout)
 
     async def _perform(self, op: Operation) -> Any:
         return await self._router.perform(op)
@@ -151,12 +172,6 @@ class CompositeBackend(TransferBackend):
 
     def _get_backend_and_key(self, key: str) -> tuple[BACKEND_TYPES, str]:
         return route_for_path(default=self.default, sorted_routes=self.sorted_routes, path=key)[:2]
-
-
-def _captured(
-    command: str, path: str, most_inline: int, most_kept: int | None, timeout: int | None
-) -> CapturedExecute:
-    return CapturedExecute(command, timeout, capture_path=path, most_inline=most_inline, most_kept=most_kept)
 
 
 def _any_on_host(parts: Sequence[bool | None]) -> bool | None:

@@ -78,7 +78,10 @@ class RouteTable:
 
     def serving(self, path: str) -> Route:
         """Return the route of a normalised path."""
-        return next((each for each in self.routes if is_within(path, each.prefix)), self.default)
+        for route in self.routes:
+            if path.startswith(route.prefix) and path[len(route.prefix) :][:1] in ("", "/"):
+                return route
+        return self.default
 
     def below(self, path: str) -> list[Route]:
         """Return the routes that stand below a normalised path, by path."""

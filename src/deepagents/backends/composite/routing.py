@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -47,6 +47,11 @@ class RouteBackends:
 
     def __init__(self, table: RouteTable) -> None:
         self.table = table
+        self._given = {
+            route.prefix: resolve_backend(route.backend, None)
+            for route in (table.default, *table.routes)
+            if not is_factory(route.backend)
+        }
         self._made: dict[str, tuple[Any, BackendProtocol]] = {}
 
     def get(self, route: Route) -> BackendProtocol:
@@ -55,17 +60,22 @@ class RouteBackends:
         Raises:
             BackendError: when its factory fails.
         """
-        if not is_factory(route.backend):
-            return _make(route, None)
+        given = self._given.get(route.prefix)
+        if given is not None:
+            return given
         runtime = _runtime()
         last = self._made.get(route.prefix)
         if runtime is None or last is None or last[0] is not runtime:
             last = self._made[route.prefix] = (runtime, _make(route, runtime))
         return last[1]
 
+    def open_given(self, seconds: float | None) -> dict[str, tuple[BackendProtocol, Perform]]:
+        """Return what performs operations on each route that has a backend already."""
+        return {prefix: (backend, open_layers(backend, seconds)) for prefix, backend in self._given.items()}
+
     def can(self, route: Route, key: str) -> Capabilities:
         """Return what can be done at a path of a route."""
-        if is_factory(route.backend) and _runtime() is None:
+        if route.prefix not in self._given and _runtime() is None:
             return _UNKNOWN
         try:
             return self.get(route).capabilities(key)
@@ -93,22 +103,22 @@ def _runtime() -> Any:
         return None
 
 
-@dataclass(frozen=True, slots=True)
 class Router:
     """Performs operations on the routes that they reach, for one agent or for direct calls.
 
     A call may take `seconds`, and on one route among several `route_seconds`.
     """
 
-    backends: RouteBackends
-    seconds: float | None = None
-    route_seconds: float | None = None
-    _opened: dict[str, tuple[BackendProtocol, Perform]] = field(
-        default_factory=dict[str, tuple[BackendProtocol, Perform]]
-    )
+    def __init__(
+        self, backends: RouteBackends, seconds: float | None = None, route_seconds: float | None = None
+    ) -> None:
+        self.backends = backends
+        self.seconds = seconds
+        self.route_seconds = route_seconds
+        self._opened = backends.open_given(seconds)
 
     def _open(self, route: Route) -> Perform:
-        """Return what performs operations on a route, whose layers are composed at its first use."""
+        """Return what performs operations on a route; a factory's is opened for each task of a run."""
         backend = self.backends.get(route)
         last = self._opened.get(route.prefix)
         if last is None or last[0] is not backend:

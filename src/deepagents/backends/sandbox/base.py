@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from deepagents._async import IOCall, arun, run
+from deepagents.backends.call import arguments_of
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.operations import Operation, OperationBackend
 from deepagents.backends.protocol import SandboxBackendProtocol, accepts
@@ -111,9 +112,8 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
         return await (capture.kept() if self.enable_capture_offload else capture.plain())
 
     async def _perform(self, op: Operation) -> Any:
-        options = {name: value for name, value in op.options().items() if value is not None}
-        perform = getattr(self._operations, op.method)
-        return await perform(*op.positional(), **op.keywords(), **options)
+        positional, keywords = arguments_of(op, op.optional)
+        return await getattr(self._operations, op.method)(*positional, **keywords)
 
     @property
     def _operations(self) -> Operations:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from deepagents._async import IOCall
 from deepagents._text import split_lines
 from deepagents.backends.call import call_methods
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.operations import Execute
 from deepagents.backends.protocol import SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
@@ -71,7 +72,7 @@ class Capture:
         rest = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
         as_printed = ExecuteOffloadResult(False, replace(response, output=rest))
         try:
-            found = await call_methods(self.sandbox, in_process=False)(
+            found = await call_methods(self.sandbox, Capabilities())(
                 Execute(self._line(None), left=_LOOK_SECONDS)
             )
             answer = decode(found, self.root)

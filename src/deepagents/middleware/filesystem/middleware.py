@@ -215,7 +215,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id)
 
     def _guarded_files(self, runtime: Runtime) -> FileCalls:
-        if not self._rules:
+        if not self._rules.given:
             return self._handle.files(runtime)
         named, led_to = link_of(runtime.state, runtime.tool_call_id)
         asked = was_asked(runtime.state, runtime.tool_call_id)
