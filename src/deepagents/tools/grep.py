@@ -11,7 +11,6 @@ from deepagents._text import escape_controls
 from deepagents.backends.handle import SearchOptions
 from deepagents.backends.matches import OutputMode, format_grep_matches, regex_literal_hint
 from deepagents.backends.results import GrepMatch
-from deepagents.errors import ToolFailure
 from deepagents.tools._context import ToolContext
 from deepagents.tools._listing import render_listing
 from deepagents.tools._tool import ToolOutput, ToolSpec
@@ -52,11 +51,10 @@ async def _grep(
     lines = format_grep_matches(matches, output_mode).split("\n")
     more = f"{'lines' if output_mode == 'content' else 'files'}. Narrow the search by path or glob."
     hint = None if matches or regex else regex_literal_hint(pattern)
-    if found.error:
-        listing = render_listing(tool_context, lines, more)
-        raise ToolFailure(found.code or "io_error", f"{found.error}\n\nPartial matches:\n{listing}")
     truncated = GREP_TRUNCATION_NOTE if found.truncated else None
-    return ToolOutput(render_listing(tool_context, lines, more, [truncated or hint]))
+    # What could not be searched does not hide what was found.
+    incomplete = f"(incomplete: {found.error})" if found.error else None
+    return ToolOutput(render_listing(tool_context, lines, more, [truncated or hint, incomplete]))
 
 
 GREP = ToolSpec(
