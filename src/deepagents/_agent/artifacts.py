@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from deepagents._agent.plan import AgentPlan
-from deepagents.backends._resolve import is_factory, resolve_backend
 from deepagents.backends.composite import CompositeBackend
+from deepagents.backends.handle import open_backend
 from deepagents.middleware.subagents.worker import Worker
 from deepagents.permissions import FilesystemPermission
 
@@ -29,12 +29,12 @@ def separate_artifacts(
     main: AgentPlan, children: Sequence[AgentPlan | Worker]
 ) -> Sequence[AgentPlan | Worker]:
     """Give each subagent under other rules than the main agent a folder of its own for artifacts."""
-    root = _root(main)
+    root = _root(main) if any(_is_apart(child, main) for child in children) else None
     if root is None:
         return children
 
     def separate(child: AgentPlan | Worker) -> AgentPlan | Worker:
-        if not isinstance(child, AgentPlan) or not _is_apart(child, main):
+        if isinstance(child, Worker) or not _is_apart(child, main):
             return child
         own = _path(root, _rules_name(child))
         return replace(child, backend=CompositeBackend(child.backend, {}, artifacts_root=own))
@@ -49,10 +49,10 @@ def hidden_artifacts(
 
     An agent that may read everything may read these too.
     """
-    root = _root(main)
     apart = [child for child in children if isinstance(child, AgentPlan) and _is_apart(child, main)]
     is_restricted = any(rule.mode != "allow" and "read" in rule.operations for rule in plan.permissions)
-    if root is None or not apart or not is_restricted:
+    root = _root(main) if apart and is_restricted else None
+    if root is None:
         return ()
     others = dict.fromkeys(map(_rules_name, apart))
     hidden: list[str] = []
@@ -63,9 +63,11 @@ def hidden_artifacts(
     return [FilesystemPermission(["read"], hidden, "deny")] if hidden else ()
 
 
-def _is_apart(plan: AgentPlan, main: AgentPlan) -> bool:
+def _is_apart(plan: AgentPlan | Worker, main: AgentPlan) -> bool:
     """Return whether a subagent may read other files; a fork goes on with what its parent read."""
-    return plan.role == "declared" and _rules_name(plan) != _rules_name(main)
+    if isinstance(plan, Worker) or plan.role != "declared":
+        return False
+    return _rules_name(plan) != _rules_name(main)
 
 
 def _rules_name(plan: AgentPlan) -> str:
@@ -79,7 +81,8 @@ def _path(root: str, name: str) -> str:
 
 def _root(main: AgentPlan) -> str | None:
     """Return where artifacts are; `None` if only a run can tell, or if commands find them anyway."""
-    if is_factory(main.backend):
+    handle = open_backend(main.backend)
+    if handle.is_factory:
         return None
-    can = resolve_backend(main.backend, None).capabilities("/")
+    can = handle.capabilities()
     return None if can.execute else can.artifacts_root.rstrip("/")
