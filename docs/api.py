@@ -7,8 +7,11 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
-from typing import Any, Final, Generic, is_typeddict
+from typing import Any, Final, Generic
+
+from typing_extensions import is_typeddict
 
 import deepagents
 
@@ -16,6 +19,7 @@ FRONT: Final = ("deepagents", "deepagents.backends", "deepagents.middleware", "d
 FOREIGN: Final = ("abc", "builtins", "langchain", "langchain_core", "typing")
 SECTIONS: Final = ("Args", "Raises", "Example", "Returns")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_OPTIONAL = re.compile(r"^NotRequired\[(.*)\]$")
 _MOST: Final = 100
 
 
@@ -133,8 +137,12 @@ def _bases(kind: type) -> Iterator[str]:
 
 def _is_hidden(kind: type) -> bool:
     """Return whether a class of this library has no public path."""
-    ours = kind.__module__.startswith("deepagents")
-    return ours and ("._" in kind.__module__ or kind.__name__.startswith("_"))
+    return kind.__module__.startswith("deepagents") and kind not in _public_classes()
+
+
+@cache
+def _public_classes() -> frozenset[type]:
+    return frozenset(entry.value for entry in find_entries() if inspect.isclass(entry.value))
 
 
 def _arguments(kind: type) -> list[str]:
@@ -195,11 +203,13 @@ def _insides(value: Any) -> list[str]:
 
 
 def _keys(value: Any) -> str:
-    hints: Mapping[str, Any] = value.__annotations__
-    rows = [
-        f"| `{key}` | `{_forward(hint)}` | {'yes' if key in value.__required_keys__ else ''} |"
-        for key, hint in hints.items()
-    ]
+    rows: list[str] = []
+    for key, hint in value.__annotations__.items():
+        text = _forward(hint)
+        # Python does not see NotRequired in annotations that are kept as text.
+        needed = key in value.__required_keys__ and "NotRequired[" not in text
+        shown = _OPTIONAL.sub(r"\1", text)
+        rows.append(f"| `{key}` | `{shown}` | {'yes' if needed else ''} |")
     return "\n".join(["| key | type | required |", "| --- | --- | --- |", *rows]) if rows else ""
 
 
