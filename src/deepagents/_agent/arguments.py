@@ -13,7 +13,6 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import BaseTool
 
-from deepagents.backends.protocol import BackendProtocol
 from deepagents.errors import ConfigError
 from deepagents.limits import Limits
 from deepagents.tools import FILE_TOOLS
@@ -157,7 +156,7 @@ def check_backend(given: Any) -> None:
     Raises:
         ConfigError: for another class, and for what is neither a backend nor makes one.
     """
-    if isinstance(given, type) and issubclass(given, BackendProtocol):
+    if isinstance(given, type) and hasattr(given, "capabilities"):
         first = next(iter(inspect.signature(given).parameters), "")
         if first != "runtime":
             example = "root_dir=..." if first == "root_dir" else "..."

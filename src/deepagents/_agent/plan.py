@@ -14,6 +14,8 @@ from deepagents import _models
 from deepagents._agent import arguments
 from deepagents._deprecation import warn_caller
 from deepagents._state.schema import DeepAgentState, continuing
+from deepagents.backends._resolve import is_factory
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.limits import Limits
@@ -188,10 +190,15 @@ def _warn_of_unbound_rules(spec: Mapping[str, Any], main: AgentPlan) -> None:
     if files is None or not files.permissions or main.permissions:
         return
     own = any(each.name == files.name for each in spec.get("middleware") or ())
-    in_state = isinstance(files.backend, StateBackend) and isinstance(main.backend, StateBackend)
-    if not own and (in_state or files.backend is main.backend):
+    if not own and _are_same_files(files.backend, main.backend):
         warn_caller(
             f"the permissions of the agent's FilesystemMiddleware do not bind subagent {spec['name']!r}, "
             "which works on the same files; give them as permissions=, which binds both, or write "
             "'permissions' in the subagent, [] for none"
         )
+
+
+def _are_same_files(one: BACKEND_TYPES, other: BACKEND_TYPES) -> bool:
+    if one is other or is_factory(one) or is_factory(other):
+        return one is other
+    return all(open_backend(each).capabilities().state_files for each in (one, other))

@@ -76,38 +76,6 @@ def update_file_data(file_data: FileData, content: str) -> FileData:
     return create_file_data(content, file_data.get("created_at"), encoding)
 
 
-class FileChange(dict[str, Any]):
-    """A change to a file, as the `files` channel takes it, and the file that it leads to.
-
-    Streams show the file. Savers see a plain dict, so that a thread grows by the change alone.
-    """
-
-    def __init__(self, change: Mapping[str, Any], file: FileData) -> None:
-        super().__init__(change)
-        self.file = file
-
-
-def show_file_updates(update: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a write to the `files` channel leads to: files by path, `None` for those deleted.
-
-    A saved change that comes again when a run is resumed is left out: it was shown when it was made.
-    """
-    shown: dict[str, Any] = {}
-    for path, change in update.items():
-        match change:
-            case FileChange():
-                shown[path] = change.file
-            case {"edit": _} | {"append": _}:
-                continue
-            case {"delete": _}:
-                shown[path] = None
-            case {"base": _}:
-                shown[path] = {key: value for key, value in change.items() if key != "base"}
-            case _:
-                shown[path] = change
-    return shown
-
-
 def file_data_to_string(file_data: Mapping[str, Any]) -> str:
     """Return the content as one string.
 
