@@ -145,7 +145,7 @@ async def _call_model(
 
 
 def _pairs(update: Any) -> list[tuple[str, Any]]:
-    return list(update.items()) if isinstance(update, dict) else list(update or ())
+    return list(cast("dict[str, Any]", update).items()) if isinstance(update, dict) else list(update or ())
 
 
 def _part(result: Any, commands: list[Command[Any]]) -> Any:
