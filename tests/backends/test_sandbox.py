@@ -107,19 +107,19 @@ def test_no_answer_is_an_error_and_never_an_empty_success(
     assert re.search("unexpected server response|the sandbox did not answer", found.error)
 
 
-def test_a_write_goes_up_where_commands_are_a_stand_in_and_answer_nothing(call_mode: CallMode) -> None:
-    box = Answering(ExecuteResponse("", 0), [FileUploadResponse("/a.txt")])
+def test_a_write_goes_up_where_commands_are_a_stand_in_and_answer_nothing() -> None:
+    box: Any = Answering(ExecuteResponse("", 0), [FileUploadResponse("/a.txt")])
 
     for content in ("short", "long" * 20_000):
-        assert call_mode.call(box, "write", "/a.txt", content) == WriteResult(path="/a.txt")
+        assert box.write("/a.txt", content) == WriteResult(path="/a.txt")
     assert box.uploaded == [("/a.txt", b"short"), ("/a.txt", b"long" * 20_000)]
-    guarded = call_mode.call(box, "write", "/a.txt", "x", expected_version="1")
+    guarded = box.write("/a.txt", "x", expected_version="1")
     assert guarded.code == "io_error"
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_without_python_every_operation_says_what_is_missing(
-    call_mode: CallMode, call: Callable[[CallMode, BaseSandbox], Any], sandbox: DirectorySandbox
+    call_mode: CallMode, call: Callable[[CallMode, BaseSandbox], Any], sandbox: Any
 ) -> None:
     sandbox.env["PATH"] = ""
 
@@ -129,7 +129,7 @@ def test_without_python_every_operation_says_what_is_missing(
     assert "python3" in found.error
 
 
-def test_awaited_operations_use_nothing_that_blocks(sandbox: DirectorySandbox) -> None:
+def test_awaited_operations_use_nothing_that_blocks(sandbox: Any) -> None:
     with asyncio.Runner() as runner:
         call_mode = CallMode("async", runner)
         for call in CALLS.values():
@@ -140,37 +140,31 @@ def test_awaited_operations_use_nothing_that_blocks(sandbox: DirectorySandbox) -
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_and_contents_are_only_names_and_contents(
-    call_mode: CallMode, sandbox: DirectorySandbox, name: str
-) -> None:
+def test_hostile_names_and_contents_are_only_names_and_contents(sandbox: Any, name: str) -> None:
     path, content = f"/{name}/{name}", f"{name}\n"
 
-    assert call_mode.call(sandbox, "write", path, content).path == path
-    assert call_mode.call(sandbox, "edit", path, name, f"{name}!").occurrences == 1
-    assert call_mode.call(sandbox, "read", path).file_data["content"] == f"{name}!\n"
-    assert [match["path"] for match in call_mode.call(sandbox, "grep", name).matches] == [path]
-    assert call_mode.call(sandbox, "delete", f"/{name}").error is None
+    assert sandbox.write(path, content).path == path
+    assert sandbox.edit(path, name, f"{name}!").occurrences == 1
+    assert sandbox.read(path).file_data["content"] == f"{name}!\n"
+    assert [match["path"] for match in sandbox.grep(name).matches] == [path]
+    assert sandbox.delete(f"/{name}").error is None
     assert list(sandbox.directory.iterdir()) == []
 
 
 @pytest.mark.parametrize("size", [50_000, 50_001])
-def test_a_long_text_travels_as_a_file_and_not_in_the_command(
-    call_mode: CallMode, sandbox: DirectorySandbox, size: int
-) -> None:
+def test_a_long_text_travels_as_a_file_and_not_in_the_command(sandbox: Any, size: int) -> None:
     content = "".join(chr(97 + number * number % 26) for number in range(size))
 
-    assert call_mode.call(sandbox, "write", "/d/a.txt", content).error is None
+    assert sandbox.write("/d/a.txt", content).error is None
     assert len(sandbox.commands) == (1 if size == 50_000 else 2)
-    assert call_mode.call(sandbox, "edit", "/d/a.txt", content[1:], "short").occurrences == 1
+    assert sandbox.edit("/d/a.txt", content[1:], "short").occurrences == 1
 
     assert (sandbox.directory / "d/a.txt").read_text() == f"{content[0]}short"
     assert [each.name for each in (sandbox.directory / "d").iterdir()] == ["a.txt"]
 
 
-def test_a_long_edit_of_a_missing_file_uploads_nothing(
-    call_mode: CallMode, sandbox: DirectorySandbox
-) -> None:
-    done = call_mode.call(sandbox, "edit", "/a.txt", "x" * 60_000, "y")
+def test_a_long_edit_of_a_missing_file_uploads_nothing(sandbox: Any) -> None:
+    done = sandbox.edit("/a.txt", "x" * 60_000, "y")
 
     assert done.code == "file_not_found"
     assert list(sandbox.directory.iterdir()) == []
@@ -180,13 +174,11 @@ def test_a_long_edit_of_a_missing_file_uploads_nothing(
     ("answers", "code"),
     [([], "io_error"), ([FileUploadResponse("/a", "permission_denied")], "permission_denied")],
 )
-def test_a_failed_upload_is_a_failed_write(
-    call_mode: CallMode, answers: list[FileUploadResponse], code: str
-) -> None:
+def test_a_failed_upload_is_a_failed_write(answers: list[FileUploadResponse], code: str) -> None:
     there = {"items": 0, "real": "/a", "exists": True, "is_dir": False, "staged": "/staged"}
-    box = Answering(ExecuteResponse(f"{MARK}{json.dumps(there)}\n", 0), answers)
+    box: Any = Answering(ExecuteResponse(f"{MARK}{json.dumps(there)}\n", 0), answers)
 
-    done = call_mode.call(box, "write", "/a", "x" * 60_000)
+    done = box.write("/a", "x" * 60_000)
 
     assert done.code == code
     assert "Failed to write file '/a'" in done.error
@@ -239,39 +231,33 @@ class Breaking(Changing):
         return "true" if "BROKEN" in self.env else command
 
 
-def test_a_connection_that_breaks_leaves_nothing_of_a_staged_text(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
-    box = Breaking(tmp_path, virtual_root=str(tmp_path))
+def test_a_connection_that_breaks_leaves_nothing_of_a_staged_text(tmp_path: Path) -> None:
+    box: Any = Breaking(tmp_path, virtual_root=str(tmp_path))
 
     with pytest.raises(ConnectionError):
-        call_mode.call(box, "write", "/a.txt", "x" * 60_000)
+        box.write("/a.txt", "x" * 60_000)
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_change_sweeps_away_what_one_that_broke_off_left_an_hour_ago(
-    call_mode: CallMode, sandbox: DirectorySandbox
-) -> None:
+def test_a_change_sweeps_away_what_one_that_broke_off_left_an_hour_ago(sandbox: Any) -> None:
     old, new = (sandbox.directory / f".deepagents-{digit * 16}.tmp" for digit in "01")
     old.touch()
     new.touch()
     hour_ago = time.time() - 3700
     os.utime(old, (hour_ago, hour_ago))
 
-    call_mode.call(sandbox, "write", "/a.txt", "x")
+    sandbox.write("/a.txt", "x")
 
     assert sorted(each.name for each in sandbox.directory.iterdir()) == [new.name, "a.txt"]
 
 
 @pytest.mark.parametrize("size", [1, 60_000])
-def test_a_stale_write_brings_no_directory_back(
-    call_mode: CallMode, sandbox: DirectorySandbox, size: int
-) -> None:
-    version = call_mode.call(sandbox, "write", "/gone/a.txt", "x").version
-    call_mode.call(sandbox, "delete", "/gone")
+def test_a_stale_write_brings_no_directory_back(sandbox: Any, size: int) -> None:
+    version = sandbox.write("/gone/a.txt", "x").version
+    sandbox.delete("/gone")
 
-    done = call_mode.call(sandbox, "write", "/gone/a.txt", "x" * size, expected_version=version)
+    done = sandbox.write("/gone/a.txt", "x" * size, expected_version=version)
 
     assert done.code == "stale_version"
     assert "was deleted since it was read" in done.error
@@ -288,32 +274,30 @@ def within(command: str) -> type[Wrapped]:
     return type("Within", (Wrapped,), {"within": command})
 
 
-def test_a_file_of_somebody_unknown_in_a_user_namespace_can_be_changed(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_a_file_of_somebody_unknown_in_a_user_namespace_can_be_changed(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root gives files away")
-    box = within("unshare -Ur sh -c {}")(tmp_path, virtual_root=str(tmp_path))
+    box: Any = within("unshare -Ur sh -c {}")(tmp_path, virtual_root=str(tmp_path))
     file = tmp_path / "a.txt"
     file.write_text("one\n")
     file.chmod(0o666)
     os.chown(file, 1000, 1000)
 
-    done = call_mode.call(box, "edit", "/a.txt", "one", "two")
+    done = box.edit("/a.txt", "one", "two")
 
     assert (done.error, file.read_text(), file.stat().st_mode & 0o777) == (None, "two\n", 0o666)
 
 
-def test_a_file_that_is_mounted_by_itself_is_written_in_place(call_mode: CallMode, tmp_path: Path) -> None:
+def test_a_file_that_is_mounted_by_itself_is_written_in_place(tmp_path: Path) -> None:
     outside, inside = tmp_path / "outside.txt", tmp_path / "root/inside.txt"
     inside.parent.mkdir()
     inside.touch()
     outside.write_text("a longer text\n")
     command = f"unshare -Urm sh -c 'mount --bind {outside} {inside} && exec \"$@\"' sh sh -c {{}}"
-    box = within(command)(tmp_path / "root", virtual_root=str(tmp_path / "root"))
+    box: Any = within(command)(tmp_path / "root", virtual_root=str(tmp_path / "root"))
 
-    done = call_mode.call(box, "write", "/inside.txt", "short\n")
-    edited = call_mode.call(box, "edit", "/inside.txt", "short", "next", expected_version=done.version)
+    done = box.write("/inside.txt", "short\n")
+    edited = box.edit("/inside.txt", "short", "next", expected_version=done.version)
 
     assert (done.error, edited.error, outside.read_text()) == (None, None, "next\n")
     assert list(inside.parent.iterdir()) == [inside]
@@ -327,30 +311,28 @@ class Capped(Changing):
         return ExecuteResponse(output[:60_000], response.exit_code, len(output) > 60_000)
 
 
-def test_media_larger_than_what_a_command_may_print_come_by_download(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
-    box = Capped(tmp_path, virtual_root=str(tmp_path))
+def test_media_larger_than_what_a_command_may_print_come_by_download(tmp_path: Path) -> None:
+    box: Any = Capped(tmp_path, virtual_root=str(tmp_path))
     data = random.Random(1).randbytes(200_000)
     (tmp_path / "a.png").write_bytes(data)
     (tmp_path / "link.png").symlink_to("a.png")
 
     for path in ("/a.png", "/link.png"):
-        file = call_mode.call(box, "read", path).file_data
+        file = box.read(path).file_data
         assert (base64.b64decode(file["content"]), file["encoding"]) == (data, "base64")
 
 
 def test_a_page_longer_than_what_a_command_may_print_ends_early_and_says_where_to_go_on(
-    call_mode: CallMode, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    box = Capped(tmp_path, virtual_root=str(tmp_path))
+    box: Any = Capped(tmp_path, virtual_root=str(tmp_path))
     text = "".join(f"{random.Random(line).randbytes(60).hex()}\n" for line in range(2000))
     (tmp_path / "a.txt").write_text(text)
     parts: list[str] = []
     offset: int | None = 0
 
     while offset is not None:
-        page = call_mode.call(box, "read", "/a.txt", offset, 2000)
+        page = box.read("/a.txt", offset, 2000)
         assert (page.start_line, page.total_lines) == (offset + 1, 2000)
         parts.append(page.file_data["content"])
         offset = page.next_offset
@@ -359,25 +341,25 @@ def test_a_page_longer_than_what_a_command_may_print_ends_early_and_says_where_t
     assert len(parts) > 1
 
 
-def test_a_line_longer_than_what_a_command_may_print_is_cut(call_mode: CallMode, tmp_path: Path) -> None:
-    box = Capped(tmp_path, virtual_root=str(tmp_path))
+def test_a_line_longer_than_what_a_command_may_print_is_cut(tmp_path: Path) -> None:
+    box: Any = Capped(tmp_path, virtual_root=str(tmp_path))
     line = random.Random(1).randbytes(100_000).hex()
     (tmp_path / "a.txt").write_text(f"{line}\nlast\n")
 
-    page = call_mode.call(box, "read", "/a.txt")
+    page = box.read("/a.txt")
     content = page.file_data["content"]
 
     assert content.endswith(TRUNCATION_MSG)
     assert line.startswith(content.removesuffix(TRUNCATION_MSG))
     assert (page.end_line, page.next_offset) == (1, 1)
-    assert call_mode.call(box, "read", "/a.txt", page.next_offset).file_data["content"] == "last\n"
+    assert box.read("/a.txt", page.next_offset).file_data["content"] == "last\n"
 
 
-def test_a_page_of_which_no_line_arrived_is_an_error_with_a_way_out(call_mode: CallMode) -> None:
+def test_a_page_of_which_no_line_arrived_is_an_error_with_a_way_out() -> None:
     page = {"items": 1, "real": "/a", "version": "1", "modified": 0.0, "kind": "text", "start": 1, "end": 1}
     cut = ExecuteResponse(f'{MARK}{json.dumps(page)}\n{MARK}[0, "abc', 0, truncated=True)
 
-    found = call_mode.call(Answering(cut), "read", "/a")
+    found: Any = Answering(cut).read("/a")
 
     assert (found.code, found.file_data) == ("too_large", None)
     assert "Read a part of it with execute" in found.error
@@ -391,47 +373,43 @@ class Echoing(Changing):
         return ExecuteResponse(output, response.exit_code)
 
 
-def test_a_terminal_that_repeats_the_command_changes_no_answer(call_mode: CallMode, tmp_path: Path) -> None:
-    box = Echoing(tmp_path, virtual_root=str(tmp_path))
+def test_a_terminal_that_repeats_the_command_changes_no_answer(tmp_path: Path) -> None:
+    box: Any = Echoing(tmp_path, virtual_root=str(tmp_path))
 
-    assert call_mode.call(box, "write", "/a.txt", "needle").error is None
-    assert call_mode.call(box, "read", "/a.txt").file_data["content"] == "needle"
-    assert [each["path"] for each in call_mode.call(box, "grep", "needle").matches] == ["/a.txt"]
+    assert box.write("/a.txt", "needle").error is None
+    assert box.read("/a.txt").file_data["content"] == "needle"
+    assert [each["path"] for each in box.grep("needle").matches] == ["/a.txt"]
     box.env["PATH"] = ""
-    assert call_mode.call(box, "ls", "/").code == "not_supported"
+    assert box.ls("/").code == "not_supported"
 
 
-def test_what_is_too_long_for_a_command_line_is_refused(
-    call_mode: CallMode, sandbox: DirectorySandbox
-) -> None:
-    found = call_mode.call(sandbox, "grep", random.Random(1).randbytes(100_000).hex())
+def test_what_is_too_long_for_a_command_line_is_refused(sandbox: Any) -> None:
+    found = sandbox.grep(random.Random(1).randbytes(100_000).hex())
 
     assert found.code == "invalid_argument"
     assert "Give a shorter pattern or path" in found.error
     assert sandbox.commands == []
 
 
-def test_crlf_survives_writes_and_edits(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+def test_crlf_survives_writes_and_edits(sandbox: Any) -> None:
     file = sandbox.directory / "a.txt"
     file.write_bytes(b"one\r\ntwo\r\n")
 
-    call_mode.call(sandbox, "edit", "/a.txt", "one\ntwo", "1\n2")
+    sandbox.edit("/a.txt", "one\ntwo", "1\n2")
     assert file.read_bytes() == b"1\r\n2\r\n"
-    call_mode.call(sandbox, "write", "/a.txt", "a\nb\n")
+    sandbox.write("/a.txt", "a\nb\n")
     assert file.read_bytes() == b"a\r\nb\r\n"
     file.write_bytes(b"x\r\nx\n")
-    call_mode.call(sandbox, "edit", "/a.txt", "x\n", "y\n", True)
+    sandbox.edit("/a.txt", "x\n", "y\n", True)
     assert file.read_bytes() == b"y\r\ny\n"
 
 
-def test_text_with_bytes_that_are_none_late_in_it_is_read_and_edited(
-    call_mode: CallMode, sandbox: DirectorySandbox
-) -> None:
+def test_text_with_bytes_that_are_none_late_in_it_is_read_and_edited(sandbox: Any) -> None:
     file = sandbox.directory / "a.txt"
     file.write_bytes(b"line\n" * 2000 + b"caf\xe9\n")
 
-    page = call_mode.call(sandbox, "read", "/a.txt", 2000, 1)
-    done = call_mode.call(sandbox, "edit", "/a.txt", "caf", "tea")
+    page = sandbox.read("/a.txt", 2000, 1)
+    done = sandbox.edit("/a.txt", "caf", "tea")
 
     assert page.file_data["content"] == "caf\ufffd\n"
     assert done.error is None
@@ -439,32 +417,30 @@ def test_text_with_bytes_that_are_none_late_in_it_is_read_and_edited(
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.png", "a.dat"])
-def test_binaries_come_whole_up_to_a_limit(call_mode: CallMode, sandbox: DirectorySandbox, name: str) -> None:
+def test_binaries_come_whole_up_to_a_limit(sandbox: Any, name: str) -> None:
     (sandbox.directory / name).write_bytes(b"\xff\x00" * (MAX_OUTPUT_BYTES // 2))
-    assert call_mode.call(sandbox, "read", f"/{name}").file_data["encoding"] == "base64"
+    assert sandbox.read(f"/{name}").file_data["encoding"] == "base64"
 
     (sandbox.directory / name).write_bytes(b"\xff\x00" * (MAX_OUTPUT_BYTES // 2 + 1))
-    found = call_mode.call(sandbox, "read", f"/{name}")
+    found = sandbox.read(f"/{name}")
 
     assert found.code == "too_large"
     assert found.error == f"File '/{name}': Binary file exceeds maximum preview size of 512000 bytes"
 
 
-def test_a_page_that_is_too_long_ends_with_a_whole_line(
-    call_mode: CallMode, sandbox: DirectorySandbox
-) -> None:
+def test_a_page_that_is_too_long_ends_with_a_whole_line(sandbox: Any) -> None:
     line = "é" * 50_000 + "\n"
     (sandbox.directory / "a.txt").write_text(line * 8 + "x" * 600_000 + "\nlast\n")
 
-    page = call_mode.call(sandbox, "read", "/a.txt")
-    cut = call_mode.call(sandbox, "read", "/a.txt", 8)
+    page = sandbox.read("/a.txt")
+    cut = sandbox.read("/a.txt", 8)
 
     assert (page.file_data["content"], page.next_offset) == ((line * 5)[:-1], 5)
     assert cut.file_data["content"] == "x" * MAX_OUTPUT_BYTES + TRUNCATION_MSG
     assert (cut.start_line, cut.end_line, cut.next_offset) == (9, 9, 9)
 
 
-def test_paging_through_a_large_file_costs_no_more_at_its_end(sandbox: DirectorySandbox) -> None:
+def test_paging_through_a_large_file_costs_no_more_at_its_end(sandbox: Any) -> None:
     (sandbox.directory / "a.log").write_bytes((b"x" * 99 + b"\n") * 200_000)
 
     def seconds(offset: int) -> float:
@@ -477,86 +453,78 @@ def test_paging_through_a_large_file_costs_no_more_at_its_end(sandbox: Directory
     assert last - first < 1.0
 
 
-def test_a_listing_that_was_cut_on_its_way_says_so(call_mode: CallMode) -> None:
+def test_a_listing_that_was_cut_on_its_way_says_so() -> None:
     head = json.dumps({"items": 2, "real": "/", "problems": []})
     entry = json.dumps(["a", False, 1, 0.0, None])
     cut = ExecuteResponse(f'{MARK}{head}\n{MARK}{entry}\n{MARK}["b', 0, truncated=True)
 
-    found = call_mode.call(Answering(cut), "ls", "/")
+    found: Any = Answering(cut).ls("/")
 
     assert [entry["path"] for entry in found.entries] == ["/a"]
     assert found.code == "io_error"
 
 
-def test_a_search_that_was_cut_on_its_way_says_so(call_mode: CallMode) -> None:
+def test_a_search_that_was_cut_on_its_way_says_so() -> None:
     head = json.dumps({"items": 2, "base": "/d", "real": "/d", "unread": 0, "cut": False})
     cut = ExecuteResponse(f'{MARK}{head}\n{MARK}["a", 1, 0.0, null]\n{MARK}["b', 0, truncated=True)
 
-    found = call_mode.call(Answering(cut), "glob", "*")
+    found: Any = Answering(cut).glob("*")
 
     assert [match["path"] for match in found.matches] == ["/d/a"]
     assert (found.truncated, found.truncation_reason) == (True, "transport")
 
 
-def test_a_search_without_a_path_starts_where_commands_run(call_mode: CallMode, tmp_path: Path) -> None:
+def test_a_search_without_a_path_starts_where_commands_run(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here/a.txt").write_text("needle")
     (tmp_path / "b.txt").write_text("needle")
-    box = DirectorySandbox(tmp_path / "here")
+    box: Any = DirectorySandbox(tmp_path / "here")
 
-    assert [each["path"] for each in call_mode.call(box, "glob", "*.txt").matches] == [
-        f"{tmp_path}/here/a.txt"
-    ]
-    assert [each["path"] for each in call_mode.call(box, "grep", "needle").matches] == [
-        f"{tmp_path}/here/a.txt"
-    ]
-    anywhere = call_mode.call(box, "glob", f"{tmp_path}/*.txt")
+    assert [each["path"] for each in box.glob("*.txt").matches] == [f"{tmp_path}/here/a.txt"]
+    assert [each["path"] for each in box.grep("needle").matches] == [f"{tmp_path}/here/a.txt"]
+    anywhere = box.glob(f"{tmp_path}/*.txt")
     assert [each["path"] for each in anywhere.matches] == [f"{tmp_path}/b.txt"]
 
 
-def test_an_expression_and_the_lines_around_a_match(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+def test_an_expression_and_the_lines_around_a_match(sandbox: Any) -> None:
     (sandbox.directory / "a.txt").write_text("one\ntwo\nthree\n")
 
-    (found,) = call_mode.call(sandbox, "grep", "^t.o$", None, None, regex=True, context_lines=1).matches
-    unknown = call_mode.call(sandbox, "grep", r"\p{L}", None, None, regex=True)
-    wrong = call_mode.call(sandbox, "grep", "(", None, None, regex=True)
+    (found,) = sandbox.grep("^t.o$", None, None, regex=True, context_lines=1).matches
+    unknown = sandbox.grep(r"\p{L}", None, None, regex=True)
+    wrong = sandbox.grep("(", None, None, regex=True)
 
     assert found["line"] == 2
     assert found["context_before"] == [{"line": 1, "text": "one"}]
     assert found["context_after"] == [{"line": 3, "text": "three"}]
     assert unknown.code == wrong.code == "invalid_pattern"
     with pytest.raises(ValueError, match="-1"):
-        call_mode.call(sandbox, "grep", "x", None, None, context_lines=-1)
+        sandbox.grep("x", None, None, context_lines=-1)
 
 
-def test_no_link_leads_out_of_the_root_and_no_message_says_where_it_lies(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_no_link_leads_out_of_the_root_and_no_message_says_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "secret.txt").write_text("needle")
-    box = rooted(tmp_path / "root")
+    box: Any = rooted(tmp_path / "root")
     (tmp_path / "root/link.txt").symlink_to("../secret.txt")
     (tmp_path / "root/up").symlink_to("..")
 
     for path in ("/link.txt", "/up/secret.txt"):
         tried = [
-            call_mode.call(box, "read", path),
-            call_mode.call(box, "write", path, "x"),
-            call_mode.call(box, "edit", path, "needle", "x"),
+            box.read(path),
+            box.write(path, "x"),
+            box.edit(path, "needle", "x"),
         ]
         assert [each.code for each in tried] == ["invalid_path"] * 3
         assert all(str(tmp_path) not in each.error for each in tried)
-    assert call_mode.call(box, "ls", "/").entries == []
-    assert call_mode.call(box, "ls", "/up").code == "invalid_path"
-    assert call_mode.call(box, "glob", "*.txt").matches == []
-    assert call_mode.call(box, "grep", "needle").matches == []
-    assert call_mode.call(box, "delete", "/link.txt").error is None
+    assert box.ls("/").entries == []
+    assert box.ls("/up").code == "invalid_path"
+    assert box.glob("*.txt").matches == []
+    assert box.grep("needle").matches == []
+    assert box.delete("/link.txt").error is None
     assert (tmp_path / "secret.txt").read_text() == "needle"
 
 
-def test_rules_bind_every_operation_by_name_and_through_links(
-    call_mode: CallMode, sandbox: DirectorySandbox
-) -> None:
+def test_rules_bind_every_operation_by_name_and_through_links(sandbox: Any) -> None:
     secret = sandbox.directory / "secret"
     secret.mkdir()
     (secret / ".env").write_text("needle")
@@ -567,33 +535,31 @@ def test_rules_bind_every_operation_by_name_and_through_links(
 
     for path in ("/secret/.env", "/link.txt", "/there/.env"):
         tried = [
-            call_mode.call(sandbox, "read", path, **rules),
-            call_mode.call(sandbox, "write", path, "x", **rules),
-            call_mode.call(sandbox, "edit", path, "needle", "x", **rules),
+            sandbox.read(path, **rules),
+            sandbox.write(path, "x", **rules),
+            sandbox.edit(path, "needle", "x", **rules),
         ]
         assert [each.code for each in tried] == ["permission_denied"] * 3
-    assert call_mode.call(sandbox, "delete", "/there/.env", **rules).code == "permission_denied"
-    assert call_mode.call(sandbox, "delete", "/secret", **rules).code == "permission_denied"
-    assert [each["path"] for each in call_mode.call(sandbox, "ls", "/", **rules).entries] == ["/open.txt"]
-    assert call_mode.call(sandbox, "ls", "/there", **rules).entries == []
-    assert [each["path"] for each in call_mode.call(sandbox, "glob", "{*,.*}", **rules).matches] == [
-        "/open.txt"
-    ]
-    found = call_mode.call(sandbox, "grep", "needle", None, None, max_count=1, **rules)
+    assert sandbox.delete("/there/.env", **rules).code == "permission_denied"
+    assert sandbox.delete("/secret", **rules).code == "permission_denied"
+    assert [each["path"] for each in sandbox.ls("/", **rules).entries] == ["/open.txt"]
+    assert sandbox.ls("/there", **rules).entries == []
+    assert [each["path"] for each in sandbox.glob("{*,.*}", **rules).matches] == ["/open.txt"]
+    found = sandbox.grep("needle", None, None, max_count=1, **rules)
     assert ([each["path"] for each in found.matches], found.truncated) == (["/open.txt"], False)
-    assert call_mode.call(sandbox, "grep", "needle", "/there", None, **rules).matches == []
+    assert sandbox.grep("needle", "/there", None, **rules).matches == []
     assert (secret / ".env").read_text() == "needle"
-    assert call_mode.call(sandbox, "write", "/new/a.txt", "x", **rules).error is None
+    assert sandbox.write("/new/a.txt", "x", **rules).error is None
 
 
-def test_a_search_opens_no_denied_file(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+def test_a_search_opens_no_denied_file(sandbox: Any) -> None:
     for name in ("secret/huge.log", "open/a.txt", "open/deep/b.txt", "top.txt"):
         (sandbox.directory / name).parent.mkdir(parents=True, exist_ok=True)
         (sandbox.directory / name).write_text("needle " * 2000)
     os.truncate(sandbox.directory / "secret" / "huge.log", 100 << 30)
 
     def search(path: str) -> Any:
-        return call_mode.call(sandbox, "grep", "needle", path, allowed=Rules("/secret"), max_count=3)
+        return sandbox.grep("needle", path, allowed=Rules("/secret"), max_count=3)
 
     found = search("/")
     named = [search(path) for path in ("/top.txt", "/open", "/gone")]
@@ -606,24 +572,24 @@ def test_a_search_opens_no_denied_file(call_mode: CallMode, sandbox: DirectorySa
 
 
 def test_a_search_with_too_many_files_among_denied_ones_asks_to_be_narrowed(
-    call_mode: CallMode, sandbox: DirectorySandbox
+    sandbox: Any,
 ) -> None:
     for number in range(10_001):
         (sandbox.directory / f"{number}").touch()
 
-    found = call_mode.call(sandbox, "grep", "needle", "/", allowed=Rules("/secret"))
+    found = sandbox.grep("needle", "/", allowed=Rules("/secret"))
 
     assert found.code == "too_large"
     assert "Name a directory" in found.error
 
 
-def test_a_real_path_has_no_links(sandbox: DirectorySandbox) -> None:
+def test_a_real_path_has_no_links(sandbox: Any) -> None:
     (sandbox.directory / "d").mkdir()
     (sandbox.directory / "link").symlink_to("d")
     assert sandbox.real_path("/link/a.txt") == "/d/a.txt"
 
 
-def test_a_sandbox_says_what_it_can_do(sandbox: DirectorySandbox) -> None:
+def test_a_sandbox_says_what_it_can_do(sandbox: Any) -> None:
     able = sandbox.capabilities()
     assert (able.execute, able.delete, able.versions, able.exposed) == (True, True, True, True)
     assert able.artifacts_root == "/tmp/deepagents"
@@ -641,15 +607,15 @@ class Older(DirectorySandbox):
 
 
 def test_a_sandbox_written_for_an_earlier_protocol_works_and_claims_no_more_than_it_has(
-    call_mode: CallMode, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     names: dict[str, Any] = {"DirectorySandbox": DirectorySandbox, "WriteResult": WriteResult}
     exec(OLDER, names)
     older = names["Older"](tmp_path, virtual_root=str(tmp_path))
 
     assert older.write("/d/a.txt", "x").path == "/d/a.txt"
-    assert call_mode.call(older, "read", "/d/a.txt").file_data["content"] == "own"
-    assert call_mode.call(older, "edit", "/d/a.txt", "own", "new").error is None
+    assert older.read("/d/a.txt").file_data["content"] == "own"
+    assert older.edit("/d/a.txt", "own", "new").error is None
     assert older.capabilities().versions is False
 
 
@@ -663,18 +629,18 @@ class Careful(DirectorySandbox):
         return self._write_preflight(file_path)
 
 
-def test_what_a_subclass_does_before_a_write_is_heard(call_mode: CallMode, tmp_path: Path) -> None:
-    box = Careful(tmp_path, virtual_root=str(tmp_path))
+def test_what_a_subclass_does_before_a_write_is_heard(tmp_path: Path) -> None:
+    box: Any = Careful(tmp_path, virtual_root=str(tmp_path))
 
-    assert call_mode.call(box, "write", "/no/a.txt", "x").error == "not here"
-    assert call_mode.call(box, "write", "/yes/a.txt", "x").error is None
+    assert box.write("/no/a.txt", "x").error == "not here"
+    assert box.write("/yes/a.txt", "x").error is None
     assert not (tmp_path / "no").exists()
 
 
 CAPTURED: dict[str, Any] = {"max_inline_bytes": 1000}
 
 
-def test_long_output_stays_where_it_was_made(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+def test_long_output_stays_where_it_was_made(call_mode: CallMode, sandbox: Any) -> None:
     sandbox.enable_capture_offload = True
     count = "python3 -c 'for i in range(5000): print(i)'; exit 3"
 
@@ -688,9 +654,7 @@ def test_long_output_stays_where_it_was_made(call_mode: CallMode, sandbox: Direc
     assert page.file_data["content"] == "".join(f"{each}\n" for each in range(4000, 5000))
 
 
-def test_output_past_the_cap_is_cut_and_the_exit_code_kept(
-    call_mode: CallMode, sandbox: DirectorySandbox
-) -> None:
+def test_output_past_the_cap_is_cut_and_the_exit_code_kept(call_mode: CallMode, sandbox: Any) -> None:
     sandbox.enable_capture_offload = True
 
     found = call_mode.call(
@@ -703,7 +667,7 @@ def test_output_past_the_cap_is_cut_and_the_exit_code_kept(
     assert (sandbox.directory / "kept/1").stat().st_size == 3999
 
 
-def test_the_end_of_output_past_the_cap_is_shown(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+def test_the_end_of_output_past_the_cap_is_shown(call_mode: CallMode, sandbox: Any) -> None:
     sandbox.enable_capture_offload = True
 
     found = call_mode.call(
@@ -717,7 +681,7 @@ def test_the_end_of_output_past_the_cap_is_shown(call_mode: CallMode, sandbox: D
     assert (sandbox.directory / "kept/1").stat().st_size == 4000
 
 
-def test_a_line_ends_at_a_return_too(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+def test_a_line_ends_at_a_return_too(call_mode: CallMode, sandbox: Any) -> None:
     sandbox.enable_capture_offload = True
     progress = "for i in $(seq 1 3000); do printf 'p%s\\r' $i; done; seq 1 16; printf '17\\r\\n18\\r'"
 
@@ -739,7 +703,7 @@ class Full(Wrapped):
 def test_a_full_disk_costs_the_middle_of_a_long_output_and_no_second_run(
     call_mode: CallMode, tmp_path: Path, inline: int
 ) -> None:
-    box = Full(tmp_path, virtual_root=str(tmp_path))
+    box: Any = Full(tmp_path, virtual_root=str(tmp_path))
     counted = "".join(f"{number}\n" for number in range(1, 3001))
 
     found = call_mode.call(
@@ -764,7 +728,7 @@ UNTIL_KEPT = "for i in $(seq 1 2000); do grep -q {0} kept/1 2>/dev/null && break
 
 @pytest.mark.parametrize("most", [3, 3000])
 def test_a_command_that_is_broken_off_loses_nothing_of_what_it_printed(
-    call_mode: CallMode, sandbox: DirectorySandbox, most: int
+    call_mode: CallMode, sandbox: Any, most: int
 ) -> None:
     sandbox.enable_capture_offload = True
 
@@ -792,7 +756,7 @@ class Going(Answering):
 def test_a_sandbox_that_is_gone_keeps_what_it_answered_last(
     call_mode: CallMode, caplog: pytest.LogCaptureFixture
 ) -> None:
-    box = Going(ExecuteResponse("out of memory", 137))
+    box: Any = Going(ExecuteResponse("out of memory", 137))
     box.enable_capture_offload = True
 
     found = call_mode.call(box, "execute_with_offload", "make", "/kept/1", **CAPTURED)
@@ -804,7 +768,7 @@ def test_a_sandbox_that_is_gone_keeps_what_it_answered_last(
 def test_short_output_over_what_a_command_may_print_arrives_as_far_as_it_can(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
-    box = Capped(tmp_path, virtual_root=str(tmp_path))
+    box: Any = Capped(tmp_path, virtual_root=str(tmp_path))
     box.enable_capture_offload = True
     text = random.Random(1).randbytes(50_000).hex()
     (tmp_path / "a.txt").write_text(text)
@@ -815,7 +779,7 @@ def test_short_output_over_what_a_command_may_print_arrives_as_far_as_it_can(
     assert (len(found.response.output) > 30_000, found.response.truncated) == (True, True)
 
 
-def test_few_long_lines_are_shown_from_their_start(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+def test_few_long_lines_are_shown_from_their_start(call_mode: CallMode, sandbox: Any) -> None:
     sandbox.enable_capture_offload = True
     found = call_mode.call(
         sandbox, "execute_with_offload", "head -c 9000 /dev/zero | tr '\\0' x", "/kept/1", **CAPTURED
@@ -825,9 +789,7 @@ def test_few_long_lines_are_shown_from_their_start(call_mode: CallMode, sandbox:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_short_output_comes_back_and_leaves_no_file(
-    call_mode: CallMode, sandbox: DirectorySandbox, enabled: bool
-) -> None:
+def test_short_output_comes_back_and_leaves_no_file(call_mode: CallMode, sandbox: Any, enabled: bool) -> None:
     sandbox.enable_capture_offload = enabled
 
     found = call_mode.call(
@@ -838,7 +800,7 @@ def test_short_output_comes_back_and_leaves_no_file(
     assert not (sandbox.directory / "kept/1").exists()
 
 
-def test_a_command_in_the_background_holds_nothing_up(call_mode: CallMode, sandbox: DirectorySandbox) -> None:
+def test_a_command_in_the_background_holds_nothing_up(call_mode: CallMode, sandbox: Any) -> None:
     sandbox.enable_capture_offload = True
     begun = time.perf_counter()
 
@@ -852,7 +814,7 @@ def test_a_command_in_the_background_holds_nothing_up(call_mode: CallMode, sandb
 
 @pytest.mark.parametrize("path", ["", "/nowhere"])
 def test_a_command_runs_once_where_its_output_cannot_be_kept(
-    call_mode: CallMode, sandbox: DirectorySandbox, path: str
+    call_mode: CallMode, sandbox: Any, path: str
 ) -> None:
     sandbox.enable_capture_offload = True
     if path:

@@ -80,7 +80,7 @@ def ls(path: ResolvedPath) -> LsResult:
     try:
         with path.directory() as (directory, _, allowed), directory.scan() as found:
             for each in found:
-                if not is_temporary(each.name) and (allowed is None or allowed(each.name)):
+                if allowed is None or allowed(each.name):
                     _list_entry(each, path, entries, problems)
     except OSError as error:
         if not entries:
@@ -94,6 +94,8 @@ def ls(path: ResolvedPath) -> LsResult:
 def _list_entry(
     entry: os.DirEntry[str], directory: ResolvedPath, entries: list[FileInfo], problems: list[str]
 ) -> None:
+    if is_temporary(entry.name):
+        return
     try:
         about = directory.stat(entry.name) if entry.is_symlink() else entry.stat(follow_symlinks=False)
     except FileNotFoundError:
