@@ -44,9 +44,9 @@ _MEDIUM_TOKENS: Final = 2_000
 class TokenTotal:
     """The messages of a context, counted from its start.
 
-    `reported` is what the provider last said that a request had, and `since` counts the messages from the
-    answer on that bears this report: what of an answer's output is sent again is for an estimate to say, as
-    providers drop reasoning. `first_reported` is the first report since the context last changed.
+    `reported` is the size of the last request as its provider gave it. `since` counts the messages from the
+    answer with this report on. Of the answer itself an estimate counts, not the reported output: reasoning is
+    in that, and is not sent again. `first_reported` is the first report since the context last changed.
     """
 
     counted: int = 0
@@ -165,7 +165,7 @@ def _reported(message: AnyMessage, provider: str | None) -> int:
 def _without_media(message: BaseMessage) -> tuple[BaseMessage, int]:
     """Return a message as LangChain's counter can take it, and the tokens of its media.
 
-    The counter would count the bytes of a document as text, and passes over calls beside a list of content.
+    The counter would count the bytes of a document as text, and passes over calls next to a list of content.
     """
     invalid: list[Any] = message.invalid_tool_calls if isinstance(message, AIMessage) else []
     if isinstance(message.content, str) and not invalid:

@@ -1,4 +1,4 @@
-"""Find media that lie inline in messages, and keep them in files of their own beside the archive."""
+"""Find media that lie inline in messages, and keep them in files of their own next to the archive."""
 
 from __future__ import annotations
 

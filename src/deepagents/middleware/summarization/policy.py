@@ -9,10 +9,18 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal, TypeAlias
 
-from deepagents.middleware.summarization.settings import FULL_SHARE, LEAST_GAIN, SPACING, Size, Trigger
+from deepagents.middleware.summarization.settings import (
+    DEFAULT_KEEP,
+    FULL_SHARE,
+    LEAST_GAIN,
+    SPACING,
+    Size,
+    Trigger,
+    parse_size,
+)
 
 _LEAST_SHARE: Final = 0.25
-_KEPT_WITHOUT_WINDOW: Final = Size("messages", 20)
+_KEPT_WITHOUT_WINDOW: Final = parse_size(DEFAULT_KEEP)
 
 PieceKind: TypeAlias = Literal["summary", "human", "model", "tool", "media"]
 
@@ -78,8 +86,8 @@ def cut(
     """Return the index of the first piece to keep; 0 when nothing is worth evicting.
 
     Calls stay with their results, and results that the model has not seen stay unless `unseen_too`. What is
-    kept leaves room to grow beside the `fixed` tokens of system prompt and tools. Evicting fewer than `least`
-    tokens is not worth it. After a refusal at most `most` tokens are kept, whatever that gains.
+    kept leaves room to grow in addition to system prompt and tools, which have `fixed` tokens. Evicting fewer
+    than `least` tokens is not worth it. After a refusal at most `most` tokens are kept, whatever that gains.
     """
     boundaries = _boundaries(pieces)
     if not unseen_too:

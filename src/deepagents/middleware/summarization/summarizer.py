@@ -22,6 +22,7 @@ from deepagents.middleware._history import said_by_a_person
 from deepagents.middleware.summarization.archive import describe_parts
 from deepagents.middleware.summarization.clipping import shorten
 from deepagents.middleware.summarization.overflow import is_overflow
+from deepagents.middleware.summarization.settings import COMPACT_AT_TOKENS
 from deepagents.models.traits import input_window, is_chat_model
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
@@ -37,7 +38,7 @@ SummarizerLike: TypeAlias = (
 
 SOURCE: Final = "summarization"
 _MESSAGES: Final = "{messages}"
-_WINDOW_WHEN_UNKNOWN: Final = 170_000
+_WINDOW_WHEN_UNKNOWN: Final = COMPACT_AT_TOKENS[1]
 _SHARE_OF_WINDOW: Final = 0.75
 _SHARE_OF_SUMMARY: Final = 0.25
 _SHARE_OF_REQUEST: Final = 0.05
@@ -310,8 +311,8 @@ def summary_message(
     parts.append(f"What happened so far:\n\n<summary>\n{written}\n</summary>")
     if request is not None:
         quoted = shorten(request, min(_MOST_OF_REQUEST, int(characters * _SHARE_OF_REQUEST)))
-        said = "The user's latest request, in the user's own words:"
-        parts.append(f"{said}\n\n<request>\n{quoted}\n</request>")
+        heading = "The user's latest request, in the user's own words:"
+        parts.append(f"{heading}\n\n<request>\n{quoted}\n</request>")
     return HumanMessage("\n\n".join(parts), id=message_id, additional_kwargs={"lc_source": SOURCE})
 
 

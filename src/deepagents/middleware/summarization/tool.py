@@ -76,8 +76,8 @@ class SummarizationToolMiddleware(BaseMiddleware):
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
-            said = f"Compaction failed, and nothing has changed: {described(error)}"
-            return ToolOutput(said, code="tool_failed")
+            text = f"Compaction failed, and nothing has changed: {described(error)}"
+            return ToolOutput(text, code="tool_failed")
         if done is None:
             return ToolOutput(f"{_NOTHING}: there is not enough in the conversation.")
         many, update = done
@@ -104,7 +104,7 @@ def create_summarization_tool_middleware(
 
 
 def _is_first(runtime: Runtime) -> bool:
-    """Tell whether no other call of the same turn, but for those that were refused, came before this one."""
+    """Return whether this is the first call of its turn, not counting those that were refused."""
     messages = runtime.state["messages"]
     asked = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
     calls = asked.tool_calls if asked is not None else []
