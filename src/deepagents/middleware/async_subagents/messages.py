@@ -11,6 +11,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 
 from deepagents._text import truncate
 from deepagents.middleware._history import said_by_a_person
+from deepagents.middleware.async_subagents.client import TaskStatus
 from deepagents.middleware.async_subagents.state import (
     EVENT,
     FINISHED,
@@ -19,7 +20,6 @@ from deepagents.middleware.async_subagents.state import (
     TaskEvent,
     is_plain_id,
 )
-from deepagents.middleware.async_subagents.status import TaskStatus
 from deepagents.tools._tool import Content
 
 Block: TypeAlias = dict[str | Any, Any]

@@ -68,8 +68,8 @@ class ParentRun:
 class ParentNotifierMiddleware(BaseMiddleware):
     """When this run is a task of another agent, start a run of that agent which begins with how this ended.
 
-    A parent that is busy is left alone: it polls by itself, and is told the status of a run that still
-    notifies as `running`. Nothing that goes wrong here ends this run.
+    A parent that is busy is left alone: it polls by itself, and a run that still
+    notifies has the status `running`. Nothing that goes wrong here ends this run.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class ParentNotifierMiddleware(BaseMiddleware):
             await self._start_run(parent, content, runtime)
         except RemoteFailure as failure:
             level = logging.DEBUG if failure.status in _EXPECTED else logging.WARNING
-            _log.log(level, "the parent of this run was not told how it ended: %s", failure.text)
+            _log.log(level, "the parent of this run was not notified how it ended: %s", failure.text)
 
     async def _start_run(self, parent: ParentRun, content: Any, runtime: Any) -> None:
         client = RemoteClient(_THIS_SERVER, self._clients, TimeBudget(REQUEST_SECONDS))

@@ -18,13 +18,14 @@ from deepagents.middleware.async_subagents.client import (
     Clients,
     RemoteClient,
     RemoteFailure,
+    TaskStatus,
     TimeBudget,
+    fetch_status,
     malformed_answer,
 )
 from deepagents.middleware.async_subagents.messages import announce_status
 from deepagents.middleware.async_subagents.spec import RemoteAgent
 from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, update_task
-from deepagents.middleware.async_subagents.status import TaskStatus, fetch_status
 
 MAX_AT_ONCE: Final = 8
 POLL_BUDGET: Final = 2.0

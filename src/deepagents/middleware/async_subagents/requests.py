@@ -33,8 +33,8 @@ def first_messages(
     if agent.mode != "fork":
         return [{"role": "user", "content": task}]
     messages: Sequence[Any] = shown(state) if shown else state.get("messages", ())
-    told = [to_wire(each) for each in _before_the_call(messages) if isinstance(each, BaseMessage)]
-    return [*told, {"role": "user", "content": f"{_PREAMBLE}\n\nTask:\n{task}"}]
+    history = [to_wire(each) for each in _before_the_call(messages) if isinstance(each, BaseMessage)]
+    return [*history, {"role": "user", "content": f"{_PREAMBLE}\n\nTask:\n{task}"}]
 
 
 def to_wire(message: BaseMessage) -> dict[str, Any]:

@@ -18,7 +18,9 @@ from deepagents.middleware.async_subagents.client import (
     Clients,
     RemoteClient,
     RemoteFailure,
+    TaskStatus,
     TimeBudget,
+    fetch_status,
     malformed_answer,
 )
 from deepagents.middleware.async_subagents.messages import escape, render_status
@@ -31,7 +33,6 @@ from deepagents.middleware.async_subagents.requests import (
 )
 from deepagents.middleware.async_subagents.spec import RemoteAgent, list_agents
 from deepagents.middleware.async_subagents.state import TASKS, UNFINISHED, AsyncTask, new_task, update_task
-from deepagents.middleware.async_subagents.status import TaskStatus, fetch_status
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 _MAX_SUPERSEDED: Final = 50

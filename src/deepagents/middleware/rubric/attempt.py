@@ -155,7 +155,7 @@ def decide(response: GraderResponse, problem: str | None, *, again: bool) -> Ver
     if problem is None:
         return given
     if again:
-        text = f"The grader's answers could not be used: {problem}. It said: {response.explanation}"
+        text = f"The grader's answers could not be used: {problem}. Its explanation: {response.explanation}"
         return replace(given, result="grader_error", explanation=text, unverified=True)
     if response.result == "satisfied":
         text = f"The grader called the work done, but {problem}, so that is not verified."

@@ -158,8 +158,8 @@ def _added(before: Sequence[Any], after: Any) -> Iterator[Any]:
 def _kept(before: Sequence[Any], after: Any) -> int:
     """Return how many of the last items of `before` stand at the start of `after`."""
     count = len(before)
-    places = (at for at in range(min(count, _MAX_SHIFTS)) if same(before[at], after[0]))
-    return next((count - at for at in places if same(before[at:], after[: count - at])), 0)
+    indexes = (at for at in range(min(count, _MAX_SHIFTS)) if same(before[at], after[0]))
+    return next((count - at for at in indexes if same(before[at:], after[: count - at])), 0)
 
 
 def _taken(known: list[Any], each: Any) -> bool:

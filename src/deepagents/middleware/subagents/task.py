@@ -199,6 +199,7 @@ def _insert_placeholders(runnable: Made, state: dict[str, Any], parent: ParentSt
     if parent.value and isinstance(channels.get(_FILES), InheritedChannel):
         given[_FILES] = placeholder_for(parent)
     if parent.messages and isinstance(channels["messages"], InheritedMessagesChannel):
+        # The id is in checkpoints of running threads, so it keeps its old form.
         mark = HumanMessage("", id=f"handed-{parent.name}", additional_kwargs=message_marks(parent))
         given["messages"] = [mark, *state["messages"][len(parent.messages) :]]
     return given
