@@ -149,8 +149,7 @@ def async_subagents(build: Build, given: Given) -> Middleware | None:
             given = AsyncSubAgentMiddleware(async_subagents=plan.async_subagents)
     if not isinstance(given, AsyncSubAgentMiddleware):
         return given
-    forking = given.seeing(build.shown_messages)
-    return forking.silent() if plan.role == "forked" else forking
+    return given.in_agent(build.shown_messages, announces=plan.role != "forked")
 
 
 def patch_tool_calls(build: Build, given: Given) -> Middleware:

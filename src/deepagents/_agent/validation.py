@@ -142,7 +142,7 @@ def _check_restricted_tools(build: Build) -> None:
 
 def _brought_tools(plan: AgentPlan) -> Iterator[tuple[str, Iterable[Any]]]:
     for each in plan.middleware:
-        if each.name not in (FILES, SUBAGENTS):
+        if each.name not in (FILES, SUBAGENTS, ASYNC_SUBAGENTS):
             yield each.name, getattr(each, "tools", ())
     yield "tools=", plan.tools
 

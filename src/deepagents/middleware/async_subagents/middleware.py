@@ -79,20 +79,18 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         """The names of the agents that tasks may be given to."""
         return frozenset(self._agents)
 
-    def seeing(self, shown: ShownMessages) -> Self:
-        """Return a copy whose forks begin with the messages that `shown` returns."""
+    def in_agent(self, shown: ShownMessages, *, announces: bool) -> Self:
+        """Return a copy for one agent.
+
+        Tasks that are forks begin with the messages that `shown` returns. An agent that is a fork itself
+        announces nothing: that is left to the agent that called it.
+        """
         clone = copy(self)
-        clone.attach(shown, announces=self._announces)
+        clone.connect(shown, announces=announces)
         return clone
 
-    def silent(self) -> Self:
-        """Return a copy that polls and announces nothing."""
-        clone = copy(self)
-        clone.attach(self._shown, announces=False)
-        return clone
-
-    def attach(self, shown: ShownMessages | None, *, announces: bool) -> None:
-        """Begin forks with the messages that `shown` returns, and announce ends or leave that to others."""
+    def connect(self, shown: ShownMessages, *, announces: bool) -> None:
+        """Use what the model of one agent sees, and announce ends or not."""
         self._shown, self._announces = shown, announces
         self.tools = make_tools(self._agents, self._context)
 
