@@ -39,15 +39,6 @@ def decide(*decisions: dict[str, Any]) -> Command[Any]:
     return Command(resume={"decisions": list(decisions)})
 
 
-def test_nothing_runs_before_a_person_decides(call_mode: CallMode) -> None:
-    agent = agent_with(ScriptedModel(call("send", to="Ada")))
-    asked = call_mode.invoke(agent, {"messages": "Write to Ada"}, THREAD)["__interrupt__"][0].value
-
-    assert asked["action_requests"][0]["name"] == "send"
-    assert asked["action_requests"][0]["args"] == {"to": "Ada"}
-    assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject", "respond"]
-
-
 @pytest.mark.parametrize(
     ("decision", "status", "said"),
     [
@@ -73,34 +64,11 @@ def test_each_decision_has_its_effect(
     assert said in result["messages"][-2].text
 
 
-def test_calls_of_one_turn_are_asked_together_and_answered_in_order(call_mode: CallMode) -> None:
-    both = calls(("send", {"to": "Ada"}), ("send", {"to": "Bob"}))
-    with ScriptedModel(both, "Done.") as model:
-        agent = agent_with(model)
-        asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
-        result = call_mode.invoke(agent, decide({"type": "reject"}, {"type": "approve"}), THREAD)
-
-    assert len(asked["action_requests"]) == 2
-    answers = {message.tool_call_id: message.text for message in result["messages"] if message.type == "tool"}
-    assert answers[both.tool_calls[1]["id"]] == "sent to Bob"
-    assert "sent to Ada" not in answers.values()
-
-
 def test_a_tool_set_to_false_runs_at_once() -> None:
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         result = agent_with(model, interrupt_on={"send": False}).invoke({"messages": "Go"}, THREAD)
 
     assert result["messages"][-2].text == "sent to Ada"
-
-
-def test_built_in_tools_can_wait_too(call_mode: CallMode) -> None:
-    with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
-        agent = agent_with(model, interrupt_on={"write_file": {"allowed_decisions": ["approve", "reject"]}})
-        waiting = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-        done = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
-
-    assert "/a.txt" not in waiting.get("files", {})
-    assert done["files"]["/a.txt"]["content"] == "A"
 
 
 def test_a_subagent_inherits_the_rules_and_resumes_where_it_stopped(call_mode: CallMode) -> None:

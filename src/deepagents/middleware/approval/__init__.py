@@ -1,42 +1,22 @@
-"""Ask a person before a tool call runs."""
+"""Ask a person before a tool call runs.
 
-from deepagents.middleware.approval.config import (
-    ApprovalConfig,
-    InterruptOn,
-    validate_interrupt_on,
-)
+`__all__` has what users import; the other names are for features that work with approval.
+"""
+
+from deepagents.middleware.approval.config import ApprovalConfig
+from deepagents.middleware.approval.config import InterruptOn as InterruptOn
+from deepagents.middleware.approval.config import validate_interrupt_on as validate_interrupt_on
 from deepagents.middleware.approval.memory import RememberedDecision, RememberedDecisions
-from deepagents.middleware.approval.middleware import (
-    ApprovalMiddleware,
-    PassThroughApproval,
-    wrap_langchain,
-)
-from deepagents.middleware.approval.path_rules import (
-    ASKED,
-    LINKS,
-    find_links,
-    link_of,
-    named_path,
-    was_asked,
-)
-from deepagents.middleware.approval.questions import executed_call
-from deepagents.middleware.approval.state import HELD
+from deepagents.middleware.approval.middleware import ApprovalMiddleware as ApprovalMiddleware
+from deepagents.middleware.approval.middleware import PassThroughApproval as PassThroughApproval
+from deepagents.middleware.approval.middleware import wrap_langchain as wrap_langchain
+from deepagents.middleware.approval.path_rules import ASKED as ASKED
+from deepagents.middleware.approval.path_rules import LINKS as LINKS
+from deepagents.middleware.approval.path_rules import find_links as find_links
+from deepagents.middleware.approval.path_rules import link_of as link_of
+from deepagents.middleware.approval.path_rules import named_path as named_path
+from deepagents.middleware.approval.path_rules import was_asked as was_asked
+from deepagents.middleware.approval.questions import executed_call as executed_call
+from deepagents.middleware.approval.state import HELD as HELD
 
-__all__ = [
-    "ASKED",
-    "HELD",
-    "LINKS",
-    "ApprovalConfig",
-    "ApprovalMiddleware",
-    "InterruptOn",
-    "PassThroughApproval",
-    "RememberedDecision",
-    "RememberedDecisions",
-    "executed_call",
-    "find_links",
-    "link_of",
-    "named_path",
-    "validate_interrupt_on",
-    "was_asked",
-    "wrap_langchain",
-]
+__all__ = ["ApprovalConfig", "RememberedDecision", "RememberedDecisions"]

@@ -1,8 +1,9 @@
 """Mark requests for the provider's prompt cache."""
 
-from deepagents.middleware.prompt_caching.markers import is_chat_anthropic, with_own_mark
+from deepagents.middleware.prompt_caching.markers import is_chat_anthropic as is_chat_anthropic
+from deepagents.middleware.prompt_caching.markers import with_own_mark as with_own_mark
+from deepagents.middleware.prompt_caching.middleware import STAND_INS as STAND_INS
 from deepagents.middleware.prompt_caching.middleware import (
-    STAND_INS,
     AnthropicPromptCachingMiddleware,
     BedrockPromptCachingMiddleware,
     FireworksPromptCachingMiddleware,
@@ -10,11 +11,8 @@ from deepagents.middleware.prompt_caching.middleware import (
 )
 
 __all__ = [
-    "STAND_INS",
     "AnthropicPromptCachingMiddleware",
     "BedrockPromptCachingMiddleware",
     "FireworksPromptCachingMiddleware",
     "PromptCachingMiddleware",
-    "is_chat_anthropic",
-    "with_own_mark",
 ]
