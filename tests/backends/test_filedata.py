@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepagents.backends.file_changes import reduce_files, reduce_pair
+from deepagents.backends.file_changes import reduce_files
 from deepagents.backends.filedata import (
     BINARY_HEAD,
     as_content,
@@ -97,7 +97,6 @@ def test_the_version_names_the_content() -> None:
 def test_files_come_and_go() -> None:
     files = reduce_files(None, [{P: text("a"), "/b": text("b")}, {"/b": None, "/c": None}])
     assert files == {P: text("a")}
-    assert reduce_pair(None, {P: text("a")}) == files
 
 
 def test_a_replaced_file_keeps_its_time_of_creation() -> None:

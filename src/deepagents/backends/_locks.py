@@ -1,4 +1,4 @@
-"""Turns at named things, for threads and for tasks alike: waiting for one holds up no event loop."""
+"""Locks by key, for threads and for tasks alike: waiting for one does not stop an event loop."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from deepagents.errors import BackendError
 
 T = TypeVar("T")
 _STILL = 2.0
-"""Seconds after which the event loop of a task that has a lock, and does not turn, is held to be blocked."""
+"""Seconds after which an event loop that does not run is taken to be blocked."""
 
 
 @dataclass(eq=False, slots=True)
 class _Turn:
-    """A place in a queue; `loop` is that of a waiting task."""
+    """One waiting caller in a queue; `loop` is the event loop of a waiting task."""
 
     loop: asyncio.AbstractEventLoop | None
     granted: Future[None] = field(default_factory=Future[None])
 
     def grant(self) -> bool:
-        """Tell whether somebody still waits for this turn, and let it begin."""
+        """Let this turn begin, and return whether its caller still waits for it."""
         waited_for = self.granted.set_running_or_notify_cancel()
         if waited_for:
             self.granted.set_result(None)
@@ -36,7 +36,11 @@ class _Turn:
 
 
 class KeyedLocks:
-    """A lock for each key, in the order of asking; keys that nobody holds take no room."""
+    """A lock for each key, given in the order of asking; keys without a holder take no memory.
+
+    Neither `threading.Lock` nor `asyncio.Lock` would do: a file is changed by threads and by tasks of several
+    event loops at the same time, and a thread that blocks an event loop would wait for ever for its own task.
+    """
 
     def __init__(self, still: float = _STILL) -> None:
         self._still = still
@@ -67,9 +71,10 @@ class KeyedLocks:
                 del self._queues[key]
 
     async def holding(self, keys: Iterable[Any], work: Callable[[], Coro[T]]) -> T:
-        """Run a flow while holding the locks of some keys, which must have an order."""
+        """Run code while holding the locks of some keys."""
         held: list[Hashable] = []
         try:
+            # Always in the same order, or two callers could each hold what the other waits for.
             for key in sorted(set(keys)):
                 await self.acquire(key)
                 held.append(key)
@@ -82,13 +87,13 @@ class KeyedLocks:
         turn = self._enter(key, None)
         try:
             while not turn.granted.done():
-                self._stand(key, turn)
+                self._wait_a_while(key, turn)
         except BaseException:
             self._leave(key, turn)
             raise
 
-    def _stand(self, key: Hashable, turn: _Turn) -> None:
-        """Wait a while for a turn; refuse to go on while the loop of the task that has it stands still."""
+    def _wait_a_while(self, key: Hashable, turn: _Turn) -> None:
+        """Wait a while for a turn; give up when the event loop of the task that has it does not run."""
         ahead, turning = self._holder(key), threading.Event()
         if ahead.loop is None:
             turning.set()
@@ -126,7 +131,7 @@ class KeyedLocks:
         return turn
 
     def _leave(self, key: Hashable, turn: _Turn) -> None:
-        """Give up a place in a queue, or a turn that came at that very moment."""
+        """Leave a queue, or give back a turn that came at that very moment."""
         if turn.granted.cancel():
             with self._mutex:
                 queue = self._queues.get(key, deque())
@@ -146,7 +151,7 @@ def _endless() -> BackendError:
 
 @cache
 def shared_locks() -> KeyedLocks:
-    """Return the locks that all of this process share."""
+    """Return the locks that this whole process shares."""
     return KeyedLocks()
 
 

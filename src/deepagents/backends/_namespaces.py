@@ -1,4 +1,4 @@
-"""Which part of a store belongs to a backend, at the moment of each operation."""
+"""Find the part of a store that belongs to a backend, for each operation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OUTSIDE = (
 
 
 class BackendContext:
-    """What a namespace factory is called with: the `Runtime`, and what older factories expect beside it."""
+    """The `Runtime` with which a namespace factory is called, and what older factories expect as well."""
 
     def __init__(self, runtime: Any, state: Callable[[], Any]) -> None:
         self._runtime = runtime
@@ -71,10 +71,10 @@ def validate_namespace(namespace: Any) -> Namespace:
     labels = cast("tuple[object, ...]", namespace)
     if not labels:
         raise ConfigError('A namespace must not be empty: name at least one part, such as ("filesystem",)')
-    checked = tuple(_label(each, labels) for each in labels)
-    if checked[0] == _RESERVED:
+    valid = tuple(_label(each, labels) for each in labels)
+    if valid[0] == _RESERVED:
         raise ConfigError(f"A namespace must not start with {_RESERVED!r}, which stores keep for themselves")
-    return checked
+    return valid
 
 
 def _label(label: object, namespace: tuple[object, ...]) -> str:
@@ -90,12 +90,12 @@ def _label(label: object, namespace: tuple[object, ...]) -> str:
     return label
 
 
-def as_stored(namespace: Namespace) -> Namespace:
-    """Spell a namespace so that a store takes it: none takes a dot in a part, which e-mail addresses have."""
+def escape_dots(namespace: Namespace) -> Namespace:
+    """Escape the dots in a namespace: stores take none, and e-mail addresses have them."""
     return tuple(each.replace(".", "%2E") for each in namespace)
 
 
-def made_by(factory: NamespaceFactory, given: Any) -> Namespace:
+def call_factory(factory: NamespaceFactory, given: Any) -> Namespace:
     """Call a factory with the runtime of this run, or the one that was given, or `None`.
 
     Raises:
@@ -111,7 +111,7 @@ def made_by(factory: NamespaceFactory, given: Any) -> Namespace:
     return factory(cast("Runtime[Any]", context))
 
 
-def of_assistant(given: Any) -> Namespace:
+def assistant_namespace(given: Any) -> Namespace:
     """Return the namespace of the assistant that runs, or the one that all without a name share."""
     for config in (getattr(given, "config", None), _current_config()):
         metadata: Mapping[str, Any] = (config or {}).get("metadata") or {}

@@ -45,8 +45,8 @@ class OlderNames:
         for name, older in OLDER_NAME.items():
             own = [each for each in (older, f"a{older}") if _brings(cls, each)]
             if own and not overrides(cls, name) and not overrides(cls, f"a{name}"):
-                said = f"{cls.__name__} implements {', '.join(own)}()"
-                warn_legacy(f"{said}: implement {name}() instead, which answers with a result.")
+                text = f"{cls.__name__} implements {', '.join(own)}()"
+                warn_legacy(f"{text}: implement {name}() instead, which answers with a result.")
 
     def ls_info(self, path: str) -> list[FileInfo]:
         """List one directory; write `ls` today."""
@@ -112,12 +112,12 @@ def _call(backend: object, name: str, *positional: Any, **keywords: Any) -> Any:
 
 
 def lacks(backend: object, method: str) -> str:
-    """Say that a backend has no such method, and where only the awaiting one is there, how to run it."""
-    said = f"{type(backend).__name__} does not implement {method}()"
+    """Say that a backend has no such method, and if it has the awaiting one alone, how to run it."""
+    text = f"{type(backend).__name__} does not implement {method}()"
     awaiting = (f"a{method}", f"a{OLDER_NAME.get(method, '')}")
     if any(overrides(type(backend), name) for name in awaiting):
-        return f"{said}, only {awaiting[0]}(): run the agent with ainvoke() or astream()"
-    return said
+        return f"{text}, only {awaiting[0]}(): run the agent with ainvoke() or astream()"
+    return text
 
 
 def _renamed(backend: object, name: str) -> Any:

@@ -93,13 +93,13 @@ def as_current_result(backend: BackendProtocol, op: Operation, answer: Any) -> A
 @lru_cache(maxsize=256)
 def _warn_answer(kind: type[BackendProtocol], method: str) -> None:
     """Warn once for each method of a class, at the line where it is written."""
-    said = f"{kind.__name__}.{method}() answers with a list or text: answer with a result."
+    text = f"{kind.__name__}.{method}() answers with a list or text: answer with a result."
     function: Any = inspect.unwrap(getattr(kind, method if overrides(kind, method) else f"a{method}"))
     code = getattr(function, "__code__", None)
     if code is None:
-        warn_legacy(said)
+        warn_legacy(text)
         return
-    warnings.warn_explicit(said, DeprecationWarning, code.co_filename, code.co_firstlineno, kind.__module__)
+    warnings.warn_explicit(text, DeprecationWarning, code.co_filename, code.co_firstlineno, kind.__module__)
 
 
 def _is_alike(backend: object) -> bool:

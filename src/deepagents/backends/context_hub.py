@@ -45,7 +45,7 @@ class ContextHubBackend(TransferBackend):
     """Text files in an agent repository, `"owner/name"`, or `"-/name"` for one of your own.
 
     The repository is read whole at first use and kept; each write, edit, deletion or upload is one commit.
-    When somebody else has committed meanwhile, it is read again, and the change is made again on top.
+    When another program has committed meanwhile, it is read again, and the change is made again on top.
     """
 
     def __init__(self, identifier: str, *, client: HubClient | None = None) -> None:
@@ -98,11 +98,11 @@ class _Tree:
 
 
 class _Conflict(BackendError):
-    """Somebody else has committed meanwhile."""
+    """Another program has committed meanwhile."""
 
 
 class _Hub:
-    """One repository, as the shelf that the operations on files need."""
+    """The files of one repository, as a tree that is pulled once and committed to."""
 
     def __init__(self, client: HubClient, identifier: str) -> None:
         self._client = client
@@ -110,7 +110,7 @@ class _Hub:
         self._tree: _Tree | None = None
 
     async def tree(self) -> _Tree:
-        """Return what was pulled, or pull it; who asks meanwhile waits for that."""
+        """Return what was pulled, or pull it; other callers wait for the same pull."""
 
         async def pulled() -> _Tree:
             if self._tree is None:
@@ -158,7 +158,7 @@ class _Hub:
         self._tree = _Tree(found[-1], now_there, tree.links) if found else None
 
     async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
-        """Run a flow while nobody else in this process commits; again, when somebody elsewhere has."""
+        """Run code while nothing else in this process commits; again, when another program has committed."""
 
         async def attempts() -> T:
             for _ in range(_RETRIES):
@@ -192,8 +192,8 @@ class _Hub:
             raise
         except Exception as error:
             _log.warning("the hub failed", exc_info=error)
-            said = f"Hub unavailable: {type(error).__name__}. Try again; if that fails too, go on without it."
-            raise BackendError("io_error", said) from error
+            text = f"Hub unavailable: {type(error).__name__}. Try again; if that fails too, go on without it."
+            raise BackendError("io_error", text) from error
 
 
 def _file(content: str, moment: str) -> FileData:
@@ -211,8 +211,8 @@ def _text(path: str, data: FileData) -> FileData:
     try:
         return {**data, "content": file_data_to_bytes(data).decode(), "encoding": "utf-8"}
     except UnicodeDecodeError as error:
-        said = f"'{path}' is no text, and the hub keeps nothing else."
-        raise BackendError("invalid_encoding", said) from error
+        text = f"'{path}' is no text, and the hub keeps nothing else."
+        raise BackendError("invalid_encoding", text) from error
 
 
 def _is_text(content: bytes) -> bool:

@@ -142,12 +142,3 @@ def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping
         files[f"{path}.conflict-{digest}"] = current
         return
     files[path] = {**files[path], "content": merge3(base or "", ours, theirs, _LABELS).text}
-
-
-def reduce_pair(left: dict[str, Any] | None, right: Mapping[str, Any]) -> dict[str, Any]:
-    """Fold one write into the files of a `files` channel."""
-    return reduce_files(left, [right])
-
-
-_file_data_reducer = reduce_pair
-_file_data_delta_reducer = reduce_files

@@ -110,7 +110,7 @@ class CallRights:
                 raise _blocked(access, each, path)
 
     async def _may_read(self, path: str, following: Perform) -> bool:
-        """Return whether what is in a file may be shown; nobody was asked about that."""
+        """Return whether the text of a file may be shown, which no approval of a change covers."""
         access = Access(self.rules, "read")
         return access(path) and access(await following(ops.Resolve(path)))
 

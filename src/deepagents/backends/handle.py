@@ -163,7 +163,7 @@ class FileCalls:
         return await self._do(ops.Resolve(path, entry=entry))
 
     async def ls(self, path: str) -> LsResult:
-        """List a directory; entries that could be read may stand beside an error."""
+        """List a directory; entries that could be read may come with an error."""
         return await self._do(ops.Ls(path))
 
     async def read(self, path: str, offset: int, limit: int) -> ReadResult:
@@ -192,14 +192,14 @@ class FileCalls:
         return await self._do(ops.Delete(path))
 
     async def glob(self, pattern: str, path: str | None, seconds: float | None = None) -> GlobResult:
-        """Find files by pattern, within so many seconds; matches may stand beside an error."""
+        """Find files by pattern, within so many seconds; matches may come with an error."""
         most = min(filter(None, (seconds, self.seconds)), default=None)
         return await self._do(ops.Glob(pattern, path, seconds=most))
 
     async def grep(
         self, pattern: str, path: str | None, glob: str | None, wanted: SearchOptions
     ) -> GrepResult:
-        """Find lines that hold a pattern; matches may stand beside an error."""
+        """Find lines that hold a pattern; matches may come with an error."""
         return await self._do(
             ops.Grep(
                 pattern,

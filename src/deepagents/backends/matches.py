@@ -1,4 +1,4 @@
-"""Search results as text for a reader."""
+"""Show search results as text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def format_grep_matches(matches: Sequence[GrepMatch], output_mode: OutputMode = 
 
 
 def regex_literal_hint(pattern: str) -> str | None:
-    """Explain an empty literal search whose pattern was surely meant as a regular expression."""
+    """Explain an empty literal search whose pattern looks like a regular expression."""
     if not _LOOKS_LIKE_REGEX.search(pattern):
         return None
     return f"The pattern {pattern!r} was searched literally; for a regular expression set regex=true."
@@ -47,9 +47,9 @@ def _lines(group: Iterable[GrepMatch]) -> list[str]:
             shown.setdefault(line["line"], f"  {line['line']}- {line['text']}")
         shown[match["line"]] = f"  {match['line']}: {match['text']}"
     numbers = sorted(shown)
-    said: list[str] = []
+    rows: list[str] = []
     for before, number in zip([None, *numbers], numbers, strict=False):
         if with_context and before is not None and number > before + 1:
-            said.append("  --")
-        said.append(shown[number])
-    return said
+            rows.append("  --")
+        rows.append(shown[number])
+    return rows

@@ -181,7 +181,7 @@ class Download(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Execute(Operation):
-    """Run a shell command; `left` is how many seconds there are at most, where the command can be told."""
+    """Run a shell command; `left` is how many seconds there are at most, for backends that take a timeout."""
 
     method = "execute"
     by_position, optional = ("command",), ("timeout",)

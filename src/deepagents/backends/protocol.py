@@ -192,13 +192,13 @@ class BackendProtocol(OlderNames, ABC):
         return await await_blocking(self, "append", file_path, content, **options)
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
-        """Replace exact text; more than one place needs `replace_all`."""
+        """Replace exact text; more than one occurrence needs `replace_all`."""
         raise NotImplementedError(lacks(self, "edit"))
 
     async def aedit(
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False, **options: Any
     ) -> EditResult:
-        """Replace exact text; more than one place needs `replace_all`."""
+        """Replace exact text; more than one occurrence needs `replace_all`."""
         return await await_blocking(
             self, "edit", file_path, old_string, new_string, replace_all=replace_all, **options
         )

@@ -1,4 +1,4 @@
-"""What a backend answers. Each result carries `error` for readers and `code` for programs."""
+"""The results of backends. Each carries `error` for readers and `code` for programs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FileInfo(TypedDict):
 
 
 class ContextLine(TypedDict):
-    """A line beside a match; `line` counts from 1."""
+    """A line around a match; `line` counts from 1."""
 
     line: int
     text: str
@@ -130,7 +130,7 @@ class ReadResult:
 
 @dataclass
 class WriteResult:
-    """Whether a file was written; `version` names what now stands there."""
+    """The outcome of a write; `version` names the new content."""
 
     error: str | None = None
     path: str | None = None
@@ -145,7 +145,7 @@ class WriteResult:
 
 @dataclass
 class EditResult:
-    """How many places were replaced; `version` names what now stands there."""
+    """How many occurrences were replaced; `version` names the new content."""
 
     error: str | None = None
     path: str | None = None
@@ -175,7 +175,7 @@ class DeleteResult:
 
 @dataclass
 class LsResult:
-    """The entries of one directory. An error may stand beside the entries that could be read."""
+    """The entries of one directory. An error may come with the entries that could be read."""
 
     error: str | None = None
     entries: list[FileInfo] | None = None
@@ -185,7 +185,7 @@ class LsResult:
 
 @dataclass
 class GrepResult:
-    """The lines that hold a pattern. An error may stand beside the matches that were found."""
+    """The lines that hold a pattern. An error may come with the matches that were found."""
 
     error: str | None = None
     matches: list[GrepMatch] | None = None

@@ -20,9 +20,9 @@ from deepagents.backends._namespaces import (
     BackendContext,
     Namespace,
     NamespaceFactory,
-    as_stored,
-    made_by,
-    of_assistant,
+    assistant_namespace,
+    call_factory,
+    escape_dots,
     validate_namespace,
 )
 from deepagents.backends.capabilities import Capabilities
@@ -92,7 +92,7 @@ class StoreBackend(TransferBackend):
         return Capabilities(delete=True, versions=True, host=False)
 
     async def _perform(self, op: Operation) -> Any:
-        items = StoreItems(self._get_store(), as_stored(self._get_namespace()))
+        items = StoreItems(self._get_store(), escape_dots(self._get_namespace()))
         return await KeyedFiles(items).perform(op)
 
     def _get_store(self) -> BaseStore:
@@ -103,9 +103,9 @@ class StoreBackend(TransferBackend):
 
     def _get_namespace(self) -> Namespace:
         if self._namespace is None:
-            return validate_namespace(of_assistant(self._runtime))
+            return validate_namespace(assistant_namespace(self._runtime))
         if callable(self._namespace):
-            return validate_namespace(made_by(self._namespace, self._runtime))
+            return validate_namespace(call_factory(self._namespace, self._runtime))
         return self._namespace
 
     @staticmethod

@@ -36,7 +36,7 @@ class CallTimeout:
         """Perform an operation within the time that it, or else any operation, may take."""
         seconds = self.seconds if op.seconds is None else op.seconds
         if isinstance(op, Execute) and op.left is not None and not self.takes_timeout:
-            # A command that cannot be told when to end is given up when its run has to end.
+            # A backend without timeouts is not asked to end a command, so the call is given up instead.
             seconds = min(seconds or op.left, max(op.left, 1))
         if seconds is None:
             return await following(op)
@@ -111,6 +111,6 @@ def bound(call: IOCall[T], what: str, seconds: float, overdue: list[_Running]) -
 
 
 def _retrieve(running: _Running) -> None:
-    """Look at how an abandoned call ended, or asyncio logs that nobody did."""
+    """Retrieve the outcome of an abandoned call, or asyncio logs that it never was."""
     if not running.cancelled():
         running.exception()

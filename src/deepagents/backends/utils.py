@@ -126,7 +126,7 @@ def slice_read_response(file_data: FileData, offset: int, limit: int) -> ReadRes
 def perform_string_replacement(
     content: str, old_string: str, new_string: str, replace_all: bool = False
 ) -> tuple[str, int] | str:
-    """Return the new content and the number of places, or a sentence that says what is wrong."""
+    """Return the new content and the number of replacements, or a sentence that says what is wrong."""
     try:
         done = replace_exact(content, old_string, new_string, replace_all)
     except BackendError as error:

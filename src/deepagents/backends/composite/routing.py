@@ -92,8 +92,8 @@ def _make(route: Route, runtime: Any) -> BackendProtocol:
     except (GraphBubbleUp, HarnessError):
         raise
     except Exception as error:
-        said = f"The backend of '{route.root}' could not be made: {type(error).__name__}: {error}"
-        raise BackendError("io_error", said) from error
+        text = f"The backend of '{route.root}' could not be made: {type(error).__name__}: {error}"
+        raise BackendError("io_error", text) from error
 
 
 def _runtime() -> Any:
