@@ -137,7 +137,6 @@ def test_all_keys_are_let_go_when_the_work_fails() -> None:
     async def work() -> None:
         assert len(locks) == 2
         raise ValueError("no")
-        yield
 
     with pytest.raises(ValueError, match="no"):
         run(locks.holding(["b", "a", "b"], work))
