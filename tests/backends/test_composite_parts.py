@@ -346,7 +346,7 @@ HalfNew: Any = type("HalfNew", (FilesystemBackend,), {"als": half_new_ls, "aread
 def test_rules_bind_a_backend_of_which_one_form_knows_them(tmp_path: Path) -> None:
     for each in ("open", "secret"):
         (tmp_path / each).write_text("x")
-    composite = CompositeBackend(FlatBackend(), {"/r": HalfNew(tmp_path)})
+    composite: Any = CompositeBackend(FlatBackend(), {"/r": HalfNew(tmp_path)})
     rules = Except(("/r/secret",))
 
     assert paths(asyncio.run(composite.als("/r", allowed=rules))) == ["/r/open"]

@@ -296,13 +296,30 @@ class OperationBackend(BackendProtocol):
         """Remove a file, or a directory with all that is in it."""
         return await as_result(self._perform, Delete(file_path, allowed=allowed))
 
+    # Declared, or type checkers would take them for the methods of the protocol, which have fewer options.
+    ls: Any
+    als: Any
     ls, als = _forms(_ls)
+    read: Any
+    aread: Any
     read, aread = _forms(_read)
+    grep: Any
+    agrep: Any
     grep, agrep = _forms(_grep)
+    glob: Any
+    aglob: Any
     glob, aglob = _forms(_glob)
+    write: Any
+    awrite: Any
     write, awrite = _forms(_write)
+    append: Any
+    aappend: Any
     append, aappend = _forms(_append)
+    edit: Any
+    aedit: Any
     edit, aedit = _forms(_edit)
+    delete: Any
+    adelete: Any
     delete, adelete = _forms(_delete)
 
 
@@ -321,7 +338,11 @@ class TransferBackend(OperationBackend):
         """Read many files as bytes; the answers keep the order."""
         return await self._perform(Download(paths, allowed=allowed))
 
+    upload_files: Any
+    aupload_files: Any
     upload_files, aupload_files = _forms(_upload_files)
+    download_files: Any
+    adownload_files: Any
     download_files, adownload_files = _forms(_download_files)
 
 
