@@ -51,6 +51,11 @@ def test_the_register_outlives_its_process(tmp_path: Path) -> None:
     assert Threads(tmp_path).choose(HERE, None, latest=True) == "kept"
 
 
+def test_the_lock_file_is_private(threads: Threads) -> None:
+    with threads.hold("t1"):
+        assert threads.path.with_suffix(".lock").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_place_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
