@@ -1,4 +1,4 @@
-"""Where agents get their models: other programs put functions of their own in the place of these names.
+"""The functions that make models for agents. Other programs replace these names by functions of their own.
 
 So the library asks this module, each time, for `resolve_model`, and that one for `init_chat_model`.
 """

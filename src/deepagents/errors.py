@@ -42,7 +42,7 @@ ErrorCode = Literal[
     "result_lost",
     "remote_failed",
 ]
-"""What went wrong, for programs. The wording beside a code may change; a code may not."""
+"""What went wrong, for programs. The text next to a code may change; a code may not."""
 
 
 class HarnessError(Exception):

@@ -69,7 +69,7 @@ class Reasoning(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class ModelFailed(_OfAgent):
-    """A call of a model failed: what it said meanwhile counts no longer, and it may be asked again."""
+    """A call of a model failed: its text so far does not count, and it may be asked again."""
 
     type: ClassVar[str] = "model_failed"
     error: str
@@ -265,7 +265,7 @@ _OfTools: TypeAlias = ToolCalled | ToolFinished | PlanChanged | Custom
 _OfOthers: TypeAlias = SubagentStarted | SubagentFinished | TaskChanged
 _OfPeople: TypeAlias = ApprovalNeeded | QuestionAsked | ApprovalGiven
 Event: TypeAlias = _OfRuns | _OfModels | _OfTools | _OfOthers | _OfPeople
-"""What a run does, as events."""
+"""Any event of a run."""
 
 
 def from_dict(plain: Mapping[str, Any]) -> Event:

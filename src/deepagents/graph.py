@@ -84,9 +84,9 @@ def create_deep_agent(
         model: a chat model, `"provider:name"`, or `None` for the default (see `docs/concepts/models.md`).
         tools: further tools: LangChain tools, functions with a docstring, or provider dicts.
         system_prompt: comes before the built-in prompt.
-        middleware: replaces the built-in middleware of the same name in place, else lands before the
+        middleware: replaces the built-in middleware of the same name; any other lands before the
             model-side ones.
-        subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers beside `general-purpose`;
+        subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers besides `general-purpose`;
             and `AsyncSubAgent`s, which work in the background on a server (see
             `docs/concepts/async-subagents.md`).
         skills: directories of the backend, each with one directory for each skill; a later one wins. A pair

@@ -132,7 +132,7 @@ def _with_result(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_files(update: Any) -> Any:
-    """Return an update, or a list of them, with files in the place of changes to them."""
+    """Return an update, or a list of them, with files instead of changes to them."""
     if isinstance(update, list):
         return [_with_files(each) for each in cast("list[Any]", update)]
     if not isinstance(update, dict):

@@ -107,7 +107,7 @@ def _backend_timeout(build: Build) -> float | None:
 
 
 def filesystem(build: Build, given: Given) -> Middleware:
-    """Make the file tools, and give them the plan's permissions, whoever brought them."""
+    """Make the file tools, and give them the plan's permissions, be they ours or the caller's."""
     plan, rules = build.plan, build.plan.permissions
     if given and not isinstance(given, FilesystemMiddleware):
         if rules:

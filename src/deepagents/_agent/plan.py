@@ -42,7 +42,7 @@ GENERAL_PURPOSE_NOTE = (
 )
 
 Source: TypeAlias = str | tuple[str, str]
-"""Where skills are found: a directory of the backend, or that and a label."""
+"""A directory of skills on the backend, or a pair of directory and label."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What traces call the version: a checkout that somebody works in is told from a release."""
+"""Make the version that traces show, which distinguishes an editable checkout from a release."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def _runs_from(installed: Distribution) -> bool:
     record: dict[str, Any] = json.loads(installed.read_text("direct_url.json") or "{}")
     if not record.get("dir_info", {}).get("editable"):
         return False
-    place: str = record["url"]
-    root = Path(unquote(urlsplit(place).path)).resolve()
+    url: str = record["url"]
+    root = Path(unquote(urlsplit(url).path)).resolve()
     return root in Path(__file__).resolve().parents

@@ -188,11 +188,11 @@ def _check_interrupted_tools(build: Build) -> None:
     unknown = sorted({name for name, entry in plan.interrupt_on.items() if entry is not False} - known)
     if not unknown:
         return
-    said = f"interrupt_on of {plan.label} names {unknown[0]!r}, and there is no tool of that name"
+    problem = f"interrupt_on of {plan.label} names {unknown[0]!r}, and there is no tool of that name"
     if any(_may_bring_tools(each) for plan_ in family for each in plan_.middleware) or plan.skills:
-        warn_caller(f"{said} yet{did_you_mean(unknown[0], known)}")
+        warn_caller(f"{problem} yet{did_you_mean(unknown[0], known)}")
         return
-    raise ConfigError(f"{said}{did_you_mean(unknown[0], known)}")
+    raise ConfigError(f"{problem}{did_you_mean(unknown[0], known)}")
 
 
 def _warn_of_unasked_tools(build: Build, inherited: InterruptOn) -> None:

@@ -1,4 +1,4 @@
-"""What an agent keeps between steps, and how it is saved and shared with subagents."""
+"""The state of an agent between steps: how it is saved, and shared with subagents."""
 
 from deepagents._state.schema import DeepAgentState
 

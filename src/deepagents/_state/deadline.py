@@ -1,4 +1,4 @@
-"""When the work that is under way must have ended, for calls that can be given less time."""
+"""Pass the time that is left for the work in progress to calls that can be given less."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def due_in(seconds: float | None) -> Generator[None]:
 
 
 def seconds_left() -> float | None:
-    """Return how long the work under way may still take; `None` when nobody has said."""
+    """Return how long the work in progress may still take; `None` without a bound."""
     deadline = _DEADLINE.get()
     return None if deadline is None else max(deadline - monotonic(), 0.0)

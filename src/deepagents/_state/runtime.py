@@ -1,4 +1,4 @@
-"""The one place that touches LangGraph's unnamed ways to read and write a running graph's channels.
+"""Access to the channels of a running graph: the only module that uses LangGraph's internals for that.
 
 LangGraph has no public way for a tool to see its own pending writes, to write without returning, to take such
 writes back, or to learn how a channel combines values. `tests/agents/test_channels.py` fails loudly when an
@@ -32,6 +32,8 @@ from deepagents._state.delta_channels import MessagesChannel as MessagesChannel
 Channel: TypeAlias = BaseChannel[Any, Any, Any]
 Channels: TypeAlias = Mapping[str, Channel]
 
+# Keys of the configurable that LangGraph (1.2) gives each task; its own are in
+# `langgraph._internal._constants`, which is private as well and has moved before.
 _READ = "__pregel_read"
 _SEND = "__pregel_send"
 _SAVER = "__pregel_checkpointer"
@@ -122,7 +124,7 @@ class Step(NamedTuple):
 
 
 def step_under_way() -> Step | None:
-    """Return the step that this task is part of, `None` when nobody saves it."""
+    """Return the step that this task is part of, `None` when it is not saved."""
     given: Mapping[str, Any] = _configurable() if in_graph() else {}
     saver: object = given.get(_SAVER)
     own, _, task = str(given.get("checkpoint_ns", "")).rpartition("|")
@@ -209,7 +211,7 @@ class LatestValue(LastValue[Any]):
         return cls(channel.typ, channel.key) if type(channel) is LastValue else channel
 
     def announce(self, call_id: str, value: Any) -> Sequence[Any]:
-        """Note what a call of the step under way is about to write; return what others said they write."""
+        """Note what a call of the step under way is about to write; return what other calls write."""
         self._announced[call_id] = value
         return [other for by, other in list(self._announced.items()) if by != call_id]
 

@@ -1,4 +1,4 @@
-"""What a deep agent keeps between steps, and which of it is shared with subagents."""
+"""The state schema of a deep agent, and which state keys it shares with subagents."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Sharing:
 
 SHARED: Final = Sharing()
 FORKS_ONLY: Final = Sharing(down=False, back=False)
-"""A fork goes on with it; nobody else sees it. What is marked private is shared so."""
+"""A fork gets it, and no other agent does. A private key is shared so."""
 NOT_SHARED: Final = Sharing(down=False, forks=False, back=False)
 
 COMMON_KEYS: Final[Mapping[str, Sharing]] = MappingProxyType(
@@ -101,8 +101,8 @@ def _declared(schema: type) -> Mapping[str, Sharing]:
 
 def _sharing(hint: Any) -> Sharing | None:
     marks: Sequence[Any] = getattr(hint, "__metadata__", ())
-    said = next((mark for mark in marks if isinstance(mark, Sharing)), None)
-    if said is not None:
-        return said
+    declared = next((mark for mark in marks if isinstance(mark, Sharing)), None)
+    if declared is not None:
+        return declared
     inside = next((found for inner in get_args(hint) if (found := _sharing(inner)) is not None), None)
     return inside or (FORKS_ONLY if PrivateStateAttr in marks else None)

@@ -1,4 +1,4 @@
-"""What a failed call of a model says, and what is tried then."""
+"""Decide which failures of a model may be temporary, and what is tried then."""
 
 from __future__ import annotations
 

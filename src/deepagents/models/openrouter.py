@@ -1,4 +1,4 @@
-"""What models over OpenRouter are made with: a package that is new enough, attribution, and no Azure."""
+"""Arguments for models over OpenRouter: check the package's version, add attribution, leave out Azure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile is registered under and found by: `provider`, or `provider:model`."""
+"""Keys of profiles, `provider` or `provider:model`: validate, normalise and look up."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def validate_profile_key(key: str) -> None:
             f"got {key!r}"
         )
     if provider != provider.rstrip() or model != model.lstrip():
-        raise ProfileError(f"a profile key must have no whitespace beside its first colon, got {key!r}")
+        raise ProfileError(f"a profile key must have no whitespace around its first colon, got {key!r}")
 
 
 def normal_provider(name: str) -> str:

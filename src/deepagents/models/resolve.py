@@ -1,4 +1,4 @@
-"""Whatever names a model becomes a chat model, here and nowhere else."""
+"""Make a chat model from a name, settings or the environment."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ def _made(settings: Mapping[str, Any], make: Make) -> BaseChatModel:
             _ours(own.make, name), settings, apply_provider_profile(spec if name else provider, settings)
         )
     if not provider or (colon and not name):
-        raise UnknownModel(f"No model could be made from {_said(settings)!r}: {_choices()}")
+        raise UnknownModel(f"No model could be made from {_shown(settings)!r}: {_choices()}")
     if colon and get_provider_profile(spec):
         return _trying(make, settings, apply_provider_profile(spec, settings))
     model = _trying(make, settings, settings)
-    told = model_provider(model)
-    full = f"{told}:{model_identifier(model) or spec}"
-    if told is None or get_provider_profile(full) is None:
+    maker = model_provider(model)
+    full = f"{maker}:{model_identifier(model) or spec}"
+    if maker is None or get_provider_profile(full) is None:
         return model
     return _trying(make, settings, apply_provider_profile(full, settings))
 
@@ -111,7 +111,7 @@ def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any
         raise
     except Exception as error:
         raise UnknownModel(
-            f"No model could be made from {_said(settings)!r} ({error}): {_choices()}"
+            f"No model could be made from {_shown(settings)!r} ({error}): {_choices()}"
         ) from error
 
 
@@ -135,7 +135,7 @@ def _has_other_credentials(model: BaseChatModel) -> bool:
     return bool(headers) or "ANTHROPIC_AUTH_TOKEN" in os.environ
 
 
-def _said(settings: Mapping[str, Any]) -> object:
+def _shown(settings: Mapping[str, Any]) -> object:
     """Return what a caller gave: a name, or settings, of which only what names the model is shown."""
     if settings.keys() <= {"model"}:
         return settings.get("model", {})

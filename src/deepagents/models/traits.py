@@ -1,4 +1,4 @@
-"""What a chat model says about itself."""
+"""Read what a chat model says about itself: name, provider, window, kinds of input."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def model_provider(model: BaseChatModel) -> str | None:
     """Return the provider as LangChain's tracing names it, if the model tells one."""
     kind = f"{type(model).__module__}.{type(model).__name__}"
     try:
-        told = cast(object, model._get_ls_params())  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        params = cast(object, model._get_ls_params())  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     except (AttributeError, TypeError, NotImplementedError) as error:
         _log.info("%s does not tell its provider: %s", kind, error)
         return None
-    if not isinstance(told, Mapping):
-        _log.info("%s does not tell its provider, but %r", kind, told)
+    if not isinstance(params, Mapping):
+        _log.info("%s does not tell its provider, but %r", kind, params)
         return None
-    provider = cast("Mapping[str, object]", told).get("ls_provider")
+    provider = cast("Mapping[str, object]", params).get("ls_provider")
     return provider if isinstance(provider, str) and provider else None
 
 

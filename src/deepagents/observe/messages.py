@@ -1,4 +1,4 @@
-"""What one message of a model says, and what it took."""
+"""Make events of one message of a model: its text, its reasoning and its usage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepagents.events import Event, Reasoning, Token, Usage
 from deepagents.observe.roster import Author
 
 
-def said(message: AIMessage, author: Author) -> Iterator[Event]:
+def read_message(message: AIMessage, author: Author) -> Iterator[Event]:
     """Return the reasoning and the text of a message, or of a piece of one."""
     if not isinstance(message.content, str) or message.additional_kwargs:
         for block in message.content_blocks:

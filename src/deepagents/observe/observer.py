@@ -23,7 +23,7 @@ from deepagents.events import (
     from_dict,
 )
 from deepagents.observe.approvals import interrupts_to_event, questions
-from deepagents.observe.messages import formed, in_words, said, used
+from deepagents.observe.messages import formed, in_words, read_message, used
 from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_on_own_account
 
 Chunk: TypeAlias = tuple[Namespace, str, Any]
@@ -96,7 +96,7 @@ class Observer:
     ) -> Iterator[Event]:
         author = self._roster.who(namespace, _name_in(metadata))
         if isinstance(message, AIMessage) and metadata.get("langgraph_node") == _MODEL_NODE:
-            yield from said(message, author)
+            yield from read_message(message, author)
 
     def _changed(self, namespace: Namespace, data: Mapping[str, Any]) -> Iterator[Event]:
         for node, update in data.items():

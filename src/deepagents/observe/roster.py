@@ -1,4 +1,4 @@
-"""Who is at work: namespaces of a stream become agents with labels that stay the same."""
+"""Map namespaces of a stream to agents, with labels that stay the same in a thread."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def is_on_own_account(namespace: Namespace) -> bool:
 
 
 def _tool_call(given: object) -> Mapping[str, Any] | None:
-    """Find the call in what a task is given: a list of one, or beside the state."""
+    """Find the call in what a task is given: a list of one, or next to the state."""
     many = cast("list[object]", given) if isinstance(given, list) else [given]
     for each in many:
         found = cast("dict[str, Any]", each) if isinstance(each, dict) else {}

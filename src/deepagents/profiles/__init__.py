@@ -1,4 +1,4 @@
-"""What is known about kinds of models and how to suit them."""
+"""Profiles: how agents and models are made for a provider or a model."""
 
 from deepagents.profiles.harness import (
     GeneralPurposeSubagentProfile,

@@ -45,7 +45,7 @@ def exclusions(given: object, *, classes: bool) -> frozenset[str | type]:
 
 
 def words(given: object) -> Mapping[str, str]:
-    """Return descriptions by the names of tools, as a copy that nobody can change.
+    """Return descriptions by the names of tools, as a copy that cannot be changed.
 
     Raises:
         TypeError: for anything but strings by strings.

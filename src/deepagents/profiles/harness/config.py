@@ -16,7 +16,7 @@ class HarnessProfileConfig:
     """The part of a `HarnessProfile` that can be written to YAML or JSON.
 
     Args:
-        base_system_prompt: stands in the place of the built-in prompt; `""` leaves none.
+        base_system_prompt: replaces the built-in prompt; `""` leaves none.
         system_prompt_suffix: comes after it.
         tool_description_overrides: descriptions by the names of tools.
         excluded_tools: names of tools that the model is not offered.

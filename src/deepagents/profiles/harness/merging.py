@@ -46,7 +46,7 @@ def _both(base: Extra, override: Extra) -> Extra:
 
 
 def _by_class(base: Sequence[Middleware], override: Sequence[Middleware]) -> list[Middleware]:
-    """Put each overriding instance in the place of the first of its exact class, or at the end."""
+    """Replace the first instance of each overriding one's exact class, or append it."""
     waiting = {type(each): each for each in override}
     kept: list[Middleware] = []
     for each in base:

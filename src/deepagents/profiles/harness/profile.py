@@ -48,7 +48,7 @@ class HarnessProfile:
     """Changes to an agent that suit one provider or model.
 
     Args:
-        base_system_prompt: stands in the place of the built-in prompt; `""` leaves none.
+        base_system_prompt: replaces the built-in prompt; `""` leaves none.
         system_prompt_suffix: comes after it.
         tool_description_overrides: descriptions by the names of tools; `{available_agents}` in that of
             `task` becomes the list of subagents.

@@ -1,4 +1,4 @@
-"""Which harness profile belongs to a model: that of `provider:model`, over that of `provider`."""
+"""Find the harness profile of a model: that of `provider:model`, over that of `provider`."""
 
 from __future__ import annotations
 
