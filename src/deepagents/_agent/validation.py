@@ -203,7 +203,9 @@ def _warn_of_unasked_tools(build: Build, inherited: InterruptOn) -> None:
     unsaid = {name for name, entry in inherited.items() if entry is not False} - (
         plan.interrupt_on or {}
     ).keys()
-    offered = (_tools_of(plan) | names_of_tools(FILE_TOOLS, (WRITE_TODOS, READ_TODOS))) - {"execute"}
+    offered = (_tools_of(plan) | names_of_tools(FILE_TOOLS, (WRITE_TODOS, READ_TODOS))) - {
+        spec.name for spec in FILE_TOOLS if spec.effect == "run"
+    }
     if freed := sorted((unsaid & offered) - plan.profile.excluded_tools):
         warn_caller(
             f"interrupt_on of {plan.label} replaces the agent's, so {', '.join(map(repr, freed))} will run "
