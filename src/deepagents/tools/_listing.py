@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from deepagents.errors import ErrorCode, ToolFailure
 from deepagents.tools._context import ToolContext
 
 NOTHING_FOUND: Final = "No files found"
 _MOST_OF_A_LINE: Final = 5_000
+
+
+def require_some(entries: Sequence[object] | None, error: str | None, code: ErrorCode | None) -> None:
+    """Raise the error of an answer that holds nothing else; next to entries it is a note.
+
+    Raises:
+        ToolFailure: with the code of the answer.
+    """
+    if error and not entries:
+        raise ToolFailure(code or "io_error", error)
 
 
 def render_listing(

@@ -11,7 +11,7 @@ from deepagents._text import escape_controls
 from deepagents.backends.guard import PATHLESS_DENIED_HINT
 from deepagents.backends.results import GlobResult
 from deepagents.tools._context import ToolContext
-from deepagents.tools._listing import NOTHING_FOUND, render_listing
+from deepagents.tools._listing import NOTHING_FOUND, render_listing, require_some
 from deepagents.tools._tool import ToolOutput, ToolSpec
 
 GLOB_TRUNCATION_NOTE: Final = (
@@ -37,6 +37,7 @@ class GlobSchema(BaseModel):
 async def _glob(context: ToolContext, pattern: str, path: str | None = None) -> ToolOutput:
     root = None if path is None else normalise(path)
     found = await context.files.glob(pattern, root, GLOB_TIMEOUT)
+    require_some(found.matches, found.error, found.code)
     paths = sorted(escape_controls(match["path"]) for match in found.matches or ())
     more = "files match. Narrow the pattern or give a path."
     return ToolOutput(render_listing(context, paths or [NOTHING_FOUND], more, _notes(found)))

@@ -12,7 +12,7 @@ from deepagents.backends.handle import SearchOptions
 from deepagents.backends.matches import OutputMode, format_grep_matches, regex_literal_hint
 from deepagents.backends.results import GrepMatch
 from deepagents.tools._context import ToolContext
-from deepagents.tools._listing import render_listing
+from deepagents.tools._listing import render_listing, require_some
 from deepagents.tools._tool import ToolOutput, ToolSpec
 
 GREP_TRUNCATION_NOTE: Final = (
@@ -47,6 +47,7 @@ async def _grep(
     options = SearchOptions(max_count or tool_context.limits.grep_matches, regex, lines_around)
     root = None if path is None else normalise(path)
     found = await tool_context.files.grep(pattern, root, glob, options)
+    require_some(found.matches, found.error, found.code)
     matches = [GrepMatch({**match, "path": escape_controls(match["path"])}) for match in found.matches or ()]
     lines = format_grep_matches(matches, output_mode).split("\n")
     more = f"{'lines' if output_mode == 'content' else 'files'}. Narrow the search by path or glob."

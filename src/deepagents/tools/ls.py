@@ -8,7 +8,7 @@ from deepagents._paths import normalise
 from deepagents._text import escape_controls, format_size
 from deepagents.backends.results import FileInfo
 from deepagents.tools._context import ToolContext
-from deepagents.tools._listing import NOTHING_FOUND, render_listing
+from deepagents.tools._listing import NOTHING_FOUND, render_listing, require_some
 from deepagents.tools._tool import ToolOutput, ToolSpec
 
 
@@ -20,6 +20,7 @@ class LsSchema(BaseModel):
 
 async def _ls(context: ToolContext, path: str) -> ToolOutput:
     listing = await context.files.ls(normalise(path))
+    require_some(listing.entries, listing.error, listing.code)
     entries = sorted(listing.entries or (), key=lambda entry: entry["path"])
     lines = [_line(entry) for entry in entries] or [NOTHING_FOUND]
     incomplete = f"(incomplete: {listing.error})" if listing.error else None
