@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -78,7 +79,8 @@ class ContextReader:
         def go_on(before: ShownMessages, new: Sequence[AnyMessage]) -> ShownMessages:
             return self._extend(before, new, memory, provider, tools)
 
-        about = (memory.event, memory.hidden or None, memory.clipped, provider)
+        # Compared by identity, and a model may spell its provider anew at each call.
+        about = (memory.event, memory.hidden or None, memory.clipped, provider and sys.intern(provider))
         shown = self._known.of(messages, begin, go_on, about)
         # Without anything hidden the request's own list goes on, so that no copy of the request is made.
         return shown if summary or memory.clips else replace(shown, messages=messages)
