@@ -76,7 +76,7 @@ def call_methods(backend: BackendProtocol, can: Capabilities) -> Perform:
             raise
         except Exception as error:
             raise failure(op.method, error) from error
-        return _checked(op, answer)
+        return check_answer(op, answer)
 
     return call
 
@@ -148,7 +148,7 @@ def _as_taken(op: Operation, facts: MethodFacts, kind: type[BackendProtocol]) ->
     return replace(op, timeout=min(op.timeout or left, left))
 
 
-def _checked(op: Operation, answer: Any) -> Any:
+def check_answer(op: Operation, answer: Any) -> Any:
     """Return an answer, of which an error may be a part; raise one that is an error alone."""
     error: str | None = getattr(answer, "error", None)
     if error and not (getattr(answer, "entries", None) or getattr(answer, "matches", None)):

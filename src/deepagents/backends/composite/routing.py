@@ -16,7 +16,7 @@ from deepagents._globs import EVERY_FILE, Glob, checked_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends import operations as ops
 from deepagents.backends._resolve import is_factory, resolve_backend
-from deepagents.backends.call import without_slash
+from deepagents.backends.call import check_answer, without_slash
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.merging import (
     RouteAnswer,
@@ -133,13 +133,15 @@ class Router:
         """
         match op:
             case ops.Ls():
-                return await self._list(op)
+                return check_answer(op, await self._list(op))
             case ops.Glob():
                 parts = list(self._parts(op.path, op.pattern))
-                return join_files(await self._search(op, parts, _glob, GlobResult))
+                files = join_files(await self._search(op, parts, _glob, GlobResult))
+                return check_answer(op, files)
             case ops.Grep():
                 parts = list(self._parts(op.path, op.glob))
-                return join_lines(await self._search(op, parts, _grep, GrepResult), op.max_count)
+                lines = join_lines(await self._search(op, parts, _grep, GrepResult), op.max_count)
+                return check_answer(op, lines)
             case ops.Upload() | ops.Download():
                 return await self._transfer(op)
             case ops.Execute():
