@@ -95,7 +95,7 @@ def test_entry_points_that_cannot_be_read_are_passed_over(tmp_path: Path) -> Non
 
     assert said == "{} None"
     assert (
-        "Failed to enumerate the entry points of ('deepagents.model_providers', 'deepagents.provider_profiles'"
+        "Failed to enumerate the entry points of ('deepagents.model_providers', 'deepagents.provider"
         in warned
     )
 
