@@ -28,7 +28,9 @@ GIVEN: Any = {"messages": "Go"}
 class Other(HumanInTheLoopMiddleware[Any, Any, Any]):
     """An approval that cannot ask about paths."""
 
-    name = "HumanInTheLoopMiddleware"
+    @property
+    def name(self) -> str:
+        return "HumanInTheLoopMiddleware"
 
 
 def other_approval() -> Any:

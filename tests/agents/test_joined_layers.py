@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware import AgentMiddleware, ModelRequest
 from langchain_core.messages import AIMessage
 from langsmith import Client, RunTree
 from langsmith.run_helpers import tracing_context
@@ -61,7 +61,7 @@ class Watching(FilesystemMiddleware):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.answers: list[ModelResponse] = []
+        self.answers: list[Any] = []
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         self.answers.append(super().wrap_model_call(request, handler))

@@ -616,7 +616,9 @@ def test_alone_a_rule_that_asks_refuses_until_somebody_is_set_up_to_be_asked(cal
 
 def test_a_persons_own_approval_never_drops_the_rules(tmp_path: Path) -> None:
     class Own(HumanInTheLoopMiddleware[Any, Any, Any]):
-        name = "HumanInTheLoopMiddleware"
+        @property
+        def name(self) -> str:
+            return "HumanInTheLoopMiddleware"
 
     own: Any = Own(interrupt_on={"write_file": True})
     with pytest.raises(StackError, match=r"approval\(\)"):

@@ -205,7 +205,9 @@ def test_rules_that_ask_stay_with_the_callers_own_approval(call_mode: CallMode) 
 
 def test_an_approval_that_cannot_ask_for_rules_is_still_refused() -> None:
     class Own(HumanInTheLoopMiddleware[Any, Any, Any]):
-        name = "HumanInTheLoopMiddleware"
+        @property
+        def name(self) -> str:
+            return "HumanInTheLoopMiddleware"
 
     rules = [FilesystemPermission(operations=["write"], paths=["/plans/**"], mode="interrupt")]
     with (

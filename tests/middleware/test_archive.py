@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -164,7 +164,7 @@ def test_a_message_that_is_quoted_from_another_archive_is_not_taken_for_archived
 def test_looking_for_what_is_there_costs_one_short_search(disk: Place) -> None:
     for number in range(20):
         add(disk, turn(number, "long " * 2_000))
-    watched = Counting(disk.files.backend)
+    watched = Counting(cast(Any, disk.files.backend))
     disk.files = open_backend(watched).files(None)
 
     add(disk, turn(20))

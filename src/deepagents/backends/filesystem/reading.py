@@ -79,9 +79,8 @@ def ls(path: ResolvedPath) -> LsResult:
     problems: list[str] = []
     try:
         with path.directory() as (directory, _, allowed), directory.scan() as found:
-            for each in found:
-                if allowed is None or allowed(each.name):
-                    _list_entry(each, path, entries, problems)
+            for each in (each for each in found if allowed is None or allowed(each.name)):
+                _list_entry(each, path, entries, problems)
     except OSError as error:
         if not entries:
             raise _cannot_list(path, error) from error
