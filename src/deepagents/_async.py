@@ -26,6 +26,7 @@ Owner = TypeVar("Owner")
 
 Coro: TypeAlias = Coroutine[Any, Any, T]
 
+# A context variable, because tasks inherit it: threads that a task starts deep inside are seen too.
 _left_threads: ContextVar[list[Future[Any]] | None] = ContextVar("deepagents_left_threads", default=None)
 
 
@@ -37,6 +38,7 @@ class IOCall(Generic[T]):
     wait: Callable[[], Awaitable[T]]
 
     def __await__(self) -> Generator[IOCall[Any], Any, T]:
+        # The driver gets the call itself and sends back its result; no event loop is involved.
         result: T = yield self
         return result
 
@@ -114,6 +116,7 @@ async def stream_after(
 ) -> AsyncGenerator[T]:
     """Run code, then yield what each part becomes, and what the end does; closing closes the parts."""
     await arun(begin)
+    # A generator that is left early is otherwise closed by the garbage collector, in another task.
     async with aclosing(parts):
         async for part in parts:
             for each in see(part):
@@ -125,17 +128,21 @@ async def stream_after(
 def start_thread(work: Callable[[], T]) -> Future[T]:
     """Start blocking work in a thread of its own, which a program that ends does not wait for."""
     outcome: Future[T] = Future()
+    # From here on it cannot be cancelled: work in a thread cannot be stopped.
     outcome.set_running_or_notify_cancel()
+    # LangGraph keeps the run in context variables, which a new thread does not inherit.
     context = copy_context()
 
     def do() -> None:
         try:
             outcome.set_result(context.run(work))
+        # Raised again in a coroutine it would end that as if it had returned.
         except StopIteration as error:
             outcome.set_exception(_without_stop_iteration(error))
         except BaseException as error:
             outcome.set_exception(error)
 
+    # Not a pool: its workers are joined at exit, where one hanging call would keep the program from ending.
     threading.Thread(target=do, name="deepagents-io", daemon=True).start()
     return outcome
 
@@ -182,8 +189,10 @@ async def _finish(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
+        # A write that is cut off in the middle would leave it open whether it took effect.
         ended, _ = await asyncio.wait({running})
         for each in ended:
+            # Retrieved, or asyncio logs an exception that nothing waits for.
             _ = each.cancelled() or each.exception()
         raise
 
@@ -195,6 +204,7 @@ def gather(calls: Sequence[IOCall[T]]) -> IOCall[list[T]]:
 
 def gather_threads(calls: Sequence[IOCall[T]]) -> IOCall[list[T]]:
     """Make one call of many that run at the same time: in threads of their own when blocking."""
+    # One call alone has nothing to run at the same time as, so it needs no thread.
     if len(calls) == 1:
         return gather(calls)
     return IOCall(

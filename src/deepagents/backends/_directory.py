@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Protocol
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+# O_NONBLOCK: opening a named pipe would otherwise wait until something writes to it.
 _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | _NO_FOLLOW
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _COMMON
+# Linux can open a directory that may be entered but not listed only with O_PATH.
 _PASS_THROUGH = getattr(os, "O_PATH", 0)
+# What Windows answers when a name that is no link is read as one (ERROR_NOT_A_REPARSE_POINT).
 _NOT_A_REPARSE_POINT = 4390
 _STEM = ".deepagents-"
 _TEMPORARY = re.compile(re.escape(_STEM) + r"[0-9a-f]{16}\.tmp")
@@ -104,11 +107,13 @@ class HandleDirectory:
         try:
             return HandleDirectory(os.open(name, _DIRECTORY, dir_fd=self._fd))
         except PermissionError:
+            # A directory with `x` alone may still be on the way to one that can be read.
             if not _PASS_THROUGH:
                 raise
             fd = os.open(name, _DIRECTORY | _PASS_THROUGH, dir_fd=self._fd)
             return HandleDirectory(fd, may_scan=False)
         except OSError as error:
+            # O_NOFOLLOW reports a link as ELOOP; callers ask only whether this is a directory.
             if error.errno == errno.ELOOP:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
             raise
@@ -122,12 +127,14 @@ class HandleDirectory:
         return os.open(name, flags | _COMMON, mode, dir_fd=self._fd)
 
     def stat(self, name: str) -> os.stat_result:
+        # The root is an entry without a name, which only `.` reaches from its own descriptor.
         return os.stat(name or ".", dir_fd=self._fd, follow_symlinks=False)
 
     def readlink(self, name: str) -> str | None:
         return _target(lambda: os.readlink(name, dir_fd=self._fd))
 
     def may_write(self, name: str) -> bool:
+        # By default access() asks for the real user, who is another one in a set-uid program.
         as_ourselves = os.access in os.supports_effective_ids
         return os.access(name, os.W_OK, dir_fd=self._fd, effective_ids=as_ourselves)
 
@@ -156,6 +163,8 @@ class HandleDirectory:
                 name, _, _ = way.pop()
                 above = os.open("..", _DIRECTORY, dir_fd=here) if way else os.dup(self._fd)
                 here = _instead_of(here, above)
+                # Another process may have moved the directory meanwhile: `..` is then a directory we must not
+                # empty.
                 if way and _identity(here) != way[-1][1]:
                     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
                 os.rmdir(name, dir_fd=here)
@@ -168,6 +177,7 @@ class HandleDirectory:
         try:
             os.fsync(self._fd)
         except OSError as error:
+            # Some file systems cannot sync a directory; the content itself is on disk by then.
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise
 
@@ -242,6 +252,7 @@ def opened(path: Path, *, by_handle: bool = BY_HANDLE) -> Generator[Directory]:
     if not by_handle:
         yield PathDirectory(path.resolve(strict=True))
         return
+    # The root is the user's own choice and may well be a link (such as /tmp on macOS).
     directory = HandleDirectory(os.open(path, _DIRECTORY & ~_NO_FOLLOW))
     try:
         yield directory
@@ -313,6 +324,7 @@ def _instead_of(old: int, new: int) -> int:
 def _remove_files(fd: int) -> list[str]:
     """Remove all that is right in an open directory but its directories, and return these."""
     with os.scandir(fd) as entries:
+        # Listed first: removing entries during a scan may make it skip others.
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_directory in found:
         if not is_directory:
@@ -324,6 +336,7 @@ def _target(read: Callable[[], str]) -> str | None:
     try:
         return read()
     except OSError as error:
+        # EINVAL is how POSIX says that the name is no link; asking first would leave a moment for a race.
         if error.errno == errno.EINVAL or getattr(error, "winerror", None) == _NOT_A_REPARSE_POINT:
             return None
         raise

@@ -29,6 +29,8 @@ class _Turn:
 
     def grant(self) -> bool:
         """Let this turn begin, and return whether its caller still waits for it."""
+        # In one step with the question whether it was cancelled, or the lock could go to a caller that has
+        # left.
         waited_for = self.granted.set_running_or_notify_cancel()
         if waited_for:
             self.granted.set_result(None)
@@ -45,6 +47,7 @@ class KeyedLocks:
     def __init__(self, still: float = _STILL) -> None:
         self._still = still
         self._queues: dict[Hashable, deque[_Turn]] = {}
+        # Held for a few dictionary operations only, so a task that takes it does not stop its event loop.
         self._mutex = threading.Lock()
 
     def __len__(self) -> int:
@@ -99,9 +102,11 @@ class KeyedLocks:
             turning.set()
         else:
             with suppress(RuntimeError):
+                # Raises when that loop is closed, which then counts as one that does not run.
                 ahead.loop.call_soon_threadsafe(turning.set)
         with suppress(TimeoutError):
             turn.granted.result(self._still)
+        # The loop has not run in all that time and the turn has not moved, so it waits for this very thread.
         if not turning.is_set() and self._holder(key) is ahead:
             raise _endless()
 
@@ -120,6 +125,7 @@ class KeyedLocks:
 
     def _enter(self, key: Hashable, loop: asyncio.AbstractEventLoop | None) -> _Turn:
         turn = _Turn(loop)
+        # A blocking call inside an event loop: no task of that loop can finish before it returns.
         here = _running_loop() if loop is None else None
         with self._mutex:
             queue = self._queues.setdefault(key, deque())
@@ -132,6 +138,7 @@ class KeyedLocks:
 
     def _leave(self, key: Hashable, turn: _Turn) -> None:
         """Leave a queue, or give back a turn that came at that very moment."""
+        # The turn may come between the exception and this line; then it is ours to give back.
         if turn.granted.cancel():
             with self._mutex:
                 queue = self._queues.get(key, deque())

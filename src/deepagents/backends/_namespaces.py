@@ -104,6 +104,7 @@ def call_factory(factory: NamespaceFactory, given: Any) -> Namespace:
     runtime = current_runtime() or given
     if runtime is None:
         try:
+            # A factory that ignores its argument works outside a run too; only one that looks into it fails.
             return factory(cast("Runtime[Any]", None))
         except AttributeError as error:
             raise RuntimeError(_OUTSIDE) from error
@@ -124,6 +125,7 @@ def current_runtime() -> Runtime[Any] | None:
     """Return the runtime of the run that this code is part of."""
     try:
         return get_runtime()
+    # LangGraph raises either of them outside a run, depending on what of a run there is.
     except (RuntimeError, KeyError):
         return None
 

@@ -43,6 +43,7 @@ class OlderNames:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, older in OLDER_NAME.items():
+            # A class is warned about once, where it is written, not again for each subclass.
             own = [each for each in (older, f"a{older}") if _brings(cls, each)]
             if own and not overrides(cls, name) and not overrides(cls, f"a{name}"):
                 text = f"{cls.__name__} implements {', '.join(own)}()"
@@ -99,6 +100,7 @@ async def await_blocking(backend: object, method: str, *positional: Any, **keywo
     """Await a blocking method in a thread of its own, or the awaiting one of its older name."""
     older = f"a{OLDER_NAME.get(method, '')}"
     if overrides(type(backend), older) and not overrides(type(backend), method):
+        # The older methods were written before options such as `allowed` and `max_count`.
         known = {name: value for name, value in keywords.items() if name in ("path", "glob")}
         return coerce(method, await _call(backend, older, *positional, **known))
     return await await_thread(lambda: _call(backend, method, *positional, **keywords))
@@ -107,6 +109,7 @@ async def await_blocking(backend: object, method: str, *positional: Any, **keywo
 def _call(backend: object, name: str, *positional: Any, **keywords: Any) -> Any:
     """Call a method with the parameters that the protocol names; backends may give them other names."""
     if name.endswith("glob_info"):
+        # Its path had a default, and `None` would be taken for a name.
         keywords["path"] = keywords.get("path") or "/"
     return signature_of(type(backend), name).call(getattr(backend, name), positional, keywords)
 
@@ -196,6 +199,7 @@ def complete_transfer(method: str, files: Any, answer: Any) -> Any:
     for each in answers:
         if not (hasattr(each, "error") and hasattr(each, field)):
             raise _not_a_list(method, each, response)
+    # Callers pair files with answers by position, so a short list would shift or lose errors.
     for left_out in files[len(answers) :]:
         path = left_out if isinstance(left_out, str) else left_out[0]
         answers.append(response(path, error="io_error: the backend gave no answer for this file"))
@@ -244,6 +248,7 @@ def _as_infos(entries: Iterable[FileInfo | str]) -> list[FileInfo]:
 
 def _with_code(result: Any) -> Any:
     error: object = getattr(result, "error", None)
+    # Backends that know no codes put them into `error`; `none` stands for results without the field.
     if getattr(result, "code", "none") is None and error in _CODES:
         return replace(result, code=cast("ErrorCode", error))
     return result
@@ -271,6 +276,7 @@ def _without_numbers(rows: list[re.Match[str]]) -> tuple[int, list[str]] | None:
     start = int(rows[0][1]) if rows else 0
     for row in rows:
         due = start + len(lines)
+        # A piece such as `12.1` belongs to line 12, the one that came last.
         if row[2] and int(row[1]) == due - 1:
             lines[-1] += row[3]
         elif not row[2] and int(row[1]) == due:

@@ -46,6 +46,7 @@ def resolve_backend(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
             "FilesystemBackend(root_dir=...)"
         )
     with already_warned():
+        # The user was warned about the factory itself; what it makes is the same older code.
         made = backend(runtime)
     return _adopt(made) if _is_alike(made) else made
 
@@ -95,6 +96,7 @@ def _warn_answer(kind: type[BackendProtocol], method: str) -> None:
     """Warn once for each method of a class, at the line where it is written."""
     text = f"{kind.__name__}.{method}() answers with a list or text: answer with a result."
     function: Any = inspect.unwrap(getattr(kind, method if overrides(kind, method) else f"a{method}"))
+    # A compiled function has no line of its own, so the warning points at the caller.
     code = getattr(function, "__code__", None)
     if code is None:
         warn_legacy(text)
@@ -124,12 +126,14 @@ def _adopting_class(kind: type[Any]) -> type[BackendProtocol]:
     runs = not {"execute", "aexecute"}.isdisjoint(own)
     with already_warned():
         base = SandboxBackendProtocol if runs else BackendProtocol
+        # A real class, so that capabilities and signatures are found as for any backend.
         made = type(kind.__name__, (base,), {**own, "__module__": kind.__module__})
     return cast("type[BackendProtocol]", made)
 
 
 def _passed_on(name: str, member: Any) -> Any:
     if not callable(member):
+        # Such as `id`: read at each use, because it may change.
         return property(lambda self: getattr(self.adopted, name))
 
     @wraps(member)

@@ -41,6 +41,7 @@ class Signature:
 
         Parameters of the protocol that it has under other names are given by position, in their order.
         """
+        # By name where possible: an option must never land in a parameter of another meaning.
         if self.takes_any or self.names >= keywords.keys():
             return function(*positional, **keywords)
         renamed = [value for name, value in keywords.items() if name in _POSITIONAL]
@@ -70,6 +71,7 @@ class MethodFacts:
         return all(form.takes(option) for form in self.own)
 
 
+# Inspecting a signature takes longer than a call on files in memory, so each class is looked at once.
 @lru_cache(maxsize=1024)
 def method_facts(kind: type[Any], method: str) -> MethodFacts:
     """Return how a method of a class of backends is called."""
@@ -107,6 +109,7 @@ def signature_of(kind: type[Any], name: str) -> Signature:
     try:
         if callable(function):
             parameters = inspect.signature(function).parameters
+    # Some functions written in C have no signature to look at.
     except (TypeError, ValueError):
         warn_caller(f"Could not inspect signature of {kind.__name__}.{name}; it is given no options.")
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -34,6 +34,7 @@ from deepagents.backends.protocol import Allowed, BackendProtocol, capped
 from deepagents.backends.results import FileUploadResponse, ReadResult, WriteResult
 from deepagents.errors import BackendError, CodedError, ErrorCode
 
+# More lines than any file has; a limit of `None` is not part of the protocol.
 _ALL_LINES: Final = 1_000_000_000
 _USUAL_TIMEOUT: Final = 120
 """Seconds that backends give a command for which no other time was asked."""
@@ -59,6 +60,7 @@ def call_methods(backend: BackendProtocol, can: Capabilities) -> Perform:
     kind = type(backend)
     in_process = can.in_process
     resolves = overrides(kind, "real_path")
+    # In a sandbox each question is a command, which costs more than the call that asks.
     resolves_cheaply = resolves and bool(can.host or in_process)
 
     async def call(op: Operation) -> Any:
@@ -70,8 +72,10 @@ def call_methods(backend: BackendProtocol, can: Capabilities) -> Perform:
         op = _as_taken(op, facts, kind)
         try:
             answer = await _start(backend, facts, op, in_process)
+            # Our own backends answer in today's form, and each is checked by the contract suite.
             if not facts.is_ours:
                 answer = as_current_result(backend, op, answer)
+        # GraphBubbleUp is how LangGraph interrupts a run; turned into an error, no person would be asked.
         except (GraphBubbleUp, BackendError):
             raise
         except Exception as error:
@@ -131,6 +135,7 @@ def _as_taken(op: Operation, facts: MethodFacts, kind: type[BackendProtocol]) ->
         BackendError: `not_supported`, where leaving it out would do something else than what was asked.
     """
     if isinstance(op, Grep) and op.regex and not facts.takes("regex"):
+        # Searched literally, an expression would seem to match nothing.
         raise BackendError("not_supported", "This backend finds literal text only; leave regex out.")
     if not isinstance(op, Execute):
         return op
@@ -143,6 +148,7 @@ def _as_taken(op: Operation, facts: MethodFacts, kind: type[BackendProtocol]) ->
     if op.left is None:
         return op
     left = max(ceil(op.left), 1)
+    # The backend's own default ends the command sooner, so it is not asked for more.
     if op.timeout is None and left >= _USUAL_TIMEOUT:
         return op
     return replace(op, timeout=min(op.timeout or left, left))
@@ -151,6 +157,7 @@ def _as_taken(op: Operation, facts: MethodFacts, kind: type[BackendProtocol]) ->
 def check_answer(op: Operation, answer: Any) -> Any:
     """Return an answer, of which an error may be a part; raise one that is an error alone."""
     error: str | None = getattr(answer, "error", None)
+    # Found entries must not be lost because one directory could not be read.
     if error and not (getattr(answer, "entries", None) or getattr(answer, "matches", None)):
         raise BackendError(getattr(answer, "code", None) or "io_error", error)
     return capped(answer, op.max_count) if isinstance(op, Grep) else answer
@@ -212,6 +219,7 @@ async def _append_to_whole(call: Perform, op: Append) -> WriteResult:
     added = addition if isinstance(addition, bytes) else addition.encode()
     whole = await _fetch(call, op) + added
     try:
+        # Bytes first: a write may change line ends, and takes no binary content.
         sent: list[FileUploadResponse] = await call(Upload([(op.path, whole)], allowed=op.allowed))
     except BackendError as error:
         if error.code != "not_supported":
@@ -247,6 +255,7 @@ async def read_whole(call: Perform, path: str, allowed: Allowed | None = None) -
         if error.code != "file_not_found":
             raise
         return b""
+    # A file read in part and put back would lose its rest.
     if found.file_data is None or found.next_offset is not None:
         raise BackendError("io_error", f"File {path!r} cannot be read whole.")
     try:

@@ -86,6 +86,7 @@ class ContextHubBackend(TransferBackend):
 
     @cached_property
     def _hub(self) -> _Hub:
+        # Made at first use: the client looks for a key, which an agent that touches no file does not need.
         client = cast("HubClient", Client()) if self._client is None else self._client
         return _Hub(client, self.identifier)
 
@@ -150,10 +151,12 @@ class _Hub:
             address = await self._asked(
                 lambda: self._client.push_agent(self._identifier, files=entries, parent_commit=tree.commit)
             )
+        # The push may have arrived although its answer did not, so the repository is read again.
         except BaseException:
             self._tree = None
             raise
         now_there = {path: data for path, data in {**tree.files, **kept}.items() if data is not None}
+        # The client answers with an address alone; the last hash in it is the new commit.
         found = _COMMIT.findall(address)
         self._tree = _Tree(found[-1], now_there, tree.links) if found else None
 
@@ -173,6 +176,7 @@ class _Hub:
     def _pull(self) -> _Tree:
         try:
             agent = self._client.pull_agent(self._identifier)
+        # A repository comes into being with its first commit.
         except LangSmithNotFoundError:
             return _Tree()
         entries: Mapping[str, Any] = agent.files

@@ -28,7 +28,9 @@ from deepagents.errors import BackendError
 
 Found = TypeVar("Found", bound=Mapping[str, Any])
 _PARTLY: Final = "Some of it could not be read."
+# Each is a search of its own, one after the other.
 _MOST_DIRECTORIES: Final = 32
+# These are fetched whole, through a backend that may be far away.
 _MOST_FILES: Final = 256
 
 
@@ -91,12 +93,14 @@ class Enforcement:
         return resolve() if self.in_process else await IOCall(resolve, lambda: await_thread(resolve))
 
     def _leads_right(self, path: str, allowed: Allowed) -> bool:
+        # Whatever a backend raises here, a path that cannot be resolved counts as denied.
         with suppress(Exception):
             return allowed(without_slash(self.backend.real_path(path)))
         return False
 
     async def _check(self, op: Operation, allowed: Allowed, following: Perform) -> None:
         whole = isinstance(op, ops.Delete)
+        # A name may be allowed and be a link to what is not. Of a deleted link only the name counts.
         real: str = await following(ops.Resolve(op.at, entry=whole))
         if not (allowed(op.at) and allowed(real)):
             raise Denied(op.at)
@@ -106,6 +110,7 @@ class Enforcement:
             return
         found: GlobResult = await following(ops.Glob(EVERY_FILE, op.at))
         below = {without_slash(each["path"]) for each in found.matches or ()}
+        # What could not be listed could be denied, and a deletion cannot be taken back.
         if found.error or found.truncated or await self.allowed_among(list(below), allowed) != below:
             raise Denied(op.at)
 
@@ -116,6 +121,7 @@ class Enforcement:
             list(dict.fromkeys(without_slash(each["path"]) for each in entries)), allowed
         )
         kept = [each for each in entries if without_slash(each["path"]) in known]
+        # The backend's text may name what is denied.
         error = found.error if allowed.all_below(op.at) else found.error and _PARTLY
         return replace(found, **{field: kept, "error": error})
 
@@ -156,6 +162,7 @@ class _NarrowedGrep:
         directories, files = await self._targets()
         glob = None if self.op.glob is None else checked_glob(self.op.glob)
         base = self.op.at.rstrip("/") + "/"
+        # With a filter applied here, the first matches there may all be dropped, so none may be left out.
         most = self.op.max_count if glob is None else None
         found = [
             await self.following(replace(self.op, path=each, glob=None, max_count=most))
@@ -221,6 +228,7 @@ class _NarrowedGrep:
             return GrepResult(matches=[])
         answers = await self._contents(paths)
         query = Query.of(self.op.pattern, expression=bool(self.op.regex), context=self.op.context_lines or 0)
+        # An expression can take seconds, in which an event loop must go on.
         matches = await in_thread(lambda: list(_matches(answers, query)))
         failed = any(each.content is None for each in answers)
         return GrepResult(_PARTLY if failed else None, matches)
@@ -237,6 +245,7 @@ class _NarrowedGrep:
 def enforces(kind: type[BackendProtocol], method: str) -> bool:
     """Return whether a method asks for itself what is allowed: its `**options` alone do not promise that."""
     if method == "append" and not appends(kind):
+        # Without one of its own, appending ends in an upload, which is then what has to ask.
         method = "upload_files"
     return method_facts(kind, method).enforces
 

@@ -13,6 +13,7 @@ from deepagents.backends.filedata import file_data_to_string, file_version, is_b
 from deepagents.backends.results import FileData
 from deepagents.errors import BackendError
 
+# Enough to tell copies of one file apart, short enough for a name that a model writes.
 _CONFLICT_LENGTH: Final = 8
 _LABELS: Final = ("current", "incoming")
 
@@ -38,6 +39,7 @@ def show_file_updates(update: Mapping[str, Any]) -> dict[str, Any]:
         match change:
             case FileChange():
                 shown[path] = change.file
+            # Plain dicts: the file that they lead to was with the `FileChange`, which no saver keeps.
             case {"edit": _} | {"append": _}:
                 continue
             case {"delete": _}:
@@ -83,6 +85,7 @@ def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | N
                 files[path] = _edited(current, old, new, replace_all, change.get("modified_at"))
         case {"append": str(added)}:
             data = base64.b64decode(added) if is_base64(change) else added
+            # A reducer that raises would break the thread for good; the caller has checked its own change.
             with suppress(TypeError, ValueError):
                 files[path] = make_appended(path, current, data, change.get("modified_at"))
         case {"delete": version}:
@@ -116,6 +119,7 @@ def _edited(
 ) -> Mapping[str, Any]:
     try:
         content = replace_exact(file_data_to_string(current), old, new, replace_all).content
+    # Another writer of the same step took the text away; its change stands.
     except (BackendError, TypeError):
         return current
     return {"encoding": "utf-8", **current, "content": content, "modified_at": modified_at}
@@ -138,6 +142,7 @@ def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping
     if ours in (base, theirs):
         return
     if is_base64(current) or is_base64(incoming):
+        # Named by content, so that replaying the same writes leads to the same files.
         digest = hashlib.sha256(ours.encode("utf-8", "surrogatepass")).hexdigest()[:_CONFLICT_LENGTH]
         files[f"{path}.conflict-{digest}"] = current
         return

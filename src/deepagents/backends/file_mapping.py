@@ -189,6 +189,7 @@ def search_files(
             matches += _find_lines(key, files[key], wanted.query)
         except TypeError as error:
             unread.append(f"- {key}: {error}")
+        # Only a match too many shows that some are left out.
         if wanted.max_count is not None and len(matches) > wanted.max_count:
             matches, truncated = matches[: wanted.max_count], True
             break
@@ -208,6 +209,7 @@ def _paths_to_search(
         data = files[key]
         content = data.get("content")
         plain = isinstance(content, str) and data.get("encoding") != "base64"
+        # One search in the whole text is far faster than splitting it into lines; most files end here.
         if plain and literal is not None and literal not in content:
             continue
         if glob is None or glob(name(key) if key == path else key[len(base) :]):

@@ -32,6 +32,7 @@ KIND_OF_SUFFIX: Final[Mapping[str, FileKind]] = MappingProxyType(
 )
 BINARY_HEAD: Final = 8192
 """How many bytes are looked at to tell text from anything else."""
+# Four characters carry three bytes; four more, so that the head is never one byte short.
 _BASE64_HEAD: Final = BINARY_HEAD // 3 * 4 + 4
 _SHORTEST_MEDIUM: Final = 12
 _VERSION_LENGTH: Final = 16
@@ -162,6 +163,7 @@ def is_text(path: str, file_data: Mapping[str, Any]) -> bool:
     """
     if is_base64(file_data) or file_kind(path) != "text":
         return False
+    # The test that git and grep use too: text holds no zero byte near its beginning.
     return "\0" not in file_data_to_string(file_data)[:BINARY_HEAD]
 
 
@@ -184,6 +186,7 @@ def searchable_bytes(file_data: FileData) -> bytes:
 def file_version(file_data: Mapping[str, Any]) -> str:
     """Return a short name for what a file holds now; equal content has an equal version."""
     kind = "base64" if is_base64(file_data) else "utf-8"
+    # Half characters from older agents must not keep a file from having a version.
     content = file_data_to_string(file_data).encode("utf-8", "surrogatepass")
     return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()[:_VERSION_LENGTH]
 

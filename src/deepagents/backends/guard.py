@@ -55,6 +55,8 @@ class CallRights:
         except Denied as error:
             raise self._refusal(access, op.at) from error
         except BackendError as error:
+            # These explain themselves by lines of the file, which a caller with the right to write may not
+            # read.
             if error.code not in ("no_match", "ambiguous_match") or await self._may_read(op.at, following):
                 raise
             raise _without_text(error, op.at) from error
@@ -72,6 +74,7 @@ class CallRights:
         except Denied as error:
             raise self._refusal(access, op.at) from error
         self.held_back.update(access.held_back)
+        # An empty answer would read as if there were no such files.
         if op.path is None and not found.matches and not access("/"):
             failure = self._refusal(access, "/")
             raise ToolFailure(failure.code, f"{failure.text}. {PATHLESS_DENIED_HINT}")
@@ -92,6 +95,7 @@ class CallRights:
         """Return the paths that a person has approved of, if this call is about one of them."""
         if not self.asked:
             return []
+        # A person approved of what the path led to then; if the link was changed since, that does not count.
         return [path, self.led_to] if self.led_to and self.named == path else [path]
 
     def _check(self, access: Access, path: str) -> None:
@@ -157,6 +161,7 @@ def exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules) -> s
     """Return a pattern that denies or waits, and that commands can go round, or could for all we know."""
     with suppress(Exception):
         return _exposed(capabilities, rules)
+    # A backend that cannot tell may let commands reach everything, so any rule counts as exposed.
     return next((pattern for pattern, _ in rules.restrictions()), None)
 
 

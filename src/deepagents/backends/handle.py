@@ -77,6 +77,8 @@ class BackendHandle:
         try:
             return self._open(resolve_backend(self.backend, runtime))
         except Exception as error:
+            # An interrupt and a mistake of the developer go up; anything else the model reads at its next
+            # call.
             if isinstance(error, (GraphBubbleUp, ConfigError)):
                 raise
             return FileCalls(None, partial(_raise, failure("making the backend", error)), self.seconds)
@@ -101,6 +103,7 @@ async def _raise(error: BackendError, _: Operation) -> Any:
 def open_layers(backend: BackendProtocol, seconds: float | None = None) -> Perform:
     """Compose what stands before a backend: only those layers that it needs."""
     kind = type(backend)
+    # Asked by name: the composite package builds on this module, so it cannot be imported here.
     open_routes = getattr(backend, "_open_routes", None)
     if open_routes is None:
         return _layers(backend, seconds)
@@ -115,8 +118,10 @@ def _layers(backend: BackendProtocol, seconds: float | None) -> Perform:
     kind = type(backend)
     can = can_at(backend, "/")
     performing = call_methods(backend, can)
+    # A layer that is not needed is not there: files in memory take microseconds, layers too.
     if not all(enforces(kind, method) for method in METHODS):
         performing = partial(Enforcement(backend, can.in_process).enforced, following=performing)
+    # What answers from memory cannot hang, and a timeout would cost it a thread for each call.
     if not can.in_process:
         timeout = CallTimeout(seconds, execute_accepts_timeout(kind))
         performing = partial(timeout.in_time, following=performing)
@@ -252,6 +257,7 @@ class FileCalls:
                 f"permission denied for execute: commands could go round the rule for {exposed}. Use the "
                 "file tools.",
             )
+        # A command must not outlast the time that is left for the whole run.
         left = seconds_left()
         if capture is not None and self.capabilities(capture.path).capture:
             op = ops.CapturedExecute(
@@ -292,5 +298,6 @@ def _text_or_bytes(text: str) -> str | bytes:
     try:
         text.encode()
     except UnicodeEncodeError:
+        # Models send half characters now and then; text that is only added must not be lost for them.
         return text.encode("utf-8", "surrogatepass")
     return text

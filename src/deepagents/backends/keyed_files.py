@@ -143,6 +143,7 @@ class KeyedFiles:
         path = filedata.normalise_deleted(op.path)
         filedata.check_allowed(path, op.allowed)
 
+        # The likely answer first: a directory costs a third round trip, for all its files.
         async def delete_file() -> bool:
             is_there = await self.items.get(path) is not None
             if is_there:
@@ -185,6 +186,7 @@ class KeyedFiles:
         wanted = [path for path in usable.values() if isinstance(path, str)]
         try:
             found = await self.items.get_all(wanted)
+            # Only for the error: it tells a directory from a path where there is nothing.
             others = {} if len(found) == len(set(wanted)) else await self.items.files()
         except BackendError as error:
             return [FileDownloadResponse(given, error=error.text) for given in op.files]
@@ -208,6 +210,7 @@ def _changed(
         filedata.check_version(path, current, op.expected_version)
         return filedata.make_written(path, current, op.content), 0
     existing = cast("FileData", current)
+    # Before the version: that a file is not text stays true after it is read again.
     filedata.check_text(path, existing)
     filedata.check_version(path, existing, op.expected_version)
     return filedata.make_edited(path, existing, op.old, op.new, op.replace_all)

@@ -91,6 +91,7 @@ class LangSmithSandbox(BaseSandbox):
                 return "file_not_found"
             case SandboxOperationError(error_type="PermissionDenied"):
                 return "permission_denied"
+            # The service reports a directory only as a failed operation.
             case SandboxOperationError() if self._is_directory(path):
                 return "is_directory"
             case _:

@@ -38,6 +38,7 @@ from deepagents.backends.results import (
 from deepagents.errors import BackendError
 
 CHANNEL: Final = "files"
+# Characters. The base is kept with each write, so above this the thread would grow twice as fast.
 _MAX_BASE: Final = 100_000
 
 
@@ -156,6 +157,7 @@ class StateBackend(BackendProtocol):
         if not gone:
             raise BackendError("file_not_found", f"File '{path}' not found")
         check_all_allowed(gone, path, allowed)
+        # With the version, so that a file that another task of this step changes is not lost.
         write_channel(CHANNEL, {key: _deletion(files[key]) for key in gone})
         return DeleteResult(path=path)
 
@@ -174,6 +176,7 @@ class StateBackend(BackendProtocol):
                 answers.append(FileUploadResponse(path))
             except BackendError as error:
                 answers.append(FileUploadResponse(path, error.code))
+        # One write for all, after all are checked: each write is an entry in the checkpoint.
         write_channel(CHANNEL, update)
         return answers
 

@@ -38,7 +38,9 @@ FIRST_PAGE: Final = 100_000
 """How many items to ask a store for at first: nearly always all of them, in one round trip."""
 _LARGEST_CUT: Final = 10_000
 """No store is known that cuts its pages to more items than this."""
+# Multiples of 50 are seen as well; these are the other sizes at which servers cut pages.
 _USUAL_MOST: Final = frozenset((10, 20, 25, 64, 128, 256, 512, 1024, 2048, 4096, 8192))
+# Each try takes as long as one look through a dictionary; so many in a row do not fail by chance.
 _ATTEMPTS: Final = 50
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f-\x9f]+)+")
 _UNUSUAL: Final = ("//", "/\n", "/./", "/.\n", "/../", "/..\n", "\\")
@@ -171,6 +173,7 @@ class StoreItems:
 
     async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Keep some files, and remove those that are `None`, in one round trip."""
+        # `batch` takes operations as they are and adds no default lifetime, as `put` does.
         lifetime = (self.store.ttl_config or {}).get("default_ttl")
         if files:
             ops = [
@@ -183,7 +186,9 @@ class StoreItems:
         """Return all files: those of this namespace, and of none below it."""
         items = await self.items(self.namespace)
         own = self.namespace
+        # A search by prefix also finds what lies in namespaces below, which is not ours.
         found = {item.key: _file(item) for item in items if item.namespace == own}
+        # One look at all keys together; a regular expression for each of 100,000 takes much longer.
         if _are_paths(found):
             return found
         return {key: data for key, data in found.items() if _PATH.fullmatch(key)}
@@ -204,6 +209,7 @@ class StoreItems:
         while True:
             options = {"query": query, "filter": filter, "limit": limit, "offset": len(found)}
             page = await self._reporting(self._page(prefix, options))
+            # Some stores ignore `offset`; without this the loop would never end.
             if found and page and (page[0].namespace, page[0].key) == (found[0].namespace, found[0].key):
                 _log.warning(
                     "the store gives its first items again, so those after %d are not seen", len(found)
@@ -216,6 +222,7 @@ class StoreItems:
 
     async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
         """Run code while nothing else in this process changes some files."""
+        # By the store, not by this object: several backends of one store share its items.
         keys = [(id(self.store), self.namespace, path) for path in paths]
         return await shared_locks().holding(keys, work)
 
@@ -235,6 +242,7 @@ class StoreItems:
     async def _reporting(self, work: IOCall[T] | Coro[T]) -> T:
         try:
             return await work
+        # How LangGraph interrupts a run; it must not end as a failed call.
         except GraphBubbleUp:
             raise
         except Exception as error:

@@ -14,6 +14,7 @@ from deepagents.errors import BackendError
 
 T = TypeVar("T")
 _MOST_OVERDUE = 4
+# Seconds. A task that ignores its cancellation must not hold up the end of a run.
 _MOST_FOR_CANCELLING = 2.0
 
 _Running: TypeAlias = Future[Any] | asyncio.Future[Any]
@@ -65,6 +66,7 @@ class _Bound:
 
     async def wait(self, work: Callable[[], Awaitable[T]]) -> T:
         self._check()
+        # Only around the start: the task copies its context there, and later threads of it are noted too.
         with collect_threads() as threads:
             running = asyncio.ensure_future(work())
         try:

@@ -57,6 +57,7 @@ class Found:
 def search(base: Directory, wanted: Search, ripgrep: str | None = None, real: Path | None = None) -> Found:
     """Search below `base`, which is at the path `real` when ripgrep shall help."""
     found = Found()
+    # Lines hold no newline, so no file need be read.
     if "\n" in wanted.query.pattern and not wanted.query.expression:
         return found
     if candidates := _find_candidates(wanted, ripgrep, real):
@@ -131,7 +132,9 @@ def _search_one(files: FilesBelow, path: str, wanted: Search, found: Found) -> N
 def _add_lines(data: bytes, path: str, wanted: Search, found: Found) -> None:
     room = None if wanted.max_count is None else wanted.max_count - len(found.hits)
     hits = [
-        Hit(path, line) for line in islice(lines_in(data, wanted.query), None if room is None else room + 1)
+        # One more than there is room for shows whether something was left out.
+        Hit(path, line)
+        for line in islice(lines_in(data, wanted.query), None if room is None else room + 1)
     ]
     found.truncated = found.truncated or (room is not None and len(hits) > room)
     found.hits += hits[:room]
@@ -139,6 +142,7 @@ def _add_lines(data: bytes, path: str, wanted: Search, found: Found) -> None:
 
 def _read_at_most(fd: int, most: int) -> bytes | None:
     """Read a file whole, or return `None` when it holds more than `most` bytes."""
+    # Most files are small: one read answers without asking for the size first.
     first = os.read(fd, min(_FIRST, most + 1))
     if len(first) <= most and len(first) < _FIRST:
         return first
@@ -159,6 +163,7 @@ def _may_hold(fd: int, needle: bytes | None) -> bool:
         return False
     kept, looked_through = b"", 0
     while needle is not None and needle not in kept + block:
+        # What is searched for may lie across the border of two blocks.
         kept = block[-len(needle) + 1 :] if len(needle) > 1 else b""
         looked_through += len(block)
         block = os.read(fd, _BLOCK)

@@ -19,6 +19,7 @@ _SECONDS: Final = 5.0
 _LONGEST: Final = 10_000
 _MOST_REPEATS: Final = 10_000
 _REPEATS = re.compile(r"\{(\d+)")
+# With the flag x, blanks between a brace and its number would hide repeats from the count.
 _VERBOSE = re.compile(r"\(\?[A-Za-z0-9]*x")
 
 
@@ -79,6 +80,7 @@ class Query:
 def _compiled(pattern: str) -> regex.Pattern[str]:
     _check_cost(pattern)
     try:
+        # `regex` and not `re`: it can give up after a time, and a model writes the expressions.
         return regex.compile(pattern)
     except (regex.error, RecursionError) as error:
         raise BackendError("invalid_pattern", f"Invalid regular expression {pattern!r}: {error}") from error
@@ -103,6 +105,7 @@ def lines_in(data: bytes, query: Query) -> Iterator[Line]:
     needle = query.needle
     if (needle is not None and needle not in data) or b"\0" in data[:BINARY_HEAD]:
         return
+    # A file in another encoding is still worth searching; its ASCII part matches.
     lines = split_lines(data.decode("utf-8", "replace"))
     for index in _matching(lines, query):
         before, after = _around(lines, index, query) if query.context else (_NONE, _NONE)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+# No ignore files, no configuration: the result must be the same as without ripgrep.
 _WALK = ("--no-config", "--no-messages", "--null", "--hidden", "--no-ignore", "--no-follow", "--color=never")
 _SEARCH = ("--files-with-matches", "--fixed-strings", "--case-sensitive", "--text", "--encoding=none")
 
@@ -60,9 +61,12 @@ def _run(command: Sequence[str | bytes], start: Path, ends: float) -> tuple[set[
             timeout=max(ends - time.monotonic(), 0.01), check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:
+        # The last name may have been cut when the program was stopped.
         whole_names = (late.output or b"").rpartition(b"\0")[0]
         return set(filter(None, whole_names.split(b"\0"))), False
     except OSError:
+        # The program may have been removed since it was found.
         find_ripgrep.cache_clear()
         return None
+    # 1 means no match; anything above is a failure, and then every file is walked here.
     return (set(filter(None, done.stdout.split(b"\0"))), True) if done.returncode in (0, 1) else None

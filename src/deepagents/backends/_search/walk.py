@@ -13,6 +13,7 @@ from deepagents._globs import Glob
 from deepagents.backends._directory import Directory, is_temporary
 from deepagents.backends.protocol import Allowed
 
+# The clock is read once for so many entries: one directory can hold millions.
 _BATCH = 2048
 
 
@@ -75,6 +76,7 @@ class _Walker:
         """The start of paths that need not be asked about."""
 
     def run(self, base: Directory) -> None:
+        # A list and no recursion: trees can be deeper than Python's stack.
         levels = [(base, "", self._scan(base, ""))]
         try:
             while levels and not self.found.timed_out:
@@ -99,6 +101,7 @@ class _Walker:
             return None
         try:
             return directory.child(name)
+        # Removed, or replaced by a link, since it was listed; a search need not report that.
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

@@ -161,6 +161,7 @@ class CompositeBackend(TransferBackend):
 
     def _execution(self, command: str, timeout: int | None) -> Execute:
         default = self._backends.get(self._table.default)
+        # Before anything else runs: a caller of the method expects misuse to raise at once.
         if not self._backends.can(self._table.default, "/").execute:
             raise NotImplementedError(
                 f"The default backend, {type(default).__name__}, doesn't support command execution."
@@ -175,6 +176,7 @@ class CompositeBackend(TransferBackend):
 
 
 def _any_on_host(parts: Sequence[bool | None]) -> bool | None:
+    # One part on this machine is enough for a risk; one unknown part leaves it open.
     return True if True in parts else None if None in parts else False
 
 

@@ -35,6 +35,7 @@ def join_listing(path: str, served: LsResult, below: Sequence[Route]) -> LsResul
         if not about.get("is_dir") or each in {route.prefix for route in below}:
             about = FileInfo(path=f"{each}/", is_dir=True, size=0, modified_at="")
         entries[each] = about
+    # A directory that only leads to routes is unknown to the backend that serves it.
     is_there = bool(leading) and served.code == "file_not_found"
     return LsResult(
         error=None if is_there else served.error,
@@ -74,6 +75,7 @@ def join_lines(answers: Sequence[RouteAnswer[GrepResult]], max_count: int | None
 
 def move_paths(route: Route, found: Iterable[Found]) -> list[Found]:
     """Return what a route found, by its paths in the tree."""
+    # A backend may hand out the objects that it keeps, so they are not changed.
     moved = [each.copy() for each in found]
     for each in moved:
         each["path"] = route.path(each["path"])

@@ -65,6 +65,7 @@ class RouteBackends:
             return given
         runtime = _runtime()
         last = self._made.get(route.prefix)
+        # A factory may make another backend for each run, and within one task it must stay the same.
         if runtime is None or last is None or last[0] is not runtime:
             last = self._made[route.prefix] = (runtime, _make(route, runtime))
         return last[1]
@@ -163,6 +164,7 @@ class Router:
             raise
         if isinstance(op, ops.Resolve):
             return without_slash(route.path(found))
+        # The backend may keep the result that it returned, so its path is changed in a copy.
         found = copy(found)
         if hasattr(found, "path"):
             found.path = path
@@ -203,6 +205,8 @@ class Router:
             if glob is None:
                 yield Part(route, "/", None, base, hiding)
             elif deeper := glob.below(route.prefix[len(base) :]):
+                # Several patterns may hold for a route, and a backend takes one: it finds all files, filtered
+                # here.
                 exact = deeper[0] if len(deeper) == 1 else None
                 yield Part(route, "/", exact or EVERY_FILE, base, hiding, None if exact else glob)
 
@@ -226,6 +230,7 @@ class Router:
 
         if len(parts) == 1:
             return [await answer(parts[0])]
+        # Threads also for blocking callers: one slow route would otherwise add its time to the others.
         return await gather_threads([as_io_call(partial(answer, part)) for part in parts])
 
     async def _transfer(self, op: ops.Upload | ops.Download) -> list[Any]:
@@ -294,6 +299,7 @@ async def _grep(part: Part, op: ops.Grep, perform: Perform) -> GrepResult:
     most = None if op.max_count is None else op.max_count + 1
     inner = replace(op, glob=part.pattern, max_count=most)
     found: GrepResult = await perform(inner)
+    # Dropped matches used up the count, so all of them are asked for.
     if most is not None and found.truncated and len(part.counted(found.matches or [])) < most:
         found = await perform(replace(inner, max_count=None))
     if op.context_lines and found.matches:

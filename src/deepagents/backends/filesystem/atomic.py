@@ -24,11 +24,14 @@ from deepagents.backends.filesystem.confined_dir import Entry
 if sys.platform != "win32":
     import fcntl
 
+# An hour is far beyond any write, so nothing that is still being written is removed.
 FORGOTTEN_AFTER: Final = 3600.0
 """Seconds after which a temporary file was left by a writer that was killed."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+# Without set-uid and set-gid: new content must not run with another user's rights.
 _KEPT_MODE: Final = 0o1777
 _LOCKS: Final = 64
+# Seconds. A write takes far less; one that is held up longer should fail and say so.
 _LONGEST_WAIT: Final = 30.0
 _FIRST_PAUSE: Final = 0.0005
 _LONGEST_PAUSE: Final = 0.02
@@ -57,11 +60,13 @@ def replace(entry: Entry, data: bytes, before: os.stat_result | None) -> str:
             version = version_of(os.fstat(fd))
         finally:
             os.close(fd)
+        # A rename in one directory is atomic: a reader sees the old content or the new, whole.
         entry.above.rename(temporary, entry.name)
     except BaseException:
         with suppress(OSError):
             entry.above.unlink(temporary)
         raise
+    # The new name is in the directory, which has to reach the disk as well.
     entry.above.sync()
     return version
 
@@ -76,6 +81,7 @@ def append(entry: Entry, data: bytes) -> str:
             os.fsync(fd)
         except BaseException:
             with suppress(OSError):
+                # A full disk may have taken a part, and half an addition is worse than none.
                 os.ftruncate(fd, size)
             raise
         return version_of(os.fstat(fd))
@@ -119,6 +125,7 @@ def hold_lock(directory: Directory, path: Path) -> Generator[None]:
 def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
+        # One write may take only a part of the data.
         rest = rest[os.write(fd, rest) :]
 
 
@@ -126,8 +133,10 @@ def _copy_owner_and_mode(fd: int, before: os.stat_result | None) -> None:
     if before is None or not hasattr(os, "fchmod"):
         return
     own = os.fstat(fd)
+    # The owner comes before the mode: changing the owner clears bits of the mode.
     if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
         with suppress(PermissionError):
+            # Only root may give files away; for others the writer becomes the owner.
             os.fchown(fd, before.st_uid, before.st_gid)
     mode = stat.S_IMODE(before.st_mode) & _KEPT_MODE
     if mode != stat.S_IMODE(os.fstat(fd).st_mode):
@@ -135,6 +144,7 @@ def _copy_owner_and_mode(fd: int, before: os.stat_result | None) -> None:
             os.fchmod(fd, mode)
 
 
+# Made at first use, so that importing the module makes nothing.
 @cache
 def _thread_locks() -> tuple[threading.Lock, ...]:
     return tuple(threading.Lock() for _ in range(_LOCKS))
@@ -151,6 +161,7 @@ def _lock_against_processes(fd: int) -> None:
     last, pause = time.monotonic() + _LONGEST_WAIT, _FIRST_PAUSE
     while True:
         try:
+            # Polled, because a blocking flock knows no time limit, and signals do not reach threads.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > last:

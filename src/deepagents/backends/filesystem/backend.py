@@ -65,6 +65,7 @@ class FilesystemBackend(BackendProtocol):
         self.cwd = Path(root_dir or ".").expanduser().resolve()
         self.virtual_mode = virtual_mode
         self.max_file_size_bytes = int(max_file_size_mb * 1024 * 1024)
+        # Chosen once: no method has to ask again which kind of path it got.
         self._paths: VirtualPaths | HostPaths = (
             VirtualPaths(self.cwd) if virtual_mode else HostPaths(self.cwd)
         )
@@ -185,6 +186,7 @@ class FilesystemBackend(BackendProtocol):
         """Find the lines that hold `pattern`, by path and line; takes what `grep` takes."""
         search = await_thread(lambda: self.grep(pattern, path, glob, max_count=max_count, **options))
         try:
+            # The thread goes on after that; its own limits end it soon.
             return await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
         except TimeoutError:
             return GrepResult(
@@ -231,6 +233,7 @@ class FilesystemBackend(BackendProtocol):
         return path.root.path_of(path.real_parts())
 
     def _to_virtual_path(self, path: Path) -> str:
+        # The root itself would be `/.`.
         return f"/{path.resolve().relative_to(self.cwd).as_posix()}".replace("/.", "/", 1)
 
     def _display_path(self, path: Path) -> str:

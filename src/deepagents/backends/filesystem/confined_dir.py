@@ -16,6 +16,7 @@ from deepagents.errors import BackendError, ErrorCode
 
 Check: TypeAlias = Callable[[tuple[str, ...]], None]
 """Refuses, by raising, a path below the root whose links are resolved."""
+# Linux gives up after as many links in one path (MAXSYMLINKS).
 _MOST_LINKS: Final = 40
 _CODES: Final[tuple[tuple[ErrorCode, frozenset[int]], ...]] = (
     ("file_not_found", frozenset({errno.ENOENT})),
@@ -31,6 +32,7 @@ class LeavesRootError(OSError):
     """A link leads out of the root."""
 
     def __init__(self) -> None:
+        # The text must not name the target, which may be something private outside.
         super().__init__(errno.EXDEV, "a link leads out of the root")
 
 
@@ -80,6 +82,7 @@ class ConfinedDirectory:
             OSError: when the way there ends early.
         """
         if make_parents:
+            # The root need not be there before something is written.
             self.root.mkdir(parents=True, exist_ok=True)
         with self._walk(make_parents, check) as walk:
             entry = walk.to(parts, follow)
@@ -170,6 +173,7 @@ class _Walk:
         return tuple(name for name, _ in self._way)
 
     def _up(self) -> None:
+        # As everywhere on POSIX, `..` of `/` is `/`.
         if not self._way and self._root.parent == self._root:
             return
         if not self._way:
@@ -180,6 +184,7 @@ class _Walk:
         try:
             self._way.append((name, self._here.child(name)))
         except NotADirectoryError:
+            # Links and files are refused alike, so only now is it asked which of them this is.
             if not self._through_link(name):
                 self._ahead.appendleft(name)
                 raise
@@ -195,6 +200,7 @@ class _Walk:
             self._check((*self._names(), name, *self._ahead))
         try:
             self._here.mkdir(name)
+        # Another writer was faster, and its directory serves as well.
         except FileExistsError:
             return
 
@@ -209,6 +215,7 @@ class _Walk:
         self._links += 1
         if self._links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        # What the link leads to takes its part before the rest of the path.
         self._ahead.extendleft(reversed(self._parts_of(target)))
         return True
 
@@ -238,6 +245,7 @@ def explain(error: OSError) -> str:
     """Describe a failure in the system's words, which name no real path."""
     if isinstance(error, LeavesRootError):
         return str(error.strerror)
+    # `str(error)` would hold the real path, which a model in a virtual root must not learn.
     return os.strerror(error.errno) if error.errno else type(error).__name__
 
 

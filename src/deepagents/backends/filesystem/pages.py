@@ -13,6 +13,7 @@ from deepagents._text import Window, format_size, window
 from deepagents.backends.filedata import BINARY_HEAD
 from deepagents.errors import BackendError
 
+# Up to 1 MB, reading all costs next to nothing and also gives the number of lines.
 _READ_WHOLE = 1 << 20
 _BLOCK = 1 << 18
 # Nothing stops a read in its thread when the caller has given up, so it must end by itself.
@@ -32,6 +33,7 @@ def is_binary(head: bytes) -> bool:
     if b"\0" in head[:BINARY_HEAD]:
         return True
     try:
+        # An incremental decoder forgives a character that the end of the head cuts in two.
         codecs.getincrementaldecoder("utf-8")().decode(head[:BINARY_HEAD], final=len(head) < BINARY_HEAD)
     except UnicodeDecodeError:
         return True
@@ -82,6 +84,8 @@ class _Pager:
             parts.append(block[:cut])
             taken += parts[-1].count(b"\n")
             size += cut
+            # Asked block by block: one line can be gigabytes, and would be in memory before a check at the
+            # end.
             if size > self._most:
                 raise self._too_large(offset, limit)
             if taken == limit:
@@ -103,6 +107,7 @@ class _Pager:
                 if rest:
                     return rest
             passed, last = passed + lines, block
+            # No mark at the very end: what is added to the file later may go on in its last line.
             if self._blocks.position < self._size:
                 self._trail.add(passed, self._blocks.position)
             if self._blocks.position > give_up_at:
@@ -172,6 +177,7 @@ def _decoded(data: bytes) -> str:
 
 _MOST_FILES = 64
 _MOST_MARKS = 4096
+# Some file systems count whole seconds, within which a change may leave the stamp as it was.
 _SETTLED_AFTER_NS = 1_000_000_000
 
 Stamp = tuple[int, int, int, int, int]
@@ -197,6 +203,7 @@ class Trail:
         self.lines.append(line)
         self.positions.append(position)
         if len(self.lines) > _MOST_MARKS:
+            # Coarser marks cost at most a few more blocks of skipping; the memory stays bounded.
             del self.lines[1::2], self.positions[1::2]
 
 
@@ -210,6 +217,7 @@ class LineMarks:
         """Return a copy of what is known about an open file."""
         stamp = _stamp(os.fstat(fd))
         known = self._trails.get(stamp)
+        # A copy, because other threads may read the same file at the same time.
         return stamp, Trail(known.lines.copy(), known.positions.copy()) if known else Trail()
 
     def keep(self, fd: int, stamp: Stamp, trail: Trail) -> None:
@@ -218,6 +226,7 @@ class LineMarks:
         if _stamp(about) != stamp or about.st_mtime_ns > time.time_ns() - _SETTLED_AFTER_NS:
             return
         if len(self._trails) >= _MOST_FILES:
+            # Simpler than keeping an order, and marks are made again with the next page.
             self._trails.clear()
         self._trails[stamp] = trail
 

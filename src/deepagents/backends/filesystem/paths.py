@@ -71,6 +71,7 @@ class AccessBelow:
 
     def doubtful_in(self, directory: str) -> Callable[[str], object] | None:
         """Return a fast test for whether a name right in a directory need be asked about."""
+        # Only our rules can be asked in advance; a directory of two names is asked about under both.
         if not isinstance(self.allowed, Access) or len(self.tops) != 1:
             return None
         return self.allowed.rules.doubtful_names(self.allowed.operation, f"{self.tops[0]}/{directory}")
@@ -125,6 +126,7 @@ class ResolvedPath:
 
     def check_link_target(self, parts: tuple[str, ...]) -> None:
         """Check where a search or a listing starts if a link led there; else its entries are checked."""
+        # A directory itself need not be allowed for something in it to be; a link could lead anywhere.
         if parts != tuple(part for part in self.parts if part not in ("", ".")):
             self.check(parts)
 
@@ -141,6 +143,7 @@ class ResolvedPath:
     def below(self, path: str) -> str:
         """Return the caller's name for a path below this one; what is not UTF-8 in it is replaced."""
         if not path.isascii():
+            # Names on disk are bytes; half characters could not be sent to a model or kept as JSON.
             path = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return f"{self.shown.rstrip('/')}/{path}"
 
@@ -196,6 +199,7 @@ class VirtualPaths:
         root = self.root.as_posix()
         if root == "/" or not f"{shown}/".startswith(f"{root}/"):
             return ""
+        # The root may hold such a path itself, and then the caller may well mean that one.
         if (self.root / self.root.parts[1]).exists():
             return ""
         return f" Paths are relative to the root: use '{shown.removeprefix(root) or '/'}'."
@@ -217,6 +221,7 @@ class HostPaths:
             raise BackendError("invalid_path", f"A path cannot hold a NUL character: {path!r}.")
         _check_encoding(path)
         full = self.cwd / path
+        # Only for showing: `..` behind a link is resolved on the way, where it leads elsewhere.
         shown = Path(os.path.normpath(full)).as_posix()
         return ResolvedPath(ConfinedDirectory(Path(full.anchor)), full.parts[1:], shown)
 

@@ -52,9 +52,11 @@ def download(path: ResolvedPath) -> bytes:
 def open_file(path: ResolvedPath) -> Generator[int]:
     """Open a regular file to read."""
     with path.entry() as entry:
+        # Before opening: opening a device can itself have an effect, such as rewinding a tape.
         check_regular(entry.stat(), path.shown)
         fd = entry.above.open(entry.name)
         try:
+            # After opening: another process may have put something else there in between.
             check_regular(os.fstat(fd), path.shown)
             yield fd
         finally:
@@ -96,6 +98,7 @@ def _list_entry(
     if is_temporary(entry.name):
         return
     try:
+        # Links are walked by our own resolver, because the system's would follow them out of the root.
         about = directory.stat(entry.name) if entry.is_symlink() else entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return

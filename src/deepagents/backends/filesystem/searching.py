@@ -26,6 +26,7 @@ from deepagents.backends.results import ContextLine, FileInfo, GlobResult, GrepM
 from deepagents.errors import BackendError
 
 _PROBLEMS_SHOWN = 10
+# A look at each of 100,000 files takes seconds; no model reads sizes of so many.
 _MOST_DESCRIBED = 1000
 
 
@@ -90,6 +91,7 @@ def _search(start: ResolvedPath, wanted: Search) -> tuple[Found, bool]:
     with start.root.entry(start.parts, check=start.check_link_target) as entry:
         if entry.name and stat.S_ISREG(entry.stat().st_mode):
             start.check(entry.parts)
+            # By the open directory, so that the file cannot be replaced by a link after the check.
             return search_file(entry.above, entry.name, wanted), True
     with start.directory() as (directory, real, allowed):
         return search(directory, replace(wanted, allowed=allowed), find_ripgrep(), real), False

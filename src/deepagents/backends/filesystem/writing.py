@@ -19,6 +19,7 @@ from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import check_regular
 from deepagents.errors import BackendError
 
+# Bounds the memory of an agent that writes into many directories.
 _DIRECTORIES_REMEMBERED = 1024
 
 
@@ -38,12 +39,14 @@ class Writer:
                 before,
             ):
                 _check_version(path, before, expected_version)
+                # Reading what is there costs as much as the file has, and only lines can end differently.
                 if before and b"\n" in data and before.st_size <= self.largest:
                     data = _keep_line_ends(_read_content(entry), data, path)
                 return atomic.replace(entry, data, before)
         except BackendError as error:
             if expected_version is None or error.code != "file_not_found":
                 raise
+            # With an expected version no directory is made, so a missing one says that the file is gone.
             raise _stale(path, "was deleted") from error
 
     def write_bytes(self, path: ResolvedPath, content: bytes) -> None:
@@ -63,6 +66,7 @@ class Writer:
         self, path: ResolvedPath, old: str, new: str, replace_all: bool, expected_version: str | None
     ) -> tuple[int, str]:
         """Replace exact text; return the number of places and the new version."""
+        # Half characters are refused before the lock is taken and the file is read.
         encode_text(old)
         encode_text(new)
         with self._open_to_change(path, "editing") as (entry, before):
@@ -71,6 +75,7 @@ class Writer:
             _check_version(path, before, expected_version)
             self._check_size(before.st_size)
             done = replace_exact(_read_text(entry, path), old, new, replace_all)
+            # Gives back byte for byte what was not UTF-8 when the file was read.
             data = done.content.encode("utf-8", "surrogateescape")
             return done.count, atomic.replace(entry, data, before)
 
@@ -84,6 +89,7 @@ class Writer:
                 raise BackendError(
                     "invalid_path", f"Error deleting '{path.shown}': the root cannot be deleted."
                 )
+            # What is checked must be what is removed, so no writer may come in between.
             with atomic.hold_lock(entry.above, path.root.path_of(entry.parts[:-1])):
                 is_directory = stat.S_ISDIR(entry.stat().st_mode)
                 if is_directory:
@@ -104,6 +110,7 @@ class Writer:
         self, path: ResolvedPath, doing: str, *, make_parents: bool = False
     ) -> Generator[tuple[Entry, os.stat_result | None]]:
         """Lock the directory of a file; yield the entry with what the system knows of it."""
+        # A model that writes to the real path would otherwise get a second tree below the root.
         if path.hint and make_parents:
             raise BackendError("invalid_path", f"'{path.shown}' is not below the root.{path.hint}")
         with (
@@ -111,6 +118,7 @@ class Writer:
             path.entry(make_parents=make_parents) as entry,
             atomic.hold_lock(entry.above, path.root.path_of(entry.parts[:-1])),
         ):
+            # Asked under the lock, or another writer could change it after the check.
             before = entry.stat_if_any()
             _check_replaceable(path, entry, before)
             self._sweep(entry)
@@ -141,6 +149,7 @@ def _check_replaceable(path: ResolvedPath, entry: Entry, before: os.stat_result 
             f"Error writing file '{path.shown}': it has {before.st_nlink} names (hard links), and a write "
             "would part them. Delete this name first, then write the file anew.",
         )
+    # A rename asks for rights on the directory alone and would replace a read-only file.
     if not entry.above.may_write(entry.name):
         raise BackendError("permission_denied", f"Error writing file '{path.shown}': it is read-only.")
 
@@ -169,6 +178,7 @@ def _read_content(entry: Entry) -> bytes:
 def _keep_line_ends(old: bytes, new: bytes, path: ResolvedPath) -> bytes:
     if file_kind(path.shown) != "text" or is_binary(old):
         return new
+    # Latin-1 maps each byte to one character and back, so bytes that are no UTF-8 survive.
     return keep_line_endings(old.decode("latin-1"), new.decode("latin-1")).encode("latin-1")
 
 

@@ -23,9 +23,12 @@ from deepagents.errors import ConfigError
 DEFAULT_EXECUTE_TIMEOUT = 120
 """Seconds that a command may take by default."""
 
+# What most programs need to start at all; nothing that holds a key.
 _ALWAYS_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
+# As the program `timeout` reports it.
 _TIMED_OUT = 124
 _FAILED = 1
+# What shells add to the number of the signal that ended a child.
 _SIGNALLED = 128
 
 
@@ -84,8 +87,10 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
         running = asyncio.get_running_loop().run_in_executor(
             thread, self._run, command, timeout, is_cancelled
         )
+        # Takes no further work; the thread ends with the command.
         thread.shutdown(wait=False)
         try:
+            # Cancelled directly, the command would go on with nothing to stop it.
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             is_cancelled.set()
@@ -128,6 +133,7 @@ def _positive(timeout: int) -> int:
 def _inherited(inherit_env: bool | Collection[str]) -> dict[str, str]:
     if inherit_env is True:
         return dict(os.environ)
+    # A single name would be taken for a list of letters.
     if isinstance(inherit_env, str):
         raise ConfigError(
             f"inherit_env must be a list of names, got {inherit_env!r}; write [{inherit_env!r}]"

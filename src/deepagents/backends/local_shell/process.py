@@ -19,6 +19,7 @@ _LONGEST_HELD_LINE = 8192
 STDERR_PREFIX = "[stderr] "
 _BLOCK = 1 << 16
 _MOST_BLOCKS_IN_A_PIPE = 32
+# Seconds. No descriptor tells of a cancellation, so it is looked for.
 _LOOK_EVERY = 0.05
 _PAUSE = 0.001
 _GRACE = 1.0
@@ -48,6 +49,7 @@ class Job:
 
         What the command leaves running in the background goes on, but is no longer listened to.
         """
+        # A session of its own, so that a signal reaches all that the command started and not this process.
         process = subprocess.Popen(
             self.command, shell=True, cwd=self.cwd, env=dict(self.env), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -83,6 +85,7 @@ class _Listener:
         self._streams: list[tuple[IO[bytes], Stream]] = []
         for pipe, prefix in ((process.stdout, ""), (process.stderr, STDERR_PREFIX)):
             if pipe is not None:
+                # A selector may report a pipe that has nothing after all; reading it must not wait.
                 os.set_blocking(pipe.fileno(), False)
                 stream = Stream(prefix)
                 self._streams.append((pipe, stream))
@@ -177,6 +180,7 @@ class Bounded:
         room = self.limit // 2 - len(self._head)
         self._head += data[:room]
         self._tail += data[max(room, 0) :]
+        # Not at each addition: removing from the front moves all the rest.
         if len(self._tail) > 2 * self.limit:
             self._forget(len(self._tail) - self.limit)
 
@@ -210,6 +214,7 @@ class Stream:
         lines = (self._held + self._decoder.decode(data, final)).split("\n")
         self._held = lines.pop()
         ready = "".join(self._start() + self._end(line) for line in lines)
+        # A progress bar or a binary may print megabytes without a newline.
         if self._held and (final or len(self._held) > _LONGEST_HELD_LINE):
             ready += self._start() + self._held
             self._held, self._inside_line = "", True

@@ -55,6 +55,7 @@ class Capture:
         except BackendError as error:
             if error.code == "not_supported":
                 return await self.plain()
+            # The command has run, perhaps with effects, so it must not be run again for its output.
             return await self._left(response)
         if "code" in answer.end:
             return await self.plain()

@@ -24,8 +24,10 @@ _MODULES: Final[Mapping[Operation, str]] = MappingProxyType(
     {"ls": "look", "where": "look", "glob": "walk", "write": "change", "append": "change", "delete": "change"}
 )
 _SCRIPTS: Final = "deepagents.backends.sandbox.scripts"
+# The program is an argument and not a file: nothing is left behind, and nothing must be writable.
 _BOOT: Final = "import sys,zlib,base64;exec(zlib.decompress(base64.b64decode(sys.argv[1])).decode())"
 _NO_PYTHON: Final = json.dumps({"code": "no_python"})
+# Linux takes at most 128 KiB in one argument, and the line becomes one argument of `sh -c`.
 _MOST: Final = 120_000
 _NEEDS_PYTHON: Final = (
     "The sandbox has no python3, which every file operation needs. Install Python 3.6 or newer in it, or use "
@@ -55,6 +57,7 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
     Raises:
         BackendError: when the parameters are too long for a command line.
     """
+    # -I and -S: what lies in the directory or is installed must not change what the program does.
     run = f"python3 -I -S -c '{_BOOT}' {_packed_program(operation)} {pack(json.dumps(params))}"
     line = (
         f"if command -v python3 >/dev/null 2>&1; then {run}; "
@@ -95,6 +98,7 @@ def decode(response: ExecuteResponse, root: str = "/") -> Answer:
         if about.get("code") == "no_python":
             raise BackendError("not_supported", _NEEDS_PYTHON)
         whole = len(items) == about.get("items")
+        # Items that are missing without a cut mean that the answer is damaged.
         if whole or response.truncated:
             return Answer(about, items, whole)
     is_silent = not response.output.strip() and response.exit_code == 0
@@ -128,6 +132,7 @@ def _sources(name: str, sent: set[str]) -> Iterator[str]:
             needed = str(node.module).rpartition(".")[2]
             if needed not in sent:
                 yield from _sources(needed, sent)
+            # Blank lines instead, so that the line numbers of the following nodes stay right.
             lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
     yield "".join(lines)
 

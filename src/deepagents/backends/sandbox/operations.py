@@ -96,6 +96,7 @@ class Operations:
                 "write", what, shown, {"content": content},
                 expected=expected, expected_version=expected_version, media=file_kind(shown) != "text",
             )  # fmt: skip
+        # Stand-ins for a sandbox in tests accept commands without running them, and keep uploads.
         except NoAnswerError:
             if expected is not None or expected_version is not None:
                 raise
@@ -151,6 +152,7 @@ class Operations:
         expected, no_directory = None, False
         if allowed is not None:
             _refuse_unless(allowed(shown), "write", shown)
+            # The link itself is deleted, so the rules are asked about it and not about its target.
             answer = await self._ask("where", path=shown, itself=True)
             end = results.check(answer, what, "deleting").end
             expected = end["real"]
@@ -255,6 +257,7 @@ class Operations:
         self, operation: Operation, what: str, shown: str, texts: Mapping[str, str], **params: Any
     ) -> Answer:
         """Send short texts with the command, and upload long ones next to the file that they are for."""
+        # Above that a command line may grow too long, even compressed.
         if sum(len(text.encode()) for text in texts.values()) <= EDIT_INLINE_MAX_BYTES:
             return await self._ask(operation, path=shown, texts=texts, **params)
         name = temporary_name()
@@ -265,6 +268,7 @@ class Operations:
             return await self._ask(operation, path=shown, staged=staged, **params)
         except Exception:
             with suppress(Exception):
+                # What was uploaded must not lie around when the change fails.
                 await self._ask("delete", path=f"{parent(end['real']).rstrip('/')}/{name}")
             raise
 
@@ -302,6 +306,7 @@ class Operations:
         try:
             response = await IOCall(
                 lambda: self.sandbox.execute(line),
+                # Only where it can be cancelled; a blocking command is bounded by the layers before it.
                 lambda: asyncio.wait_for(self.sandbox.aexecute(line), bound),
             )
         except TimeoutError as error:

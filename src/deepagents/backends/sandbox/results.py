@@ -159,6 +159,7 @@ def check_edit(answer: Answer, what: str, old: str, new: str, replace_all: bool)
     code: ErrorCode | None = end.get("code")
     if code not in ("no_match", "ambiguous_match"):
         return check(answer, what, "editing")
+    # A short file comes along, and our own code explains the miss as for files on disk.
     if "data" in end:
         replace_exact(unpack(end["data"]).decode("utf-8", "surrogateescape"), old, new, replace_all)
     if code == "no_match":
