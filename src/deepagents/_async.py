@@ -38,7 +38,6 @@ class IOCall(Generic[T]):
     wait: Callable[[], Awaitable[T]]
 
     def __await__(self) -> Generator[IOCall[Any], Any, T]:
-        # The driver gets the call itself and sends back its result; no event loop is involved.
         result: T = yield self
         return result
 
@@ -204,7 +203,6 @@ def gather(calls: Sequence[IOCall[T]]) -> IOCall[list[T]]:
 
 def gather_threads(calls: Sequence[IOCall[T]]) -> IOCall[list[T]]:
     """Make one call of many that run at the same time: in threads of their own when blocking."""
-    # One call alone has nothing to run at the same time as, so it needs no thread.
     if len(calls) == 1:
         return gather(calls)
     return IOCall(

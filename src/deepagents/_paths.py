@@ -7,8 +7,10 @@ import re
 from deepagents.errors import BackendError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# Halves of surrogate pairs, which no file system and no JSON encoder takes.
 _HALF = re.compile(r"[\ud800-\udfff]")
 _DRIVE = re.compile(r"[A-Za-z]:")
+# PATH_MAX of Linux; a longer path could not be opened anywhere.
 _LONGEST = 4096
 _DEEPEST = 256
 
@@ -29,6 +31,7 @@ def normalise(path: str) -> str:
             "invalid_path",
             f"Windows absolute paths are not supported: {path!r}. Use a path that starts at '/'.",
         )
+    # Models write Windows paths too, and a backslash must not smuggle in a `..`.
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts:
         raise BackendError(

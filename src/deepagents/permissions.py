@@ -22,9 +22,12 @@ from deepagents.errors import ConfigError
 FilesystemOperation: TypeAlias = Literal["read", "write"]
 Mode: TypeAlias = Literal["allow", "deny", "interrupt"]
 
+# Their usual file systems take `/Secrets` and `/secrets` for one name, so rules must as well.
 _BLIND_TO_CASE: Final = sys.platform in ("darwin", "win32")
 _SEPARATOR = re.compile(r"[/\\]")
+# A backslash before a letter separates names on Windows; before anything else it escapes.
 _FOREIGN_SEPARATOR = re.compile(r"\\(?=[\w.]|$)")
+# Private-use characters: a name that no pattern names, so only wildcards match it.
 _ANY_NAME: Final = "\ue000\ue001"
 
 
@@ -162,6 +165,7 @@ class Rules:
     ) -> str | None:
         name = self._name(directory)
         for mode, patterns in self._compiled[operation]:
+            # The first rule that matches decides, so one that covers all ends the search.
             if mode not in modes and any(pattern.glob.matches_all_below(name) for pattern in patterns):
                 return None
             for pattern in patterns if mode in modes else ():
@@ -171,6 +175,7 @@ class Rules:
 
     def _name(self, path: str) -> str:
         name = path.strip("/")
+        # Most names are lower-case ASCII, for which folding changes nothing and costs time.
         return _folded(name) if self._fold and not (name.isascii() and name.islower()) else name
 
 
@@ -191,6 +196,7 @@ class Access:
         found = self.rules.match(self.operation, path)
         if found is None or found.mode == "allow":
             return True
+        # An approval lifts only the wait, never a rule that denies.
         if found.mode == "interrupt" and self.is_approved(path):
             return True
         if found.mode == "interrupt":
@@ -238,6 +244,7 @@ class _Pattern(NamedTuple):
             return True
         if not is_within(target, anchor):
             return False
+        # What a longer pattern matches below is not known without looking, so it counts as matched.
         return len(rest) > 1 or rest[0] == "**" or any(self.glob(each[1:]) for each in _ancestors(target))
 
 
@@ -252,11 +259,13 @@ def _ancestors(path: str) -> Iterator[str]:
         yield path
 
 
+# Kept, because agents are often made anew for each request with the same rules.
 @lru_cache(maxsize=1024)
 def _compiled(text: str, fold: bool) -> _Pattern:
     bare = text
     while bare.endswith(("/", "/.")):
         bare = bare.rstrip(".").removesuffix("/")
+    # A slash at the end means the directory and all below it.
     pattern = text if bare == text else f"{bare}{{,/**}}"
     glob = Glob(_folded(pattern) if fold else pattern, dots=True)
     has_root = all(each in ("", ".", "**") for each in bare.split("/"))
@@ -264,6 +273,7 @@ def _compiled(text: str, fold: bool) -> _Pattern:
 
 
 def _folded(text: str) -> str:
+    # macOS gives names in decomposed form, in which the same letters are other characters.
     return unicodedata.normalize("NFC", text).casefold()
 
 

@@ -87,9 +87,11 @@ class AskPerson:
         return _decide_each(needed, report, lambda request: self._decide(request, needed.agent))
 
     def _decide(self, request: ApprovalRequest, agent: str | None) -> Decision:
+        # By name alone and for this session: the person has seen one such call.
         if request.name in self._always and "approve" in request.allowed:
             return {"type": "approve"}
         unseen = self._show(request, agent)
+        # A key that was pressed before the call was shown must not approve it.
         drop_typed_ahead()
         while True:
             choice = self._choose(request, len(unseen))

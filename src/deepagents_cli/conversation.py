@@ -58,6 +58,7 @@ def _wakened_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
         reading.setblocking(False)
         writing.setblocking(False)
         loop.add_reader(reading, reading.recv, 1 << 12)
+        # Python runs a handler only between two steps, and a loop that sleeps takes none.
         before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
         try:
             yield

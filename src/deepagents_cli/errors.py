@@ -24,6 +24,7 @@ class Exit(IntEnum):
     REFUSED = 3
     LIMITED = 4
     STOPPED = 130
+    # 128 and the number of SIGPIPE, as a shell reports a program that it ended.
     PIPE = 141
 
 
@@ -48,6 +49,7 @@ class ErrorBoundary:
     def __enter__(self) -> ErrorBoundary:
         self._sigterm = signal.signal(signal.SIGTERM, _raise_interrupt)
         self._format_warning = warnings.formatwarning
+        # A warning may quote what a model or a file holds.
         warnings.formatwarning = self._format_clean_warning
         if logging.lastResort:
             logging.lastResort.setFormatter(_CleanFormatter())
@@ -65,6 +67,7 @@ class ErrorBoundary:
         try:
             if error is not None:
                 self.code = self._report(error)
+            # Flushed here, where a closed pipe can still be handled; at exit it would be a traceback.
             sys.stdout.flush()
         except BrokenPipeError:
             self.code = _drop_output()

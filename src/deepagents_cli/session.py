@@ -48,4 +48,5 @@ class Session:
         return bool(state.tasks)
 
     def _run(self, given: Any) -> AsyncGenerator[Event]:
+        # Each step is saved before the next begins, so that a killed run goes on where it was.
         return aobserve(self._agent, given, self._config, observer=self._observer, durability="sync")

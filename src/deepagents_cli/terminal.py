@@ -42,6 +42,7 @@ def make_console(file: IO[str], environment: Mapping[str, str] = os.environ) -> 
 
 def _escape_unknown(file: IO[str]) -> None:
     if isinstance(file, TextIOWrapper):
+        # A character that a terminal's encoding lacks would otherwise end the program.
         file.reconfigure(errors="backslashreplace")
 
 

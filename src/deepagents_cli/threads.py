@@ -49,6 +49,7 @@ class Threads:
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.path.touch(mode=0o600)
             with self._open() as database:
+                # So that a run can write while another reads, from any number of processes.
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)
         except (OSError, sqlite3.DatabaseError) as error:

@@ -14,6 +14,7 @@ from deepagents._globs.segments import ANY_DIRECTORIES
 
 NOTHING: Final = r"(?!)"
 """Matches nothing."""
+# As in shells: wildcards pass over hidden files unless these are named.
 _NOT_HIDDEN: Final = r"(?!\.)[^/]+"
 _BRACKET = re.compile(r"\[(?P<negated>[!^]?)(?P<body>\]?(?:\\.|[^\]\\])*)\]", re.DOTALL)
 _RANGE = re.compile(r"(?P<low>\\.|.)(?:-(?P<high>\\.|.))?", re.DOTALL)
@@ -96,4 +97,5 @@ def _character_class(bracket: re.Match[str]) -> str:
             ranges.append(f"{re.escape(low)}-{re.escape(high)}")
     if not ranges:
         return "[^/]" if bracket["negated"] else NOTHING
+    # A negated class would match the slash, and so reach into the next directory.
     return rf"(?!/)[{'^' if bracket['negated'] else ''}{''.join(ranges)}]"

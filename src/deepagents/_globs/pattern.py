@@ -38,6 +38,7 @@ class Glob:
         self._alternatives = alternatives(pattern)
         self.expression = "|".join(path_expression(each, dots) for each in self._alternatives) or NOTHING
         self._match = re.compile(self.expression, re.DOTALL).fullmatch
+        # Most patterns are such as `*.py`, for which comparing the end of a name is enough and cheap.
         self._ending = None if dots else _ending(pattern)
         self._names: dict[frozenset[Step], Callable[[str], object]] = {}
 
@@ -116,7 +117,10 @@ class Glob:
         for segments, steps in zip(self._alternatives, self._steps, strict=True):
             positions = self._positions(steps, names)
             skips = {
-                position + 1 for position in positions if position < len(steps) and steps[position] is None
+                # What `**` may skip to is covered by the pattern that still begins with it.
+                position + 1
+                for position in positions
+                if position < len(steps) and steps[position] is None
             }
             found |= {
                 "/" + "/".join(segments[position:]): None for position in positions - skips - {len(steps)}

@@ -47,6 +47,7 @@ def _expand(pattern: str) -> Sequence[str]:
     if ".." in _SLASHES.split(pattern):
         raise _traversal(pattern)
     try:
+        # With a limit: a few nested braces stand for millions of patterns.
         expanded = list(bracex.iexpand(pattern, keep_escapes=True, limit=MAX_EXPANSIONS))
     except bracex.ExpansionLimitException as error:
         raise InvalidGlobPatternError(
@@ -54,6 +55,7 @@ def _expand(pattern: str) -> Sequence[str]:
         ) from error
     except (RecursionError, ValueError) as error:
         raise InvalidGlobPatternError(f"Invalid glob pattern: {pattern!r} nests too deeply") from error
+    # Braces can put a `..` together that the pattern does not show, such as `{.,x}./a`.
     if any(".." in _SLASHES.split(each) for each in expanded):
         raise _traversal(pattern)
     return expanded
@@ -70,6 +72,7 @@ def _segments(pattern: str) -> list[str]:
     if "/" not in pattern:
         return [pattern] if pattern else []
     names = [part for part in pattern.split("/") if part not in ("", ".")]
+    # `**/**` means no more than `**`, and each further one multiplies what must be tried.
     parts = [each for at, each in enumerate(names) if names[at : at + 2] != [ANY_DIRECTORIES] * 2]
     if not parts or (pattern.endswith(("/", "/.")) and parts[-1] != ANY_DIRECTORIES):
         return []

@@ -10,6 +10,7 @@ from deepagents.errors import BackendError
 
 LineEnding = Literal["\n", "\r\n", "\r"]
 
+# Not `str.splitlines`: it also ends lines at form feeds and other characters, and numbers would differ.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 
 

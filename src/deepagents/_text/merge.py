@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from deepagents._text.lines import split_keeping_ends
 
+# Pairs of equal lines times lines: above that difflib takes seconds, in a reducer that holds up a step.
 _MAX_WORK: Final = 3_000_000
 
 _Chain: TypeAlias = tuple[int, int, "_Chain | None"]
@@ -123,6 +124,7 @@ def _ended(lines: Sequence[str], end: str) -> Iterator[str]:
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Change]:
     at = new_at = 0
+    # Lines that stand once in both texts cut the work into small gaps (patience diff).
     for anchor, new_anchor in [*_anchors(old, new), (len(old), len(new))]:
         if at < anchor or new_at < new_anchor:
             gap = _changes_between(old[at:anchor], new[new_at:new_anchor])
@@ -162,6 +164,7 @@ def _changes_between(old: Sequence[str], new: Sequence[str]) -> Iterator[_Change
     if not equal_pairs or equal_pairs * min(len(old), len(new)) > _MAX_WORK:
         yield _Change(0, len(old), 0, len(new))
         return
+    # Without autojunk: it ignores lines that are frequent, such as a brace alone.
     for kind, *bounds in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind != "equal":
             yield _Change(*bounds)

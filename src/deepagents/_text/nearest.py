@@ -56,6 +56,7 @@ _EVENED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 
 def describe_nearest(content: str, old: str) -> str:
     """Describe where the lines most like `old` are and how they differ. Lines end with `\n` in both."""
+    # Bounds for the time: this runs for each failed edit, on whatever a file holds.
     lines = [line[:_MAX_LINE] for line in split_lines(content[:_MAX_LENGTH])[:_MAX_LINES]]
     wanted = [line[:_MAX_LINE] for line in split_lines(old[:_MAX_LENGTH])[:_MAX_OLD_LINES]]
     even_lines, even_wanted = _evened(lines), _evened(wanted)

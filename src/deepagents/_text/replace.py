@@ -11,6 +11,7 @@ from deepagents._text.lines import line_ending, to_lf
 from deepagents._text.nearest import describe_nearest
 from deepagents.errors import BackendError
 
+# Atomic: otherwise half of a `\r\n` could match, and the other half would stay.
 _ANY_END = r"(?>\r\n|\n|\r)"
 _END = re.compile(r"\r\n|\n|\r")
 _SHOWN = 200

@@ -63,6 +63,7 @@ def escape_controls(text: str) -> str:
 def described(error: BaseException) -> str:
     """Return the kind of an error and its text, if it has any."""
     said = ""
+    # `__str__` of a foreign exception may itself raise, and must not hide the error.
     with suppress(Exception):
         said = str(error)
     return f"{type(error).__name__}: {said}".rstrip(": ")

@@ -104,7 +104,6 @@ def call_factory(factory: NamespaceFactory, given: Any) -> Namespace:
     runtime = current_runtime() or given
     if runtime is None:
         try:
-            # A factory that ignores its argument works outside a run too; only one that looks into it fails.
             return factory(cast("Runtime[Any]", None))
         except AttributeError as error:
             raise RuntimeError(_OUTSIDE) from error

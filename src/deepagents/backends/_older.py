@@ -43,7 +43,6 @@ class OlderNames:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, older in OLDER_NAME.items():
-            # A class is warned about once, where it is written, not again for each subclass.
             own = [each for each in (older, f"a{older}") if _brings(cls, each)]
             if own and not overrides(cls, name) and not overrides(cls, f"a{name}"):
                 text = f"{cls.__name__} implements {', '.join(own)}()"
@@ -276,7 +275,6 @@ def _without_numbers(rows: list[re.Match[str]]) -> tuple[int, list[str]] | None:
     start = int(rows[0][1]) if rows else 0
     for row in rows:
         due = start + len(lines)
-        # A piece such as `12.1` belongs to line 12, the one that came last.
         if row[2] and int(row[1]) == due - 1:
             lines[-1] += row[3]
         elif not row[2] and int(row[1]) == due:

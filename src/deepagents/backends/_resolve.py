@@ -46,7 +46,6 @@ def resolve_backend(backend: BACKEND_TYPES, runtime: Any) -> BackendProtocol:
             "FilesystemBackend(root_dir=...)"
         )
     with already_warned():
-        # The user was warned about the factory itself; what it makes is the same older code.
         made = backend(runtime)
     return _adopt(made) if _is_alike(made) else made
 
@@ -133,7 +132,6 @@ def _adopting_class(kind: type[Any]) -> type[BackendProtocol]:
 
 def _passed_on(name: str, member: Any) -> Any:
     if not callable(member):
-        # Such as `id`: read at each use, because it may change.
         return property(lambda self: getattr(self.adopted, name))
 
     @wraps(member)

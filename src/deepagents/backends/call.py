@@ -34,7 +34,6 @@ from deepagents.backends.protocol import Allowed, BackendProtocol, capped
 from deepagents.backends.results import FileUploadResponse, ReadResult, WriteResult
 from deepagents.errors import BackendError, CodedError, ErrorCode
 
-# More lines than any file has; a limit of `None` is not part of the protocol.
 _ALL_LINES: Final = 1_000_000_000
 _USUAL_TIMEOUT: Final = 120
 """Seconds that backends give a command for which no other time was asked."""

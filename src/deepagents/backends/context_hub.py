@@ -176,7 +176,6 @@ class _Hub:
     def _pull(self) -> _Tree:
         try:
             agent = self._client.pull_agent(self._identifier)
-        # A repository comes into being with its first commit.
         except LangSmithNotFoundError:
             return _Tree()
         entries: Mapping[str, Any] = agent.files

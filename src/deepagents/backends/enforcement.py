@@ -28,9 +28,7 @@ from deepagents.errors import BackendError
 
 Found = TypeVar("Found", bound=Mapping[str, Any])
 _PARTLY: Final = "Some of it could not be read."
-# Each is a search of its own, one after the other.
 _MOST_DIRECTORIES: Final = 32
-# These are fetched whole, through a backend that may be far away.
 _MOST_FILES: Final = 256
 
 

@@ -13,7 +13,6 @@ from deepagents.backends.filedata import file_data_to_string, file_version, is_b
 from deepagents.backends.results import FileData
 from deepagents.errors import BackendError
 
-# Enough to tell copies of one file apart, short enough for a name that a model writes.
 _CONFLICT_LENGTH: Final = 8
 _LABELS: Final = ("current", "incoming")
 

@@ -143,7 +143,6 @@ class KeyedFiles:
         path = filedata.normalise_deleted(op.path)
         filedata.check_allowed(path, op.allowed)
 
-        # The likely answer first: a directory costs a third round trip, for all its files.
         async def delete_file() -> bool:
             is_there = await self.items.get(path) is not None
             if is_there:

@@ -44,7 +44,6 @@ def _lines(group: Iterable[GrepMatch]) -> list[str]:
         around = [*match.get("context_before", ()), *match.get("context_after", ())]
         with_context = with_context or "context_before" in match
         for line in around:
-            # A line that matches itself must not be shown as context of another.
             shown.setdefault(line["line"], f"  {line['line']}- {line['text']}")
         shown[match["line"]] = f"  {match['line']}: {match['text']}"
     numbers = sorted(shown)

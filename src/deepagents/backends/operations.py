@@ -27,7 +27,6 @@ from deepagents.backends.results import (
 from deepagents.errors import BackendError
 from deepagents.permissions import FilesystemOperation
 
-# Its exact types are of no use here: the methods are declared `Any` below, for the reason given there.
 _forms = cast("Callable[[Any], tuple[Any, Any]]", sync_and_async)
 Perform: TypeAlias = Callable[["Operation"], Coroutine[Any, Any, Any]]
 """What performs an operation: it returns the result, or raises `BackendError`. There is no third way."""

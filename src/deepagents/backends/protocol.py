@@ -161,7 +161,6 @@ class BackendProtocol(OlderNames, ABC):
             search = await_blocking(self, "grep", pattern, path=path, glob=glob, **options)
             found = await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
         except TimeoutError:
-            # A failure that a caller can act on is a result; only misuse raises.
             waited = f"Search for {pattern!r} timed out after {ASYNC_GREP_TIMEOUT:.0f} s."
             return GrepResult(error=f"{waited} Narrow it by path or glob.", code="timeout")
         return capped(found, max_count)

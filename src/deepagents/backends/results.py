@@ -156,6 +156,7 @@ class EditResult:
     version: str | None = None
 
     def __post_init__(self) -> None:
+        # Older backends gave `files_update` as the third value by position.
         third: object = self.occurrences
         if isinstance(third, Mapping):
             self.occurrences = cast("int | None", self.files_update)

@@ -87,6 +87,7 @@ compile_recursive_glob = compile_glob
 def sanitize_tool_call_id(tool_call_id: str) -> str:
     """Make a file name of the id of a tool call."""
     name = re.sub(r"[./\\]", "_", tool_call_id)
+    # File systems take names of 255 bytes; some providers make ids longer than that.
     if len(name.encode("utf-8", "surrogatepass")) <= _LONGEST_ID:
         return name
     return "call-" + hashlib.sha256(tool_call_id.encode("utf-8", "surrogatepass")).hexdigest()

@@ -95,6 +95,7 @@ class ScriptedModel(BaseChatModel):
     always: Callable[[Asked], Said] | None = None
     _replies: deque[Reply] = PrivateAttr(default_factory=deque[Reply])
     _asked: list[Asked] = PrivateAttr(default_factory=list[Asked])
+    # Parallel subagents ask from several threads, and each reply must go out once.
     _lock: Any = PrivateAttr(default_factory=Lock)
     _described: dict[int, tuple[Any, dict[str, Any]]] = PrivateAttr(
         default_factory=dict[int, tuple[Any, dict[str, Any]]]
@@ -191,9 +192,11 @@ class ScriptedModel(BaseChatModel):
         with self._lock:
             self._asked.append(asked)
             reply = self._reply(asked)
+        # Outside the lock: the function may itself run an agent with this model.
         said = reply(asked) if callable(reply) else reply
         if isinstance(said, Exception):
             raise said
+        # Without its id: LangGraph replaces a message that has the id of an earlier one.
         made = AIMessage(content=said) if isinstance(said, str) else said.model_copy(update={"id": None})
         return self._reported(asked, made)
 

@@ -49,6 +49,7 @@ class FileVersions:
 
     def remember(self, path: str, version: str | None) -> None:
         """Note the version just seen; a backend that knows none leaves nothing."""
+        # Each note is a write to the channel, and so to the checkpoint.
         if version is not None and self.recall(path) != version:
             self._note({path: version})
 

@@ -35,6 +35,7 @@ def render_listing(
     for line in lines:
         line = _cut(line, min(_MOST_OF_A_LINE, most))
         room -= len(line) + 1
+        # One line is always shown, or asking again would never get on.
         if room < 0 and shown:
             break
         shown.append(line)

@@ -18,6 +18,7 @@ MAX_INLINE_MEDIA_BYTES: Final = 10 * 1024 * 1024
 """Most bytes of one file that go to a model as they are."""
 
 _HEAD: Final = 64
+# Stricter than the decoder, which skips what is not base64: text must not pass for media.
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _TYPE_OF_ENDING: Final[Mapping[str, str]] = MappingProxyType(
     {

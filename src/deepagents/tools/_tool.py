@@ -168,6 +168,7 @@ async def _answer(
     call_id = runtime.tool_call_id or ""
     try:
         output = await spec.run(open_context(runtime), **arguments)
+    # Only these: anything else is a mistake in code and must reach the developer.
     except (ToolFailure, BackendError) as failure:
         return failure_message(spec.name, call_id, failure.code, failure.text)
     message = ToolMessage(
@@ -192,6 +193,7 @@ def _extra_message(output: ToolOutput, call_id: str) -> HumanMessage:
         "read_file_tool_call_id": call_id,
         "read_file_path": output.extra.get("read_file_path"),
     }
+    # Some providers take pictures only in a message of the user.
     return HumanMessage(content=output.extra_message or "", additional_kwargs=marks)
 
 

@@ -182,6 +182,7 @@ class _FrameReader:
         stream = next(iter(container.streams.video), None)
         if stream is None or not stream.time_base:
             raise VideoExtractionError("the file holds no video stream with a time base")
+        # Before decoding: a small file can hold frames of gigabytes.
         self._check_sides(stream.width, stream.height)
         self.room = self.caps.emitted_bytes
         resume_at = self._take(stream, container)
@@ -209,6 +210,7 @@ class _FrameReader:
         start = stream.start_time or 0
         stream.thread_type = "AUTO"
         if self.offset > 0:
+            # Goes to the key frame before; what lies between is decoded and passed over.
             container.seek(start + int(self.offset / base), stream=stream)
         for frame in container.decode(stream):
             if frame.pts is not None:
@@ -226,6 +228,7 @@ class _FrameReader:
         return None if target >= self.offset + self.duration - _TOLERANCE else self._resume(target)
 
     def _resume(self, target: float) -> int:
+        # Always further than this call began, or a model would read the same part for ever.
         return max(floor(target + _TOLERANCE), floor(self.offset) + 1)
 
     def _add(self, frame: VideoFrame, moment: float) -> bool:
@@ -243,6 +246,7 @@ class _FrameReader:
     def _picture(self, frame: VideoFrame) -> dict[str, str]:
         from PIL import Image
 
+        # Again for each frame: the size may change within a stream.
         self._check_sides(frame.width, frame.height)
         image: Image.Image = cast(Any, frame).to_image()
         long, short = self.caps.long_side, self.caps.short_side

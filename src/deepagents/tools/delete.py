@@ -11,6 +11,7 @@ from deepagents.errors import ToolFailure
 from deepagents.tools._context import ToolContext
 from deepagents.tools._tool import ToolOutput, ToolSpec
 
+# Where middleware puts large results, earlier messages and media that messages refer to.
 _ARTIFACTS: Final = ("large_tool_results", "conversation_history", "blobs")
 
 

@@ -82,6 +82,7 @@ def _report(response: ExecuteResponse) -> str:
 
 
 def _states_exit_code(response: ExecuteResponse) -> bool:
+    # Backends such as the local shell write the exit code themselves, which need not be read twice.
     last = response.output.rstrip().rpartition("\n")[2]
     return re.match(rf"Exit code: {response.exit_code}\b", last) is not None
 

@@ -75,6 +75,7 @@ async def _read_file(
         found = await context.files.read(path, offset, limit)
     except ToolFailure as failure:
         if failure.code == "file_not_found":
+            # Otherwise writing the file anew would be refused as a change since it was read.
             context.versions.forget_below(real_path)
         raise
     if found.file_data is None:

@@ -82,6 +82,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         try:
             converse(runner, session, started, ask=ask, show=watch)
         except KeyboardInterrupt:
+            # Closing may wait for a request; a person who presses again wants to leave now.
             exit_at_next_interrupt()
             _explain_how_to_go_on(settings, thread)
             raise
@@ -103,6 +104,7 @@ def _shown(settings: Settings) -> Generator[JsonLines | Printer]:
 def _saver(runner: asyncio.Runner, path: Path) -> Generator[AsyncSqliteSaver]:
     async def connect() -> AsyncSqliteSaver:
         connection = await aiosqlite.connect(path, timeout=BUSY_SECONDS)
+        # With WAL this loses at most the last steps at a power cut, and never the file.
         await connection.execute("PRAGMA synchronous=NORMAL")
         return AsyncSqliteSaver(connection)
 
@@ -119,6 +121,7 @@ def _asker(
     if settings.approve_all:
         return ApproveAll()
     asked_on = sys.stderr if settings.as_json else sys.stdout
+    # A question that no person sees, or that a pipe answers, is no approval.
     if sys.stdin.isatty() and asked_on.isatty():
         return AskPerson(make_console(asked_on), read, pause, one_by_one=one_by_one)
     return RefuseAll()

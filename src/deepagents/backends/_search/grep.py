@@ -57,7 +57,6 @@ class Found:
 def search(base: Directory, wanted: Search, ripgrep: str | None = None, real: Path | None = None) -> Found:
     """Search below `base`, which is at the path `real` when ripgrep shall help."""
     found = Found()
-    # Lines hold no newline, so no file need be read.
     if "\n" in wanted.query.pattern and not wanted.query.expression:
         return found
     if candidates := _find_candidates(wanted, ripgrep, real):

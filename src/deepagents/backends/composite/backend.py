@@ -161,7 +161,6 @@ class CompositeBackend(TransferBackend):
 
     def _execution(self, command: str, timeout: int | None) -> Execute:
         default = self._backends.get(self._table.default)
-        # Before anything else runs: a caller of the method expects misuse to raise at once.
         if not self._backends.can(self._table.default, "/").execute:
             raise NotImplementedError(
                 f"The default backend, {type(default).__name__}, doesn't support command execution."

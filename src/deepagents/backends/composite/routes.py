@@ -73,7 +73,6 @@ class RouteTable:
                 raise ConfigError(f"routes {named[prefix]!r} and {key!r} are the same directory; keep one")
             named[prefix] = key
         found = [Route(prefix, routes[key]) for prefix, key in named.items()]
-        # The first route that fits then is the longest one.
         found.sort(key=lambda each: len(each.prefix), reverse=True)
         return cls(Route("", default), tuple(found))
 

@@ -125,7 +125,6 @@ def hold_lock(directory: Directory, path: Path) -> Generator[None]:
 def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
-        # One write may take only a part of the data.
         rest = rest[os.write(fd, rest) :]
 
 
@@ -144,7 +143,6 @@ def _copy_owner_and_mode(fd: int, before: os.stat_result | None) -> None:
             os.fchmod(fd, mode)
 
 
-# Made at first use, so that importing the module makes nothing.
 @cache
 def _thread_locks() -> tuple[threading.Lock, ...]:
     return tuple(threading.Lock() for _ in range(_LOCKS))

@@ -65,7 +65,6 @@ class FilesystemBackend(BackendProtocol):
         self.cwd = Path(root_dir or ".").expanduser().resolve()
         self.virtual_mode = virtual_mode
         self.max_file_size_bytes = int(max_file_size_mb * 1024 * 1024)
-        # Chosen once: no method has to ask again which kind of path it got.
         self._paths: VirtualPaths | HostPaths = (
             VirtualPaths(self.cwd) if virtual_mode else HostPaths(self.cwd)
         )
@@ -233,7 +232,6 @@ class FilesystemBackend(BackendProtocol):
         return path.root.path_of(path.real_parts())
 
     def _to_virtual_path(self, path: Path) -> str:
-        # The root itself would be `/.`.
         return f"/{path.resolve().relative_to(self.cwd).as_posix()}".replace("/.", "/", 1)
 
     def _display_path(self, path: Path) -> str:

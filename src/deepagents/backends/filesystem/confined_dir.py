@@ -173,7 +173,6 @@ class _Walk:
         return tuple(name for name, _ in self._way)
 
     def _up(self) -> None:
-        # As everywhere on POSIX, `..` of `/` is `/`.
         if not self._way and self._root.parent == self._root:
             return
         if not self._way:
@@ -200,7 +199,6 @@ class _Walk:
             self._check((*self._names(), name, *self._ahead))
         try:
             self._here.mkdir(name)
-        # Another writer was faster, and its directory serves as well.
         except FileExistsError:
             return
 
@@ -215,7 +213,6 @@ class _Walk:
         self._links += 1
         if self._links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        # What the link leads to takes its part before the rest of the path.
         self._ahead.extendleft(reversed(self._parts_of(target)))
         return True
 

@@ -226,7 +226,6 @@ class LineMarks:
         if _stamp(about) != stamp or about.st_mtime_ns > time.time_ns() - _SETTLED_AFTER_NS:
             return
         if len(self._trails) >= _MOST_FILES:
-            # Simpler than keeping an order, and marks are made again with the next page.
             self._trails.clear()
         self._trails[stamp] = trail
 

@@ -221,7 +221,6 @@ class HostPaths:
             raise BackendError("invalid_path", f"A path cannot hold a NUL character: {path!r}.")
         _check_encoding(path)
         full = self.cwd / path
-        # Only for showing: `..` behind a link is resolved on the way, where it leads elsewhere.
         shown = Path(os.path.normpath(full)).as_posix()
         return ResolvedPath(ConfinedDirectory(Path(full.anchor)), full.parts[1:], shown)
 

@@ -19,7 +19,6 @@ from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import check_regular
 from deepagents.errors import BackendError
 
-# Bounds the memory of an agent that writes into many directories.
 _DIRECTORIES_REMEMBERED = 1024
 
 
@@ -39,7 +38,6 @@ class Writer:
                 before,
             ):
                 _check_version(path, before, expected_version)
-                # Reading what is there costs as much as the file has, and only lines can end differently.
                 if before and b"\n" in data and before.st_size <= self.largest:
                     data = _keep_line_ends(_read_content(entry), data, path)
                 return atomic.replace(entry, data, before)
@@ -66,7 +64,6 @@ class Writer:
         self, path: ResolvedPath, old: str, new: str, replace_all: bool, expected_version: str | None
     ) -> tuple[int, str]:
         """Replace exact text; return the number of places and the new version."""
-        # Half characters are refused before the lock is taken and the file is read.
         encode_text(old)
         encode_text(new)
         with self._open_to_change(path, "editing") as (entry, before):

@@ -25,10 +25,8 @@ DEFAULT_EXECUTE_TIMEOUT = 120
 
 # What most programs need to start at all; nothing that holds a key.
 _ALWAYS_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
-# As the program `timeout` reports it.
 _TIMED_OUT = 124
 _FAILED = 1
-# What shells add to the number of the signal that ended a child.
 _SIGNALLED = 128
 
 
@@ -87,7 +85,6 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
         running = asyncio.get_running_loop().run_in_executor(
             thread, self._run, command, timeout, is_cancelled
         )
-        # Takes no further work; the thread ends with the command.
         thread.shutdown(wait=False)
         try:
             # Cancelled directly, the command would go on with nothing to stop it.

@@ -18,6 +18,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, accepts
 
 CallMode = Literal["sync", "async"]
+# Seconds; a backend that hangs should fail a check and not stop the whole suite.
 _PATIENCE = 60.0
 
 
@@ -65,6 +66,7 @@ class Called:
     def _awaited(self, answer: Future[Any]) -> Any:
         server: tuple[Future[Any], ...] = () if self._server is None else (self._server,)
         done, _ = wait((answer, *server), _PATIENCE, FIRST_COMPLETED)
+        # The backend's surroundings failed, so no answer will ever come.
         if answer not in done and self._server in done:
             raise RuntimeError("run() or arun() ended before the work was done") from self._server.exception()
         return answer.result(timeout=0)
@@ -81,6 +83,7 @@ class Called:
         """Answer calls, awaiting."""
         self._type = type(backend)
         self._capabilities.set_result(backend.capabilities())
+        # In a thread, so that the backend's own tasks go on between two calls.
         while request := await asyncio.to_thread(self._requests.get):
             with request:
                 answer = self._started(backend, request)
