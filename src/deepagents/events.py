@@ -87,13 +87,14 @@ class ToolCalled(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished(_OfAgent):
-    """A tool call has its result."""
+    """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed."""
 
     type: ClassVar[str] = "tool_finished"
     call_id: str
     name: str
     status: Status
     text: str
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

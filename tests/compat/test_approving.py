@@ -109,6 +109,33 @@ def test_calls_of_one_turn_wait_together_and_are_decided_in_order(call_mode: Cal
     assert "sent to admin" not in answers(result)
 
 
+def test_a_person_may_change_the_arguments(call_mode: CallMode) -> None:
+    config = thread()
+    change = {"name": "send", "args": {"to": "team", "subject": "s", "body": "b"}}
+    with ScriptedModel(call("send", to="everyone"), "Sent.") as model:
+        agent = create_deep_agent(model, tools=TOOLS, interrupt_on={"send": True}, checkpointer=MemorySaver())
+        call_mode.invoke(agent, QUESTION, config)
+        result = call_mode.invoke(agent, decided({"type": "edit", "edited_action": change}), config)
+
+    assert answers(result)[0].endswith("sent to team")
+
+
+def test_one_decision_for_each_action(call_mode: CallMode) -> None:
+    config = thread()
+    many = calls(*(("remove", {"path": path}) for path in "abc"))
+    with ScriptedModel(many, "Done.") as model:
+        agent = create_deep_agent(model, tools=TOOLS, interrupt_on=RULES, checkpointer=MemorySaver())
+        asked = call_mode.invoke(agent, QUESTION, config)["__interrupt__"][0].value
+        decisions = [
+            {"type": "reject" if each["args"]["path"] == "b" else "approve"}
+            for each in asked["action_requests"]
+        ]
+        result = call_mode.invoke(agent, decided(*decisions), config)
+
+    assert {"removed a", "removed c"} < {*answers(result)}
+    assert "removed b" not in answers(result)
+
+
 def test_rules_may_name_built_in_tools(call_mode: CallMode) -> None:
     config = thread()
     rules: dict[str, Any] = {

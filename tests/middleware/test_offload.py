@@ -216,6 +216,7 @@ def test_what_was_moved_into_state_is_there_as_it_was(kind: str) -> None:
 
 
 def test_long_messages_also_stay_below_the_root(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
     backend = FilesystemBackend(root_dir=tmp_path / "root", virtual_mode=False)
     with ScriptedModel("Done.") as model:
         create_deep_agent(model, backend=backend).invoke({"messages": "x" * 300_000})

@@ -185,6 +185,7 @@ def test_a_list_too_long_to_show_is_bounded_and_the_rest_can_be_searched(
 
 
 def test_no_node_runs_for_each_call_of_the_model(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
     agent = create_deep_agent(ScriptedModel(), backend=FilesystemBackend(root_dir=tmp_path), skills=["/s"])
 
     assert [node for node in agent.nodes if "Skills" in node] == ["SkillsMiddleware.before_agent"]
@@ -309,7 +310,8 @@ def test_runs_that_change_nothing_write_nothing(tmp_path: Path) -> None:
     assert start(found, first) is None
 
 
-def test_a_source_that_is_not_there_is_reported_beside_the_others(
+@pytest.mark.filterwarnings("ignore:the skills directory '/none' does not exist")
+def test_a_source_that_is_not_there_is_reported_with_the_others(
     call_mode: CallMode, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))

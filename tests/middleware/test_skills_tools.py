@@ -179,6 +179,7 @@ def test_wrong_arguments_are_the_tools_failure(call_mode: CallMode, tmp_path: Pa
     assert result["messages"][-2].additional_kwargs["error_code"] == "tool_failed"
 
 
+@pytest.mark.filterwarnings("ignore:interrupt_on of the agent names 'tide'")
 @pytest.mark.parametrize(
     ("decision", "answer"),
     [

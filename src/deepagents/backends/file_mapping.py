@@ -1,4 +1,4 @@
-"""_Files in a mapping from path to file: list, find, search. Directories are what paths imply."""
+"""Files in a mapping from path to file: list, find, search. Directories are what paths imply."""
 
 from __future__ import annotations
 

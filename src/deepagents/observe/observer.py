@@ -202,7 +202,8 @@ def _result(
             known.name, known.call_id, message.status, message.text, known.label, **author
         )
     name = known.name if known else message.name or "unknown"
-    return ToolFinished(message.tool_call_id, name, message.status, message.text, **author)
+    code = message.additional_kwargs.get("error_code")
+    return ToolFinished(message.tool_call_id, name, message.status, message.text, code, **author)
 
 
 def _name_in(metadata: Mapping[str, Any] | None) -> str | None:

@@ -31,6 +31,8 @@ SPACING: Final = 0.15
 """The share of a window that must be new text before the next compaction."""
 LEAST_GAIN: Final = 0.05
 """The share of a window that a compaction must free to be worth a new summary and a new prompt prefix."""
+_FILLED_BY_TOKENS: Final = 0.85
+"""The share of a window that a caller's number of tokens is taken for, where a span needs a whole window."""
 AFTER_REFUSAL: Final = 0.5
 """The share of the refused request that is sent in the second try."""
 
@@ -92,7 +94,7 @@ class Size:
         """Return the window to take shares of: the model's, or a smaller one that these tokens fill."""
         if self.metric == "fraction":
             return window or 0
-        filled = self.amount / COMPACT_AT[1]
+        filled = self.amount / _FILLED_BY_TOKENS
         return filled if window is None else min(filled, window)
 
 
