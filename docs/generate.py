@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from deepagents import middleware
 from deepagents._agent.stack import STACK, Slot
-from deepagents._state.schema import COMMON_KEYS, SHARED, Sharing, shared_by
+from deepagents._state.schema import COMMON_KEYS, SHARED, Sharing, collect_sharing
 from deepagents.errors import ErrorCode
 from deepagents.middleware._base import BaseMiddleware
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
@@ -105,7 +105,7 @@ def state() -> str:
     """Return the table of state keys, and how an agent shares them with its subagents."""
     rows = {key: [f"`{key}`", "LangChain", *_show_sharing(each)] for key, each in COMMON_KEYS.items()}
     for kind in sorted(_find_kinds(BaseMiddleware), key=lambda each: each.__name__):
-        shared = shared_by([kind.state_schema])
+        shared = collect_sharing([kind.state_schema])
         for key in get_type_hints(kind.state_schema):
             rows.setdefault(key, [f"`{key}`", f"`{kind.__name__}`", *_show_sharing(shared.get(key, SHARED))])
     rows["*"] = ["any other", "you", *_show_sharing(SHARED)]

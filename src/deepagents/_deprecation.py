@@ -11,8 +11,10 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
+# Our own modules, and those that may stand between them and the line of the caller.
 _OURS = ("deepagents.", "pydantic.", "abc.", "functools.")
 _IMPORTING = "importlib._bootstrap"
+# Not a global: agents are built in several threads at once.
 _silent: ContextVar[bool] = ContextVar("deepagents_silent", default=False)
 
 
@@ -74,7 +76,7 @@ def legacy(module: str) -> Callable[[str], Any]:
 
 
 def _is_import_system_asking() -> bool:
-    """Tell whether the import system calls: it looks whether a package has a name before it takes it."""
+    """Return whether the import system calls: it looks whether a package has a name before it takes it."""
     frame = inspect.currentframe()
     asker = frame and frame.f_back and frame.f_back.f_back
     return asker is not None and asker.f_globals.get("__name__") == _IMPORTING

@@ -285,6 +285,7 @@ def from_dict(plain: Mapping[str, Any]) -> Event:
     return _reader(known[kind]).validate_python(rest)
 
 
+# An adapter compiles its schema, which takes longer than reading an event.
 @cache
 def _reader(kind: type[Event]) -> TypeAdapter[Event]:
     return TypeAdapter(kind)

@@ -46,6 +46,7 @@ __all__ = [
     "get_default_model",
 ]
 
+# LangGraph counts steps of any kind; long work is to end at `limits=`, not at that count.
 _RECURSION_LIMIT = 9_999
 
 
@@ -115,7 +116,7 @@ def create_deep_agent(
     Raises:
         ConfigError: for what cannot be built; the message names the value.
     """
-    chosen = _resolved(model)
+    chosen = _resolve_or_default(model)
     plan = AgentPlan(
         role="main",
         model=chosen,
@@ -176,7 +177,7 @@ def _compile_subagent(build: Build) -> Runnable[Any, Any]:
         return _compile(build)
 
 
-def _resolved(model: str | BaseChatModel | None) -> BaseChatModel:
+def _resolve_or_default(model: str | BaseChatModel | None) -> BaseChatModel:
     if model is None:
         warn_legacy("create_deep_agent(model=None) is deprecated: pass a model, as BaseChatModel | str.")
         return default_model()

@@ -123,4 +123,5 @@ def _is_limit(value: object, *, whole: bool) -> bool:
 
 
 def _is_amount(value: object) -> TypeGuard[float]:
+    # `True` is an `int`. No comparison holds for nan, and infinity is above the largest float.
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST

@@ -232,7 +232,7 @@ def test_tools_go_to_a_counter_whose_signature_takes_them() -> None:
             return len(messages)
 
     def count_with(counter: Any) -> int:
-        return ContextCounter(counter).fixed(SYSTEM, [look_up])
+        return ContextCounter(counter).count_fixed(SYSTEM, [look_up])
 
     assert [count_with(each) for each in (with_tools, with_options, with_others, Unknown())] == [
         101,
@@ -261,7 +261,7 @@ def test_a_counter_that_takes_no_parts_is_given_whole_requests() -> None:
     total = counter.add(counter.add(TokenTotal(), messages[:1], None), messages[1:], None)
 
     assert counter.tokens(total, messages, None, ()) == 1_000
-    assert counter.fixed(SYSTEM, [look_up]) == ContextCounter().fixed(SYSTEM, [look_up])
+    assert counter.count_fixed(SYSTEM, [look_up]) == ContextCounter().count_fixed(SYSTEM, [look_up])
 
 
 def test_the_usual_counter_may_have_other_settings() -> None:

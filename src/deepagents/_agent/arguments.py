@@ -36,13 +36,13 @@ def explain_unknown_arguments(function: Callable[P, T]) -> Callable[P, T]:
     known = inspect.signature(function).parameters
 
     @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+    def check_and_call(*args: P.args, **kwargs: P.kwargs) -> T:
         for name in kwargs:
             if name not in known:
                 raise TypeError(f"{function.__name__} has no parameter {name!r}{_hint(name, known)}")
         return function(*args, **kwargs)
 
-    return checked
+    return check_and_call
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
@@ -104,13 +104,14 @@ def check_list(name: str, given: Any) -> tuple[Any, ...]:
     """
     if given is None:
         return ()
+    # Text and mappings can be gone through too, and would be taken apart into letters or keys.
     single = isinstance(given, str | bytes | Mapping | BaseTool | AgentMiddleware) or callable(given)
     if single or not isinstance(given, Iterable):
-        raise ConfigError(f"{name} must be a list, got {given!r}; write {name}=[{_shown(given)}]")
+        raise ConfigError(f"{name} must be a list, got {given!r}; write {name}=[{_show_argument(given)}]")
     return tuple(cast("Iterable[Any]", given))
 
 
-def _shown(given: Any) -> str:
+def _show_argument(given: Any) -> str:
     if isinstance(given, AgentMiddleware):
         return f"{type(cast(Any, given)).__name__}(...)"
     return getattr(given, "__name__", None) or repr(given)
@@ -156,6 +157,7 @@ def check_backend(given: Any) -> None:
     Raises:
         ConfigError: for another class, and for what is neither a backend nor makes one.
     """
+    # A class without `capabilities` is no backend, so it may be a factory that each run calls.
     if isinstance(given, type) and hasattr(given, "capabilities"):
         first = next(iter(inspect.signature(given).parameters), "")
         if first != "runtime":

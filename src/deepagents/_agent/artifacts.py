@@ -17,6 +17,7 @@ from deepagents.backends.handle import open_backend
 from deepagents.middleware.subagents.worker import Worker
 from deepagents.permissions import FilesystemPermission
 
+# Not all of `conversation_history`: the folders of subagents lie in there, each hidden by its own name.
 _FOLDERS: Final = (
     "conversation_history/*.md",
     "conversation_history/media/**",
@@ -42,7 +43,7 @@ def separate_artifacts(
     return [separate(child) for child in children]
 
 
-def hidden_artifacts(
+def hide_artifacts(
     plan: AgentPlan, main: AgentPlan, children: Sequence[AgentPlan | Worker]
 ) -> Sequence[FilesystemPermission]:
     """Return rules that keep the artifacts of agents under other rules from an agent of this tree.
@@ -71,7 +72,9 @@ def _is_apart(plan: AgentPlan | Worker, main: AgentPlan) -> bool:
 
 
 def _rules_name(plan: AgentPlan) -> str:
+    # Named by the rules, not by the subagent: agents that may read the same files share a folder.
     reading = [(rule.mode, *rule.paths) for rule in plan.permissions if "read" in rule.operations]
+    # A digest and not `hash()`, which differs between processes: a resumed thread must find its files.
     return f"rules-{hashlib.sha256(repr(reading).encode()).hexdigest()[:12]}"
 
 

@@ -42,6 +42,7 @@ class Build:
     @cached_property
     def extras(self) -> Sequence[Middleware]:
         """The profile's middleware, made anew for each agent."""
+        # Cached: factories would make other instances each time, and validation must see those that run.
         return self.plan.profile.materialize_extra_middleware()
 
     @property
@@ -63,7 +64,7 @@ class Build:
     def tools(self) -> list[ToolLike]:
         """The caller's tools, with the descriptions that the profile gives them."""
         texts = self.plan.profile.tool_description_overrides
-        return [_described(tool, texts.get(tool_name(tool) or "")) for tool in self.plan.tools]
+        return [_describe_tool(tool, texts.get(tool_name(tool) or "")) for tool in self.plan.tools]
 
     @property
     def rules(self) -> Rules:
@@ -77,22 +78,24 @@ class Build:
         """Return the state schemas of the finished agent, which say how subagents share its keys."""
         return [self.plan.state_schema, *(each.state_schema for each in self.stack)]
 
-    def shown_messages(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
+    def show_messages(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
         """Return the messages of a state as the finished agent's model sees them."""
         compacted = next((each for each in self.stack if isinstance(each, SummarizationMiddleware)), None)
-        return compacted.shown_of(state) if compacted else state.get("messages", ())
+        return compacted.show_messages(state) if compacted else state.get("messages", ())
 
     def answering_in(self, response_format: Any) -> Build:
         """Return the build of the same agent, to answer in another format."""
+        # A build of its own: `stack` belongs to the graph that was compiled with it, which stays in use.
         plan = replace(self.plan, response_format=response_format)
         return Build(plan, self.compile, self.slots, self.parent)
 
 
-def _described(tool: ToolLike, text: str | None) -> ToolLike:
+def _describe_tool(tool: ToolLike, text: str | None) -> ToolLike:
     """Return a copy of a tool with another description; plain functions stay as they are."""
     if text is None:
         return tool
     if isinstance(tool, BaseTool):
+        # A copy: the caller may give the same tool to agents with other profiles.
         return tool.model_copy(update={"description": text})
     if not isinstance(tool, dict):
         return tool

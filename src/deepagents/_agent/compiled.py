@@ -17,9 +17,10 @@ from deepagents.backends.file_changes import show_file_updates
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _signed_as_inherited(own: Method) -> Method:
+def _sign_as_inherited(own: Method) -> Method:
     """Let a method say that it takes what LangGraph's of its name takes."""
     theirs: Callable[..., Any] = getattr(CompiledStateGraph, own.__name__)
+    # `**options` alone would hide the parameters of LangGraph from `inspect.signature`.
     vars(own)["__signature__"] = signature(theirs)
     return own
 
@@ -36,11 +37,12 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
         Where parallel calls write a key without a reducer, the last of them wins, and no run ends.
         """
+        # `Graph[...]()` leaves `__orig_class__` on the instance, and the constructor does not take it.
         parts = {key: value for key, value in vars(graph).items() if key != "__orig_class__"}
         parts["channels"] = {key: LatestValue.instead_of(each) for key, each in parts["channels"].items()}
         return cls(**parts)
 
-    @_signed_as_inherited
+    @_sign_as_inherited
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
         """Stream a run, as LangGraph does; `output_keys` are those of the result unless others are named.
 
@@ -49,24 +51,29 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """
         _check_input(input)
         view = _StreamView(shows_failures=has_newer_events(config))
+        # Closed here: a reader that stops early ends the run at once, not when the generator is collected.
         with closing(
-            cast(Any, super()).stream(input, stream_through(config, view.rewrite), **self._named(options))
+            cast(Any, super()).stream(
+                input, stream_through(config, view.rewrite), **self._name_output_keys(options)
+            )
         ) as parts:
             for part in parts:
                 yield view.rewrite_part(part, options.get("stream_mode") or self.stream_mode)
 
-    @_signed_as_inherited
+    @_sign_as_inherited
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
         """Stream a run, awaiting."""
         _check_input(input)
         view = _StreamView(shows_failures=has_newer_events(config))
         async with aclosing(
-            cast(Any, super()).astream(input, stream_through(config, view.rewrite), **self._named(options))
+            cast(Any, super()).astream(
+                input, stream_through(config, view.rewrite), **self._name_output_keys(options)
+            )
         ) as parts:
             async for part in parts:
                 yield view.rewrite_part(part, options.get("stream_mode") or self.stream_mode)
 
-    def _named(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _name_output_keys(self, options: dict[str, Any]) -> dict[str, Any]:
         named = options.get("output_keys")
         return {**options, "output_keys": self.output_channels if named is None else named}
 
@@ -96,6 +103,7 @@ class _StreamView:
         if not isinstance(modes, str):
             *namespace, mode, data = cast("Sequence[Any]", part)
             return (*namespace, mode, self.rewrite(mode, data))
+        # Mode `messages` streams pairs as well, but only a namespace is itself a tuple.
         if isinstance(part, tuple) and isinstance(part[0], tuple):
             namespace, data = cast("tuple[Any, Any]", part)
             return namespace, self.rewrite(modes, data)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
 
-from deepagents._agent.artifacts import hidden_artifacts
+from deepagents._agent.artifacts import hide_artifacts
 from deepagents._agent.build import APPROVAL, FILES, Build
 from deepagents._agent.plan import AgentPlan
 from deepagents._deprecation import already_warned
@@ -57,6 +57,7 @@ def limits(build: Build, given: Given) -> Middleware | None:
         return given
     models = (plan.model, *plan.recovery.fallbacks)
     made = LimitsMiddleware(plan.limits, models=models)
+    # Here and not at the first call, so that an agent whose cost is unknown is never built.
     for model in models:
         made.refuse_unpriced(model)
     return made
@@ -80,6 +81,7 @@ def memory(build: Build, given: Given) -> Middleware | None:
     if not plan.memory:
         return None
     with already_warned():
+        # FilesystemMiddleware warns about an older form of the same backend; once is enough.
         return MemoryMiddleware(
             backend=plan.backend,
             sources=plan.memory,
@@ -114,7 +116,7 @@ def filesystem(build: Build, given: Given) -> Middleware:
             raise StackError(f"{given!r} replaces FilesystemMiddleware, which would drop permissions=")
         return given
     main = build.parent or build
-    hidden = hidden_artifacts(plan, main.plan, main.subagents)
+    hidden = hide_artifacts(plan, main.plan, main.subagents)
     ruled = (given or _file_tools(build)).with_permissions(rules).hide(hidden)
     approval = build.replacement(APPROVAL)
     can_ask = approval is None or isinstance(wrap_langchain(approval), ApprovalMiddleware)
@@ -149,7 +151,7 @@ def async_subagents(build: Build, given: Given) -> Middleware | None:
             given = AsyncSubAgentMiddleware(async_subagents=plan.async_subagents)
     if not isinstance(given, AsyncSubAgentMiddleware):
         return given
-    return given.in_agent(build.shown_messages, announces=plan.role != "forked")
+    return given.in_agent(build.show_messages, announces=plan.role != "forked")
 
 
 def patch_tool_calls(build: Build, given: Given) -> Middleware:

@@ -57,6 +57,7 @@ class JoinedLayers(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, members: Sequence[Middleware], number: int) -> None:
         super().__init__()
+        # Numbered, since LangChain refuses two middleware of one name.
         self._name = f"DeepAgentLayers{number}"
         self._around_model, self._around_tool = (list(_codes(members, wrap)) for wrap, _ in _WRAPS)
 
@@ -159,6 +160,7 @@ def _part(result: Any, commands: list[Command[Any]]) -> Any:
 
 def _codes(members: Sequence[Middleware], wrap: str) -> Iterator[Callable[..., Coro[Any]]]:
     for member in members:
+        # A member's own class has LangChain's empty hooks by now; the hook is on the class behind it.
         method = getattr(type(member).__mro__[1], wrap)
         if code := getattr(method, "io_code", None):
             yield code.__get__(member)
@@ -169,7 +171,7 @@ def _has_wraps(middleware: Middleware) -> bool:
 
 
 def _can_join(middleware: Middleware) -> bool:
-    """Tell whether each wrapping hook is one `async def` of ours, for blocking and awaiting callers."""
+    """Return whether each wrapping hook is one `async def` of ours, for blocking and awaiting callers."""
     kind = type(middleware)
     if kind.__module__.partition(".")[0] != _LIBRARY:
         return False
@@ -183,6 +185,7 @@ def _can_join(middleware: Middleware) -> bool:
 
 def _without_wraps(middleware: Middleware) -> Middleware:
     """Return a copy whose class has LangChain's empty hooks, which LangChain then leaves out."""
+    # A copy: the caller may use the same instance in another agent.
     shell = copy(middleware)
     shell.__class__ = _shell_of(type(middleware))
     return shell

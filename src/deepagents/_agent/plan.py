@@ -29,7 +29,7 @@ from deepagents.middleware.subagents.spec import (
     GENERAL_PURPOSE,
     ToolLike,
     asks_itself,
-    checked,
+    validate_specs,
 )
 from deepagents.middleware.subagents.worker import Worker, ready_worker
 from deepagents.models.failures import Recovery
@@ -107,7 +107,7 @@ def plan_subagents(main: AgentPlan) -> list[AgentPlan | Worker]:
     Raises:
         ConfigError: for a spec that cannot be, and for two of one name.
     """
-    specs = checked([*filterfalse(is_remote, main.subagents)])
+    specs = validate_specs([*filterfalse(is_remote, main.subagents)])
     declared = [_plan_subagent(spec, main) for spec in specs]
     general = main.profile.general_purpose_subagent or GeneralPurposeSubagentProfile()
     if general.enabled is not False and GENERAL_PURPOSE not in [each.name for each in declared]:
@@ -119,6 +119,7 @@ def plan_subagents(main: AgentPlan) -> list[AgentPlan | Worker]:
 def _below(main: AgentPlan, **changes: Any) -> AgentPlan:
     """Return the plan of a subagent: the main agent's, without what that one alone has."""
     without = {"subagents": (), "memory": (), "response_format": None}
+    # The same object: by its identity a subagent knows that it spends from the budget of its parent.
     limits = limits_in(main.middleware) or main.limits
     return replace(main, **{**without, "limits": limits, **changes})
 
@@ -152,6 +153,7 @@ def _plan_subagent(spec: Mapping[str, Any], main: AgentPlan) -> AgentPlan | Work
         model=model,
         profile=profile,
         system_prompt=spec.get("system_prompt"),
+        # An empty list means no tools; only a spec without the key inherits.
         tools=spec["tools"] or () if "tools" in spec else main.tools,
         middleware=tuple(spec.get("middleware") or ()),
         interrupt_on=spec.get("interrupt_on", None if asks_itself(spec) else main.interrupt_on),
@@ -170,6 +172,7 @@ def _plan_fork(declared: AgentPlan, main: AgentPlan) -> AgentPlan:
     Its system prompt stays the main agent's, so that a provider's cache serves the fork; the spec's own
     prompt comes with its task.
     """
+    # A dict keeps the position of the first: prompts stay in the order that the provider has cached.
     own = {each.name: each for each in (*main.middleware, *declared.middleware)}
     return replace(
         declared,
@@ -201,4 +204,5 @@ def _warn_of_unbound_rules(spec: Mapping[str, Any], main: AgentPlan) -> None:
 def _are_same_files(one: BACKEND_TYPES, other: BACKEND_TYPES) -> bool:
     if one is other or is_factory(one) or is_factory(other):
         return one is other
+    # Backends that keep files in state share those of the graph, though they are different objects.
     return all(open_backend(each).capabilities().state_files for each in (one, other))

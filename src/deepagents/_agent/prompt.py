@@ -23,16 +23,17 @@ You are a deep agent. You work with tools until the task is done, and the user s
 def assemble_prompt(plan: AgentPlan) -> str | SystemMessage:
     """Join the parts with blank lines; a caller's `SystemMessage` keeps its blocks and their cache marks."""
     given = (plan.base_prompt, plan.profile.base_system_prompt, BASE_PROMPT)
+    # `None` and not falsy: an empty base prompt is a choice.
     base = next(text for text in given if text is not None)
-    harness = _joined(base, plan.profile.system_prompt_suffix, plan.note)
+    harness = _join(base, plan.profile.system_prompt_suffix, plan.note)
     user = plan.system_prompt
     if not isinstance(user, SystemMessage):
-        return _joined(user, harness)
+        return _join(user, harness)
     if not harness:
         return user
     blocks: list[Any] = [*user.content_blocks, {"type": "text", "text": f"\n\n{harness}"}]
     return SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks))
 
 
-def _joined(*parts: str | None) -> str:
+def _join(*parts: str | None) -> str:
     return "\n\n".join(part for part in parts if part)

@@ -148,5 +148,6 @@ def _own(position: Literal["CALLER", "PROFILE"], build: Build) -> Iterable[Middl
         # The general-purpose agent has what replaces a row, and none of the caller's further middleware.
         brought = () if plan.role == "general-purpose" else plan.middleware
         return [each for each in brought if each.name not in SLOT_NAMES]
+    # A caller's middleware replaces a profile's of the same name too, wherever that stands.
     taken = SLOT_NAMES.union(each.name for each in plan.middleware)
     return [each for each in build.extras if each.name not in taken]

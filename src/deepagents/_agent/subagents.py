@@ -26,7 +26,7 @@ def subagents(build: Build, given: Given) -> Middleware | None:
     if not isinstance(made, SubAgentMiddleware):
         return made
     # The rows below are not made yet: both functions look at the stack when a task is run.
-    return made.in_agent(build.state_schemas, build.shown_messages)
+    return made.in_agent(build.state_schemas, build.show_messages)
 
 
 def _task_tool(build: Build, workers: Sequence[Worker]) -> SubAgentMiddleware:
@@ -74,6 +74,7 @@ def _make_worker(child: AgentPlan | Worker, parent: Build) -> Worker:
     build = Build(child, parent.compile, parent.slots, parent)
     validate(build)
     with already_warned():
+        # Made for their errors alone; the graph gets its own when it is compiled.
         filesystem(build, build.replacement(FILES))
         skills(build, build.replacement("SkillsMiddleware"))
 

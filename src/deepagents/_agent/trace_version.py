@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from deepagents._version import __version__
 
 
+# The record is read from disk, and does not change under a running process.
 @cache
 def lc_version() -> str:
     """Return the version for traces, which says whether this is a checkout that somebody works in."""
@@ -27,12 +28,13 @@ def editable_version(release: str) -> str:
 def _is_editable() -> bool:
     try:
         return _runs_from(distribution("deepagents"))
+    # A broken record must not keep an agent from being built: the version is for traces alone.
     except (AttributeError, LookupError, OSError, PackageNotFoundError, TypeError, ValueError):
         return False
 
 
 def _runs_from(installed: Distribution) -> bool:
-    """Tell whether the record of an installation names a directory that this module lies in."""
+    """Return whether the record of an installation names a directory that this module lies in."""
     record: dict[str, Any] = json.loads(installed.read_text("direct_url.json") or "{}")
     if not record.get("dir_info", {}).get("editable"):
         return False

@@ -60,6 +60,7 @@ def validate(build: Build) -> None:
 
 def _check_limits(build: Build) -> None:
     if build.replacement(LIMITS) is None:
+        # For its errors alone; the row of the table makes the one that is used.
         limits(build, None)
     elif build.plan.role == "main" and build.plan.limits:
         raise StackError(f"the agent has limits= and a {LIMITS} of its own; give them to one of the two")
@@ -160,7 +161,7 @@ def _is_declared(subagent: AgentPlan | Worker) -> bool:
 
 
 def _is_restricted(build: Build, tool: str) -> bool:
-    """Tell whether rules bind the file tool of this name, and the agent's backend can do what it does."""
+    """Return whether rules bind the file tool of this name, and the agent's backend can do what it does."""
     files = build.replacement(FILES)
     spec = specs_by_name(getattr(files, "tools", ())).get(tool)
     operation = spec.operation if spec else None
@@ -223,8 +224,9 @@ def _tools_of(plan: AgentPlan) -> frozenset[str]:
 
 
 def _may_bring_tools(middleware: Middleware) -> bool:
-    """Tell whether middleware may offer further tools to the model during a run."""
+    """Return whether middleware may offer further tools to the model during a run."""
     if isinstance(middleware, BaseMiddleware):
+        # Ours offer their tools when they are made; only skills disclose more of them later.
         return isinstance(middleware, SkillsMiddleware)
     kind = type(middleware)
     hooks = ("wrap_model_call", "awrap_model_call", "wrap_tool_call", "awrap_tool_call")
@@ -233,6 +235,7 @@ def _may_bring_tools(middleware: Middleware) -> bool:
 
 def _warn_of_missing_directories(plan: AgentPlan) -> None:
     """Warn where files on disk are asked for that are not there, which is most often a misspelt path."""
+    # Backends on a disk of this machine have a `cwd`; asking any other may cost a request.
     root: Any = getattr(plan.backend, "cwd", None)
     if not isinstance(root, Path):
         return

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
 
+# A moment of `monotonic()`: the wall clock may be set back while work is under way.
 _DEADLINE: ContextVar[float | None] = ContextVar("deepagents_deadline", default=None)
 
 

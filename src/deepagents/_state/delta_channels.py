@@ -20,11 +20,14 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 SNAPSHOT_AFTER: Final = 50
 """The least number of writes between two whole copies."""
 _TIMES: Final = 2
+# LangGraph compares the number of writes with a distance, and never reaches this one.
 _LATER: Final = sys.maxsize
+# Bounds on the time that one estimate takes, whatever a caller writes into state.
 _MOST_PARTS: Final = 10_000
 _MOST_OF_ALL: Final = 1_000_000
 _MOST_UNWEIGHED: Final = 64
 """Writes that are kept to be weighed. Where nobody asks for so long, nothing is saved: all counts as new."""
+# Rough bytes that saving adds. The estimate decides only how often a whole copy is made.
 _OF_A_PART: Final = 4
 _OF_A_MESSAGE: Final = 200
 _WITH_PARTS: Final = (dict, list, tuple, set, frozenset, BaseMessage)
@@ -93,7 +96,7 @@ class GrowingChannel(DeltaChannel[Any]):
         return 1 if self._due else _LATER
 
     def _is_due(self) -> bool:
-        """Tell whether a whole copy is due; the whole is weighed here, where something is being saved."""
+        """Return whether a whole copy is due; the whole is weighed here, where something is being saved."""
         if self._writes < self._least:
             return False
         if len(self._unweighed) > _MOST_UNWEIGHED:
@@ -102,10 +105,10 @@ class GrowingChannel(DeltaChannel[Any]):
         self._fresh += sum(weight(values, _MOST_PARTS) for values in self._unweighed)
         self._unweighed = ()
         if self._held is None:
-            self._held = self._held_then()
+            self._held = self._estimate_held()
         return self._fresh >= self._held * _TIMES
 
-    def _held_then(self) -> int:
+    def _estimate_held(self) -> int:
         """Estimate what was held at the last whole copy, also where another process made that.
 
         What was written since came on top of it, or in the place of some of it: at least a third is taken
@@ -117,6 +120,7 @@ class GrowingChannel(DeltaChannel[Any]):
     def _set_distance(self, least: int) -> None:
         self._least = least
 
+    # A property: LangGraph reads this attribute, and has no hook to ask whether a whole copy is due.
     snapshot_frequency = cast(int, property(_distance, _set_distance))
 
     def copy(self) -> Self:
@@ -128,7 +132,7 @@ class GrowingChannel(DeltaChannel[Any]):
         return twin
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
+        """Fold the writes of one step; return whether there were any."""
         changed = super().update(values)
         if values:
             self.count(values)
@@ -146,6 +150,7 @@ class GrowingChannel(DeltaChannel[Any]):
 
     def count(self, values: Sequence[Any]) -> None:
         """Note what a step wrote; whether that makes a whole copy due is found out when it is asked for."""
+        # LangGraph does not say that it saved; a yes to its last question means that it did.
         if self._asked:
             self._writes, self._fresh, self._held, self._asked = 0, 0, None, False
             self._unweighed = ()
@@ -170,7 +175,7 @@ class MessagesChannel(GrowingChannel):
     """How many messages `_places` speaks of."""
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
+        """Fold the writes of one step; return whether there were any."""
         if not values:
             return False
         if written := self._messages_in(values):
@@ -205,6 +210,7 @@ class MessagesChannel(GrowingChannel):
         return written if self.is_available() and all(map(_is_message, written)) else []
 
     def _put(self, written: Sequence[BaseMessage]) -> None:
+        # A new list: readers, and copies of this channel, hold the old one.
         standing: list[BaseMessage] = [*self.value]
         places = self._places
         if places is None or self._placed != len(standing):
@@ -212,6 +218,7 @@ class MessagesChannel(GrowingChannel):
         for each in written:
             end = len(standing)
             at = places.setdefault(each.id, end) if each.id else end
+            # A copy of the channel may have added to the shared index what does not stand in this one.
             if at != end and (at > end or standing[at].id != each.id):
                 places = _places_of(standing)
                 at = places.setdefault(str(each.id), end)
@@ -231,6 +238,7 @@ def fold_messages(state: Sequence[Any] | None, writes: Sequence[Any]) -> list[Ba
 
 
 def _folding() -> Callable[..., list[BaseMessage]]:
+    # Private, and needed at import: an upgrade that drops it fails there and not in a run.
     return vars(langgraph_message)["_messages_delta_reducer"]
 
 

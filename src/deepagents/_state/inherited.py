@@ -52,13 +52,14 @@ class InheritedChannel(GrowingChannel):
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Return a channel with what was saved, on top of the parent's value where a placeholder stands."""
         channel = super().from_checkpoint(checkpoint)
-        if left := _unresolved(channel.value):
+        if left := _find_unresolved(channel.value):
             channel.begin(left[0], left[1:])
         return channel
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
+        """Fold the writes of one step; return whether there were any."""
         rest = self._begin_with_last(values, marked=_PARENT.get() is not None)
+        # A placeholder alone leaves no writes to fold, and the channel has changed all the same.
         return super().update(rest) or bool(values)
 
     def replay_writes(self, writes: Sequence[Any]) -> None:
@@ -84,7 +85,7 @@ class InheritedChannel(GrowingChannel):
         if found >= 0:
             self.begin(rest[found][_MARK], [])
             rest = rest[found + 1 :]
-        left = _unresolved(self.value) if self.is_available() and rest else []
+        left = _find_unresolved(self.value) if self.is_available() and rest else []
         if left:
             self.begin(left[0], [*left[1:], *rest])
             return []
@@ -102,7 +103,7 @@ class InheritedMessagesChannel(MessagesChannel):
         return super().from_checkpoint(_insert_inherited(checkpoint))
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
+        """Fold the writes of one step; return whether there were any."""
         return super().update([_insert_inherited(value) for value in values])
 
     def replay_writes(self, writes: Sequence[Any]) -> None:
@@ -134,7 +135,7 @@ def _is_placeholder(write: Any) -> bool:
     return isinstance(write, dict) and isinstance(cast("dict[str, Any]", write).get(_MARK), bytes)
 
 
-def _unresolved(value: Mapping[str, Any]) -> list[Any]:
+def _find_unresolved(value: Mapping[str, Any]) -> list[Any]:
     """Return the placeholder that a value still holds and the writes kept under it, or nothing."""
     found: object = value.get(_MARK)
     left = cast("list[Any]", found) if isinstance(found, list) else []

@@ -56,7 +56,7 @@ def read_channel(key: str) -> Any:
     Raises:
         RuntimeError: outside a graph run.
     """
-    bound = _bound_read()
+    bound = _require_read()
     scratchpad, channels, managed, task = bound.args
     if key not in channels:
         return None
@@ -70,7 +70,7 @@ def read_state() -> Mapping[str, Any]:
     Raises:
         RuntimeError: outside a graph run.
     """
-    bound = _bound_read()
+    bound = _require_read()
     scratchpad, channels, managed, task = bound.args
     named = [key for key in channels if not key.startswith(("__", "branch:"))]
     return bound.func(scratchpad, channels, managed, task, named, False)
@@ -82,16 +82,17 @@ def write_channel(key: str, value: Any) -> None:
     Raises:
         RuntimeError: outside a graph run.
     """
-    _required(_SEND)([(key, value)])
+    _require(_SEND)([(key, value)])
 
 
 @contextmanager
 def writes_undone_on_failure() -> Generator[None]:
     """Take back what this task wrote meanwhile if it fails: with writes of its own it would count as done."""
-    written: deque[Any] = _required(_SEND).__self__ if in_graph() else deque[Any]()
+    written: deque[Any] = _require(_SEND).__self__ if in_graph() else deque[Any]()
     before = len(written)
     try:
         yield
+    # A task is cancelled by what is no `Exception`.
     except BaseException:
         while len(written) > before:
             written.pop()
@@ -99,7 +100,7 @@ def writes_undone_on_failure() -> Generator[None]:
 
 
 def in_graph() -> bool:
-    """Tell whether this code runs inside a task of a graph."""
+    """Return whether this code runs inside a task of a graph."""
     try:
         return _READ in _configurable()
     except RuntimeError:
@@ -107,7 +108,7 @@ def in_graph() -> bool:
 
 
 def is_saved() -> bool:
-    """Tell whether a checkpointer keeps the running graph, its own or that of a graph around it.
+    """Return whether a checkpointer keeps the running graph, its own or that of a graph around it.
 
     Raises:
         RuntimeError: outside a graph run.
@@ -127,6 +128,7 @@ def step_under_way() -> Step | None:
     """Return the step that this task is part of, `None` when it is not saved."""
     given: Mapping[str, Any] = _configurable() if in_graph() else {}
     saver: object = given.get(_SAVER)
+    # The last part of the namespace is the task; what stands before it names the graph that is saved.
     own, _, task = str(given.get("checkpoint_ns", "")).rpartition("|")
     steps: Mapping[str, str] = given.get("checkpoint_map") or {}
     if not isinstance(saver, BaseCheckpointSaver) or own not in steps:
@@ -143,27 +145,27 @@ def answer_given(at: int) -> object:
 
 
 def has_channel(key: str) -> bool:
-    """Tell whether the running graph has a channel of this name.
+    """Return whether the running graph has a channel of this name.
 
     Raises:
         RuntimeError: outside a graph run.
     """
-    return key in _bound_read().args[1]
+    return key in _require_read().args[1]
 
 
 def running_channel(key: str) -> BaseChannel[Any, Any, Any] | None:
     """Return a channel of the running graph itself, the same for all tasks of a run; `None` without one."""
-    return _bound_read().args[1].get(key) if in_graph() else None
+    return _require_read().args[1].get(key) if in_graph() else None
 
 
 def moves_what_is_removed(key: str) -> bool:
-    """Tell whether a message that one write removes and adds again goes to the end of a channel."""
-    return in_graph() and isinstance(_bound_read().args[1].get(key), MessagesChannel)
+    """Return whether a message that one write removes and adds again goes to the end of a channel."""
+    return in_graph() and isinstance(_require_read().args[1].get(key), MessagesChannel)
 
 
 def running_channels() -> Channels:
     """Return the channels of the running graph itself; none outside a run."""
-    return _bound_read().args[1] if in_graph() else {}
+    return _require_read().args[1] if in_graph() else {}
 
 
 def channels_of(graph: object) -> Channels | None:
@@ -173,11 +175,11 @@ def channels_of(graph: object) -> Channels | None:
 
 
 def has_checkpointer(graph: object) -> bool:
-    """Tell whether a compiled graph saves its own steps, rather than through the graph around it."""
+    """Return whether a compiled graph saves its own steps, rather than through the graph around it."""
     return isinstance(graph, CompiledStateGraph) and vars(graph)["checkpointer"] not in (None, False)
 
 
-def written_to(channel: Channel, held: Any, update: Any) -> Any:
+def value_after_write(channel: Channel, held: Any, update: Any) -> Any:
     """Return what a channel like this one that holds a value would hold after a write."""
     trial = channel.from_checkpoint(held)
     trial.update([update])
@@ -208,15 +210,17 @@ class LatestValue(LastValue[Any]):
     @classmethod
     def instead_of(cls, channel: Channel) -> Channel:
         """Return one of this kind for a channel that takes one value a step, any other as it is."""
+        # Not `isinstance`: a subclass may mean something else by several writes.
         return cls(channel.typ, channel.key) if type(channel) is LastValue else channel
 
     def announce(self, call_id: str, value: Any) -> Sequence[Any]:
         """Note what a call of the step under way is about to write; return what other calls write."""
         self._announced[call_id] = value
+        # A list at once: parallel calls of the step announce theirs from other threads.
         return [other for by, other in list(self._announced.items()) if by != call_id]
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take the last of what a step wrote; tell whether it wrote any."""
+        """Take the last of what a step wrote; return whether it wrote any."""
         self._announced = {}
         return super().update(values[-1:])
 
@@ -225,12 +229,13 @@ class RunMemory(UntrackedValue[dict[str, str]]):
     """Texts by key for as long as a run lasts, never saved; the oldest go when all together are too long."""
 
     def update(self, values: Sequence[dict[str, str]]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
+        """Fold the writes of one step; return whether there were any."""
         if not values:
             return False
         kept: dict[str, str] = dict(self.value) if self.is_available() else {}
         for value in values:
             for key, text in value.items():
+                # Out and in again, so that a key that is written once more counts as the newest.
                 kept.pop(key, None)
                 kept[key] = text
         size = sum(map(len, kept.values()))
@@ -244,11 +249,12 @@ class RunMemory(UntrackedValue[dict[str, str]]):
 
 def run_memory() -> RunMemory:
     """Make a channel for what a run may forget."""
+    # The guard would end a run in which two calls of a step write.
     return RunMemory(dict[str, str], guard=False)
 
 
 def has_newer_events(config: RunnableConfig | None) -> bool:
-    """Tell whether a run, or one around it, is followed through `stream_events(version="v3")`."""
+    """Return whether a run, or one around it, is followed through `stream_events(version="v3")`."""
     return bool(ensure_config(config).get("configurable", {}).get(_NEWER_EVENTS))
 
 
@@ -266,6 +272,7 @@ def stream_through(config: RunnableConfig | None, show: Callable[[str, Any], Any
         namespace, mode, data = part
         outer((namespace, mode, show(mode, data)))
 
+    # By the type of the one at hand: LangGraph does not export the class.
     configurable = {**whole.get("configurable", {}), _STREAM: type(outer)(write, outer.modes)}
     return {**whole, "configurable": configurable}
 
@@ -287,6 +294,7 @@ def off_the_message_stream() -> Generator[None]:
 def _quiet(callbacks: Any) -> Any:
     if not isinstance(callbacks, BaseCallbackManager):
         return callbacks
+    # A copy: all else that runs in this task shares the manager.
     quiet = callbacks.copy()
     for handler in callbacks.handlers:
         if type(handler).__module__ == _MESSAGES:
@@ -299,12 +307,12 @@ def _configurable() -> Mapping[str, Any]:
     return config.get("configurable", {})
 
 
-def _required(key: str) -> Any:
+def _require(key: str) -> Any:
     try:
         return _configurable()[key]
     except (RuntimeError, KeyError) as error:
         raise RuntimeError(_OUTSIDE) from error
 
 
-def _bound_read() -> partial[Any]:
-    return _required(_READ)
+def _require_read() -> partial[Any]:
+    return _require(_READ)

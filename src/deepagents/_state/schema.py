@@ -79,19 +79,20 @@ COMMON_KEYS: Final[Mapping[str, Sharing]] = MappingProxyType(
 """The keys that LangChain's own schemas declare. Messages have ways of their own, down and back."""
 
 
-def shared_by(schemas: Iterable[type]) -> dict[str, Sharing]:
+def collect_sharing(schemas: Iterable[type]) -> dict[str, Sharing]:
     """Make the table of state keys that are not simply shared; of several declarations all hold."""
     table = dict(COMMON_KEYS)
     for schema in schemas:
-        for key, sharing in _declared(schema).items():
+        for key, sharing in _find_declared(schema).items():
             table[key] = table.get(key, sharing).and_also(sharing)
     return table
 
 
 @cache
-def _declared(schema: type) -> Mapping[str, Sharing]:
+def _find_declared(schema: type) -> Mapping[str, Sharing]:
     try:
         hints = get_type_hints(schema, include_extras=True)
+    # Annotations of a caller may name what only a type checker imports.
     except (NameError, TypeError) as error:
         warn_caller(f"cannot tell which keys of {schema!r} are private, so all of them are shared: {error}")
         return {}

@@ -53,12 +53,13 @@ class BaseMiddleware(AgentMiddleware[Any, Any, Any]):
             if flow is not None:
                 for name, method in zip((blocking, awaiting), sync_and_async(flow), strict=True):
                     setattr(cls, name, method)
+            # The handler of a wrapping hook either blocks or awaits, so one form cannot do for both.
             elif blocking in cls.__dict__ and _is_inherited(cls, awaiting) and "wrap" not in blocking:
                 setattr(cls, awaiting, _awaiting(cls.__dict__[blocking]))
 
 
 def _is_inherited(kind: type, hook: str) -> bool:
-    """Tell whether a class has a hook from LangChain's base class only, where it does nothing."""
+    """Return whether a class has a hook from LangChain's base class only, where it does nothing."""
     return getattr(kind, hook) is getattr(AgentMiddleware, hook)
 
 
@@ -98,7 +99,7 @@ def add_section(request: Request, text: str | None) -> Request:
     """Append a part to the system message of a request, if there is one to append."""
     if not text:
         return request
-    return with_changes(request, system_message=_known_section(_ById(request.system_message), text))
+    return with_changes(request, system_message=_add_known_section(_ById(request.system_message), text))
 
 
 class _ById:
@@ -117,7 +118,7 @@ class _ById:
 
 
 @lru_cache(maxsize=64)
-def _known_section(standing: _ById, text: str) -> SystemMessage:
+def _add_known_section(standing: _ById, text: str) -> SystemMessage:
     # The prompt is the same in nearly every step. Made once, it is also counted and marked once.
     return with_section(standing.value, text)
 

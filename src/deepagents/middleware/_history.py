@@ -36,19 +36,19 @@ def open_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     return messages
 
 
-def said_by_a_person(message: AnyMessage) -> bool:
-    """Tell whether a person wrote this, as opposed to what middleware adds in the role of one."""
+def is_from_person(message: AnyMessage) -> bool:
+    """Return whether a person wrote this, as opposed to what middleware adds in the role of one."""
     marks = message.additional_kwargs
     return isinstance(message, HumanMessage) and not any(marks.get(mark) for mark in _ADDED_BY_US)
 
 
-def stopped_at_a_limit(messages: Sequence[AnyMessage]) -> bool:
-    """Tell whether a history ends with the answer of an agent that was stopped."""
+def ends_at_limit(messages: Sequence[AnyMessage]) -> bool:
+    """Return whether a history ends with the answer of an agent that was stopped."""
     return bool(messages) and LIMIT_REACHED in messages[-1].additional_kwargs
 
 
 def shows_media(message: AnyMessage) -> bool:
-    """Tell whether this is the message in which `read_file` shows a film."""
+    """Return whether this is the message in which `read_file` shows a film."""
     return isinstance(message, HumanMessage) and bool(message.additional_kwargs.get("read_file_media_result"))
 
 

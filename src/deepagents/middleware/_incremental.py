@@ -66,6 +66,7 @@ class BoundedCache(Generic[V]):
 
     def get(self, key: Hashable) -> V | None:
         """Return what is remembered under a key."""
+        # No lock: reading one key of a dict is atomic.
         return self._known.get(key)
 
     def put(self, key: Hashable, value: V) -> None:
@@ -74,6 +75,7 @@ class BoundedCache(Generic[V]):
             self._known.pop(key, None)
             self._known[key] = value
             if len(self._known) > _MOST_KEYS:
+                # A dict keeps the order of insertion, so the first key is the oldest.
                 del self._known[next(iter(self._known))]
 
     def drop(self, key: Hashable) -> None:

@@ -30,6 +30,7 @@ def offload_notice(path: str, text: str, *, whole: bool = True) -> str:
 def large_result_path(files: FileCalls, call_id: str, text: str) -> str:
     """Return the file for a large result: the same at each attempt, and another for another text."""
     root = files.capabilities().artifacts_root.rstrip("/")
+    # Tools return lone surrogates too, which UTF-8 alone refuses to encode.
     digest = hashlib.sha256(f"{call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
     return f"{root}/large_tool_results/{artifact_name(call_id, digest[:12])}"
 

@@ -47,7 +47,7 @@ class Recovery:
 
 
 def may_pass(error: Exception) -> bool:
-    """Tell whether the same request, made again, may well be answered."""
+    """Return whether the same request, made again, may well be answered."""
     if isinstance(error, ModelError):
         return error.is_retryable
     status = status_of(error)

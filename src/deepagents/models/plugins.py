@@ -57,12 +57,12 @@ def load_plugins(patience: float = _PATIENCE) -> None:
 
 
 def is_plugin_running_here() -> bool:
-    """Tell whether a plugin is what asks: this thread runs them."""
+    """Return whether a plugin is what asks: this thread runs them."""
     return _progress().runner == get_ident()
 
 
 def have_plugins_run() -> bool:
-    """Tell whether all plugins of this process have run."""
+    """Return whether all plugins of this process have run."""
     return _progress().done
 
 
@@ -84,7 +84,7 @@ def _took_the_turn(progress: _Progress, patience: float) -> bool:
         late, progress.waited_enough = progress.under_way, True
     if late is not None:
         warn_caller(
-            f"{_named(late)} has not come back for {patience:g} s, and this thread goes on without the "
+            f"{_describe(late)} has not come back for {patience:g} s, and this thread goes on without the "
             "profiles of plugins. A plugin must not wait for a thread that makes agents or asks for profiles."
         )
     return False
@@ -109,24 +109,24 @@ def _run(point: EntryPoint) -> None:
         register: object = point.load()
     except Exception as error:
         _logger.exception("failed to load entry point %s", point)
-        _skipped(point, f"failed to load entry point: {error!r}")
+        _warn_of_skipping(point, f"failed to load entry point: {error!r}")
         return
     if not callable(register):
         _logger.error("entry point %s did not resolve to a callable", point)
-        _skipped(point, f"did not resolve to a callable, but to {register!r}")
+        _warn_of_skipping(point, f"did not resolve to a callable, but to {register!r}")
         return
     try:
         cast("Callable[[], object]", register)()
     except Exception as error:
         _logger.exception("registration callable of %s raised", point)
-        _skipped(point, f"registration callable {point.value!r} raised {error!r}")
+        _warn_of_skipping(point, f"registration callable {point.value!r} raised {error!r}")
 
 
-def _skipped(point: EntryPoint, why: str) -> None:
-    warn_caller(f"{_named(point)} is skipped: {why}. Mend or uninstall it.")
+def _warn_of_skipping(point: EntryPoint, why: str) -> None:
+    warn_caller(f"{_describe(point)} is skipped: {why}. Mend or uninstall it.")
 
 
-def _named(point: EntryPoint) -> str:
+def _describe(point: EntryPoint) -> str:
     return f"Profile plugin {point.name!r} of distribution {_distribution(point)!r} ({point.group})"
 
 

@@ -39,8 +39,8 @@ def validate_profile_key(key: str) -> None:
 
 def normal_provider(name: str) -> str:
     """Return one spelling for the names that a provider goes by."""
-    spelled = name.lower().replace("-", "_")
-    return _ALIASES.get(spelled, spelled)
+    find_spelling = name.lower().replace("-", "_")
+    return _ALIASES.get(find_spelling, find_spelling)
 
 
 def lookup(registered: Mapping[str, P], spec: str, merge: Callable[[P, P], P]) -> P | None:
@@ -60,13 +60,13 @@ def lookup(registered: Mapping[str, P], spec: str, merge: Callable[[P, P], P]) -
 
 def nearest(registered: Mapping[str, P], key: str) -> P | None:
     """Return what is registered under a key, or else for the model that it is a release of."""
-    for name in (key, _undated(key)):
-        if (known := spelled(registered, name)) in registered:
+    for name in (key, _remove_date(key)):
+        if (known := find_spelling(registered, name)) in registered:
             return registered[known]
     return None
 
 
-def spelled(registered: Mapping[str, P], key: str) -> str:
+def find_spelling(registered: Mapping[str, P], key: str) -> str:
     """Return a key as it is registered, where its provider is spelled in another way; or as it is."""
     if key in registered:
         return key
@@ -80,6 +80,6 @@ def normal_key(key: str) -> str:
     return f"{normal_provider(provider)}{colon}{model}"
 
 
-def _undated(key: str) -> str:
+def _remove_date(key: str) -> str:
     provider, colon, model = key.partition(":")
     return f"{provider}{colon}{_RELEASE.sub('', model)}"

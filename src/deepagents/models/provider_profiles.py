@@ -97,14 +97,14 @@ def _registry() -> ProfileRegistry[ProviderProfile]:
             pre_init=check_openrouter_version, init_kwargs_factory=openrouter_kwargs
         ),
     }
-    return ProfileRegistry("provider", built_in, _merged)
+    return ProfileRegistry("provider", built_in, _merge)
 
 
 def _nvidia_kwargs() -> dict[str, object]:
     return {"default_headers": {"X-BILLING-INVOKE-ORIGIN": "DeepAgents"}}
 
 
-def _merged(base: ProviderProfile, override: ProviderProfile) -> ProviderProfile:
+def _merge(base: ProviderProfile, override: ProviderProfile) -> ProviderProfile:
     return ProviderProfile(
         init_kwargs={**base.init_kwargs, **override.init_kwargs},
         pre_init=_one_after_the_other(base.pre_init, override.pre_init),
@@ -119,8 +119,8 @@ def _one_after_the_other(
         return base or override
 
     def both(spec: str) -> None:
-        _told(f"Base pre_init for {spec!r}", lambda: base(spec))
-        _told(f"Override pre_init for {spec!r}", lambda: override(spec))
+        _log_failure(f"Base pre_init for {spec!r}", lambda: base(spec))
+        _log_failure(f"Override pre_init for {spec!r}", lambda: override(spec))
 
     return both
 
@@ -131,8 +131,8 @@ def _both_made(base: ProviderProfile, override: ProviderProfile) -> Callable[[],
         return second
 
     def both() -> Mapping[str, Any]:
-        made = _told("Base init_kwargs_factory", lambda: _arguments_of(first))
-        over = _told("Override init_kwargs_factory", lambda: _arguments_of(second))
+        made = _log_failure("Base init_kwargs_factory", lambda: _arguments_of(first))
+        over = _log_failure("Override init_kwargs_factory", lambda: _arguments_of(second))
         return {**made, **override.init_kwargs, **over}
 
     return both
@@ -154,7 +154,7 @@ def _check(name: str, given: object, fits: bool, wanted: str) -> None:
         raise TypeError(f"{name} must be {wanted}, got {given!r}")
 
 
-def _told(what: str, hook: Callable[[], R]) -> R:
+def _log_failure(what: str, hook: Callable[[], R]) -> R:
     try:
         return hook()
     except Exception:

@@ -42,15 +42,15 @@ def register_model_provider(name: str, provider: ModelProvider) -> None:
         raise ValueError(f"a provider's name has at least one character and no ':', got {name!r}")
     if not isinstance(cast(object, provider), ModelProvider):
         raise TypeError(f"a ModelProvider is registered for {name!r}, got {provider!r}")
-    _registered()[name] = provider
+    _find_registered()[name] = provider
 
 
 def model_providers() -> dict[str, ModelProvider]:
     """Return the registered providers by name, those of installed packages too."""
     load_plugins()
-    return dict(_registered())
+    return dict(_find_registered())
 
 
 @cache
-def _registered() -> dict[str, ModelProvider]:
+def _find_registered() -> dict[str, ModelProvider]:
     return {"local-server": ModelProvider(chat_local_server)}

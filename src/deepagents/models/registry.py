@@ -9,7 +9,7 @@ from threading import RLock
 from typing import Generic, TypeVar
 
 from deepagents.models.plugins import have_plugins_run, is_plugin_running_here, load_plugins
-from deepagents.models.profile_keys import lookup, nearest, normal_key, spelled, validate_profile_key
+from deepagents.models.profile_keys import find_spelling, lookup, nearest, normal_key, validate_profile_key
 
 P = TypeVar("P")
 
@@ -43,7 +43,7 @@ class ProfileRegistry(Generic[P]):
         """
         validate_profile_key(key)
         with self._lock:
-            known = spelled(self.profiles, key)
+            known = find_spelling(self.profiles, key)
             if is_plugin_running_here():
                 self.profiles[known] = self._below_all_ahead(normal_key(key), profile)
                 return
@@ -67,7 +67,7 @@ class ProfileRegistry(Generic[P]):
             return lookup(self.profiles, spec, self._merge)
 
     def holds(self, spec: str) -> bool:
-        """Tell whether there is a profile for exactly this, dated or not."""
+        """Return whether there is a profile for exactly this, dated or not."""
         load_plugins()
         with self._lock:
             return nearest(self.profiles, spec) is not None

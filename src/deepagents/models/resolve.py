@@ -47,7 +47,7 @@ def resolve_model(model: str | BaseChatModel | dict[str, Any], make: Make = init
         UnknownModel: when no model can be made from what was given.
     """
     if isinstance(model, str):
-        return _made({"model": model}, make)
+        return _make_with_profile({"model": model}, make)
     if isinstance(model, BaseChatModel):
         return model
     if not isinstance(cast(object, model), dict):
@@ -56,7 +56,7 @@ def resolve_model(model: str | BaseChatModel | dict[str, Any], make: Make = init
             "it, or with configurable fields, is none, so make one with the options that it is to have"
         )
     warn_legacy("A model as a dict of settings is deprecated: pass init_chat_model(**settings).")
-    return _made(model, make)
+    return _make_with_profile(model, make)
 
 
 def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> BaseChatModel:
@@ -77,7 +77,7 @@ def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> Ba
     raise UnknownModel(f"There is no model to use: {_choices()}")
 
 
-def _made(settings: Mapping[str, Any], make: Make) -> BaseChatModel:
+def _make_with_profile(settings: Mapping[str, Any], make: Make) -> BaseChatModel:
     """Make a model of settings, with its provider's profile; a name without a provider is made to tell it."""
     spec = _spec_of(settings)
     provider, colon, name = spec.partition(":")
@@ -87,7 +87,7 @@ def _made(settings: Mapping[str, Any], make: Make) -> BaseChatModel:
             _ours(own.make, name), settings, apply_provider_profile(spec if name else provider, settings)
         )
     if not provider or (colon and not name):
-        raise UnknownModel(f"No model could be made from {_shown(settings)!r}: {_choices()}")
+        raise UnknownModel(f"No model could be made from {_show_settings(settings)!r}: {_choices()}")
     if colon and get_provider_profile(spec):
         return _trying(make, settings, apply_provider_profile(spec, settings))
     model = _trying(make, settings, settings)
@@ -111,7 +111,7 @@ def _trying(make: Make, settings: Mapping[str, Any], arguments: Mapping[str, Any
         raise
     except Exception as error:
         raise UnknownModel(
-            f"No model could be made from {_shown(settings)!r} ({error}): {_choices()}"
+            f"No model could be made from {_show_settings(settings)!r} ({error}): {_choices()}"
         ) from error
 
 
@@ -135,7 +135,7 @@ def _has_other_credentials(model: BaseChatModel) -> bool:
     return bool(headers) or "ANTHROPIC_AUTH_TOKEN" in os.environ
 
 
-def _shown(settings: Mapping[str, Any]) -> object:
+def _show_settings(settings: Mapping[str, Any]) -> object:
     """Return what a caller gave: a name, or settings, of which only what names the model is shown."""
     if settings.keys() <= {"model"}:
         return settings.get("model", {})

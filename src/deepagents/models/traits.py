@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def is_chat_model(given: object) -> TypeGuard[BaseChatModel]:
-    """Tell whether this is a chat model itself, not its name, and not one with options bound to it."""
+    """Return whether this is a chat model itself, not its name, and not one with options bound to it."""
     return isinstance(given, BaseChatModel)
 
 
@@ -54,7 +54,7 @@ def model_provider(model: BaseChatModel) -> str | None:
 
 
 def model_matches_spec(model: BaseChatModel, spec: str) -> bool:
-    """Tell whether this is the model that a name means: `NAME`, or `PROVIDER:NAME`."""
+    """Return whether this is the model that a name means: `NAME`, or `PROVIDER:NAME`."""
     identifier = model_identifier(model)
     if identifier is None or spec == identifier:
         return identifier is not None
@@ -69,7 +69,7 @@ def model_matches_spec(model: BaseChatModel, spec: str) -> bool:
 
 
 def is_bedrock_model(model: BaseChatModel | str) -> bool:
-    """Tell whether a model, or the model of this name, runs on Amazon Bedrock."""
+    """Return whether a model, or the model of this name, runs on Amazon Bedrock."""
     if isinstance(model, str):
         provider, colon, _ = model.partition(":")
         return bool(_NOVA.match(model)) or bool(colon and normal_provider(provider) in _BEDROCK_PROVIDERS)
@@ -84,7 +84,7 @@ def input_window(model: BaseChatModel) -> int | None:
 
 
 def rejects_input(model: BaseChatModel, kind: Input, *, in_tool_message: bool = False) -> bool:
-    """Tell whether a model's profile says that it does not take this kind; without a word it may."""
+    """Return whether a model's profile says that it does not take this kind; without a word it may."""
     profile = model.profile or {}
     in_tool = {"image": profile.get("image_tool_message"), "pdf": profile.get("pdf_tool_message")}
     at_all = {
@@ -97,5 +97,5 @@ def rejects_input(model: BaseChatModel, kind: Input, *, in_tool_message: bool = 
 
 
 def may_take_any_file(model: BaseChatModel) -> bool:
-    """Tell whether a model's provider has a way to take files other than media and PDF."""
+    """Return whether a model's provider has a way to take files other than media and PDF."""
     return model_provider(model) in _TAKE_ANY_FILE

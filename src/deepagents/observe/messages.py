@@ -25,7 +25,7 @@ def read_message(message: AIMessage, author: Author) -> Iterator[Event]:
         yield Token(message.text, **author)
 
 
-def used(message: BaseMessage, author: Author) -> Iterator[Event]:
+def read_usage(message: BaseMessage, author: Author) -> Iterator[Event]:
     """Return what a message took, where its provider tells."""
     usage = message.usage_metadata if isinstance(message, AIMessage) else None
     if not usage:
@@ -48,7 +48,7 @@ def _cache_written(given: Mapping[str, Any]) -> int:
     return given.get("cache_creation") or sum(lasting)
 
 
-def formed(answer: Any) -> Any:
+def to_plain(answer: Any) -> Any:
     """Return a structured answer as plain values."""
     if isinstance(answer, BaseModel):
         return answer.model_dump(mode="json")

@@ -23,8 +23,8 @@ from deepagents.events import (
     from_dict,
 )
 from deepagents.observe.approvals import interrupts_to_event, questions
-from deepagents.observe.messages import formed, in_words, read_message, used
-from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_on_own_account
+from deepagents.observe.messages import in_words, read_message, read_usage, to_plain
+from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_for_middleware
 
 Chunk: TypeAlias = tuple[Namespace, str, Any]
 _CallKey: TypeAlias = tuple[str | None, str]
@@ -59,7 +59,7 @@ class Observer:
         known: dict[_CallKey, ToolCalled | SubagentStarted] = {}
         for message in messages:
             if isinstance(message, AIMessage):
-                known |= {(None, event.call_id): event for event in self._called(message, MAIN)}
+                known |= {(None, event.call_id): event for event in self._see_calls(message, MAIN)}
                 self._finished_calls.difference_update(known)
             elif isinstance(message, ToolMessage):
                 known.pop((None, message.tool_call_id), None)
@@ -73,13 +73,13 @@ class Observer:
         namespace, mode, data = chunk
         match mode:
             case "messages":
-                yield from self._spoken(namespace, *data)
+                yield from self._see_message(namespace, *data)
             case "updates":
-                yield from self._changed(namespace, data)
+                yield from self._see_update(namespace, data)
             case "custom":
-                yield from self._written(namespace, data)
+                yield from self._see_custom(namespace, data)
             case "tasks" if "result" not in data:
-                self._roster.started(data)
+                self._roster.note_task(data)
                 self._roster.who(namespace, _name_in(data.get("metadata")))
             case _:
                 return
@@ -91,44 +91,46 @@ class Observer:
             self._answer = None
         self._waits = False
 
-    def _spoken(
+    def _see_message(
         self, namespace: Namespace, message: BaseMessage, metadata: Mapping[str, Any]
     ) -> Iterator[Event]:
         author = self._roster.who(namespace, _name_in(metadata))
         if isinstance(message, AIMessage) and metadata.get("langgraph_node") == _MODEL_NODE:
             yield from read_message(message, author)
 
-    def _changed(self, namespace: Namespace, data: Mapping[str, Any]) -> Iterator[Event]:
+    def _see_update(self, namespace: Namespace, data: Mapping[str, Any]) -> Iterator[Event]:
         for node, update in data.items():
             if node == _INTERRUPT:
-                yield from self._asked_for(namespace, update)
+                yield from self._see_interrupts(namespace, update)
                 continue
             for part in _parts(update):
-                yield from self._updated(namespace, node, part)
+                yield from self._see_part(namespace, node, part)
 
-    def _updated(self, namespace: Namespace, node: str, part: Mapping[str, Any]) -> Iterator[Event]:
+    def _see_part(self, namespace: Namespace, node: str, part: Mapping[str, Any]) -> Iterator[Event]:
         author, messages = self._roster.who(namespace), _messages(part)
-        if is_on_own_account(namespace):
-            yield from (event for each in messages if node == _MODEL_NODE for event in used(each, author))
+        if is_for_middleware(namespace):
+            yield from (
+                event for each in messages if node == _MODEL_NODE for event in read_usage(each, author)
+            )
             return
         if node == _MODEL_NODE:
-            yield from self._answered(messages, part.get("structured_response"), author)
+            yield from self._see_answers(messages, part.get("structured_response"), author)
         elif author == MAIN:
-            self._stopped(messages)
-        yield from self._finished(node, messages, author)
+            self._take_last_words(messages)
+        yield from self._see_results(node, messages, author)
         if part.get("todos") is not None:
             yield PlanChanged(
                 tuple(Todo(todo["content"], todo["status"]) for todo in part["todos"]), **author
             )
         yield from self._elsewhere(part.get("async_tasks"), author)
 
-    def _answered(self, messages: Sequence[BaseMessage], form: Any, author: Author) -> Iterator[Event]:
+    def _see_answers(self, messages: Sequence[BaseMessage], form: Any, author: Author) -> Iterator[Event]:
         settled = {each.tool_call_id for each in messages if isinstance(each, ToolMessage)}
         for message in messages:
             if not isinstance(message, AIMessage):
                 continue
-            yield from used(message, author)
-            for event in self._called(message, author):
+            yield from read_usage(message, author)
+            for event in self._see_calls(message, author):
                 if form is None or event.call_id not in settled:
                     self._calls[event.agent, event.call_id] = event
                     self._finished_calls.discard((event.agent, event.call_id))
@@ -136,18 +138,18 @@ class Observer:
             if author == MAIN:
                 self._answer = None if message.tool_calls and form is None else _final(message, form)
 
-    def _called(self, message: AIMessage, author: Author) -> Iterator[ToolCalled | SubagentStarted]:
+    def _see_calls(self, message: AIMessage, author: Author) -> Iterator[ToolCalled | SubagentStarted]:
         for call in message.tool_calls:
             call_id = call["id"] or ""
             match call["name"], call["args"]:
                 case "task", {"subagent_type": str(name), "description": str(task)}:
                     anew = (author["agent"], call_id) in self._finished_calls
-                    label = self._roster.delegated(name, call_id, author, anew=anew)["agent"] or name
+                    label = self._roster.note_delegation(name, call_id, author, anew=anew)["agent"] or name
                     yield SubagentStarted(name, task, call_id, label, **author)
                 case name, args:
                     yield ToolCalled(name, args, call_id, **author)
 
-    def _finished(self, node: str, messages: Iterable[BaseMessage], author: Author) -> Iterator[Event]:
+    def _see_results(self, node: str, messages: Iterable[BaseMessage], author: Author) -> Iterator[Event]:
         for message in messages:
             if not isinstance(message, ToolMessage):
                 continue
@@ -159,7 +161,7 @@ class Observer:
             if known is not None or node == _TOOL_NODE:
                 yield _result(message, known, author)
 
-    def _stopped(self, messages: Sequence[BaseMessage]) -> None:
+    def _take_last_words(self, messages: Sequence[BaseMessage]) -> None:
         """Take the last words that middleware gave an agent, as it does when it ends a run."""
         for message in messages:
             if isinstance(message, AIMessage) and not message.tool_calls:
@@ -172,13 +174,13 @@ class Observer:
                 self._tasks[task_id] = status
                 yield TaskChanged(task_id, str(task.get("agent_name")), status, **author)
 
-    def _written(self, namespace: Namespace, data: Any) -> Iterator[Event]:
+    def _see_custom(self, namespace: Namespace, data: Any) -> Iterator[Event]:
         author = self._roster.who(namespace)
         yield from_dict({**data, **author}) if isinstance(data, LibraryEvent) else Custom(data, **author)
 
-    def _asked_for(self, namespace: Namespace, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
+    def _see_interrupts(self, namespace: Namespace, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
         self._waits = True
-        if is_on_own_account(namespace):
+        if is_for_middleware(namespace):
             return
         new = [each for each in interrupts if each.id not in self._asked]
         self._asked.update(each.id for each in new)
@@ -190,7 +192,7 @@ class Observer:
 
 
 def _final(message: AIMessage, form: Any) -> FinalAnswer:
-    structured = formed(form)
+    structured = to_plain(form)
     return FinalAnswer(message.text or ("" if form is None else in_words(structured)), structured)
 
 

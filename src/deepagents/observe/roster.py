@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 Namespace: TypeAlias = tuple[str, ...]
 
-_OWN_ACCOUNT: Final = re.compile(r"\.(before|after)_(agent|model):")
+_FOR_MIDDLEWARE: Final = re.compile(r"\.(before|after)_(agent|model):")
 _TOOLS: Final = "tools"
 
 
@@ -38,14 +38,14 @@ class Roster:
         self._taken: set[str] = set()
         self._main: str | None = None
 
-    def delegated(self, name: str, call_id: str, by: Author, *, anew: bool = False) -> Author:
+    def note_delegation(self, name: str, call_id: str, by: Author, *, anew: bool = False) -> Author:
         """Note that an agent calls a subagent; `anew` where a call of this id has ended."""
         known = self._called.get((by["agent"], call_id))
         if known is None or anew:
             known = self._called[by["agent"], call_id] = self._new(name, call_id, by)
         return known
 
-    def started(self, task: Mapping[str, Any]) -> None:
+    def note_task(self, task: Mapping[str, Any]) -> None:
         """Note which tool call a task of a graph carries out, by what mode `tasks` tells of its beginning."""
         call = _tool_call(task.get("input"))
         if call is not None:
@@ -71,9 +71,9 @@ class Roster:
         own = None if name == (self._main if above == MAIN else above["agent_name"]) else name
         if node != _TOOLS and own is None:
             return above
-        return self._met(namespace, own, tool or node, call_id, above)
+        return self._meet(namespace, own, tool or node, call_id, above)
 
-    def _met(
+    def _meet(
         self, namespace: Namespace, name: str | None, otherwise: str, call_id: str, above: Author
     ) -> Author:
         """Give a label to an agent that no `task` called; it stays as soon as the agent's name is known."""
@@ -88,9 +88,9 @@ class Roster:
         return _author(label, name, call_id)
 
 
-def is_on_own_account(namespace: Namespace) -> bool:
-    """Tell whether middleware asks here for itself, as a grader does, and not for the user."""
-    return any(_OWN_ACCOUNT.search(part) for part in namespace)
+def is_for_middleware(namespace: Namespace) -> bool:
+    """Return whether middleware asks here for itself, as a grader does, and not for the user."""
+    return any(_FOR_MIDDLEWARE.search(part) for part in namespace)
 
 
 def _tool_call(given: object) -> Mapping[str, Any] | None:

@@ -31,7 +31,7 @@ def observe(
     that subagents go on under their labels. Closing the events stops the run.
     """
     watching = observer or Observer()
-    run(_recalled(watching, agent, given, config))
+    run(_recall(watching, agent, given, config))
     with closing(agent.stream(given, config, **STREAM, **options)) as chunks:
         for chunk in chunks:
             yield from watching.see(chunk)
@@ -44,10 +44,10 @@ def aobserve(
     """Stream an agent's run as events, awaiting."""
     watching = observer or Observer()
     chunks: AsyncGenerator[Chunk] = agent.astream(given, config, **STREAM, **options)
-    return stream_after(_recalled(watching, agent, given, config), chunks, watching.see, watching.end)
+    return stream_after(_recall(watching, agent, given, config), chunks, watching.see, watching.end)
 
 
-async def _recalled(observer: Observer, agent: Any, given: Any, config: Any) -> None:
+async def _recall(observer: Observer, agent: Any, given: Any, config: Any) -> None:
     if not _is_to_be_read(agent, config, observer):
         return
     reading: IOCall[StateSnapshot] = IOCall(lambda: agent.get_state(config), lambda: agent.aget_state(config))

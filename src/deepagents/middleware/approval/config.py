@@ -113,12 +113,12 @@ def skip_decided(config: InterruptOnConfig, find: Callable[[Any], object | None]
 
 
 def can_remember(config: Any) -> bool:
-    """Tell whether decisions about a tool may be remembered."""
+    """Return whether decisions about a tool may be remembered."""
     return bool(config.get("remember"))
 
 
 def asks_about(config: InterruptOnConfig, call: Any) -> bool:
-    """Tell whether an entry from `call_once` makes a call wait."""
+    """Return whether an entry from `call_once` makes a call wait."""
     when: Callable[[Any], Any] | None = config.get("when")
     return when is None or bool(when(call))
 
@@ -128,6 +128,7 @@ def _once(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(given: Any, *more: Any) -> Any:
+        # By identity: calls are dicts, which have no hash, and two equal calls are two questions.
         key = id(getattr(given, "tool_call", given))
         if key not in known:
             try:

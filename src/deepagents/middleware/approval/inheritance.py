@@ -42,10 +42,11 @@ def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[dict[st
     subagent = call["args"].get("subagent_type") if call["name"] == "task" else None
     task = None
     if isinstance(subagent, str):
-        own = known_decisions(state).values()
+        own = find_decisions(state).values()
         theirs = [each for each in own if (each.get("within") or [None])[0] == subagent]
         known = by_key({**each, "within": [*each["within"][1:]]} for each in theirs)
         task = _TaskDecisions(subagent, *_running_in(), known)
+    # Set to `None` for other tools: an agent that one of them runs must not take over these decisions.
     token = _TASK.set(task)
     try:
         yield task.learned if task else {}
@@ -53,7 +54,7 @@ def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[dict[st
         _TASK.reset(token)
 
 
-def known_decisions(state: Mapping[str, Any]) -> Records:
+def find_decisions(state: Mapping[str, Any]) -> Records:
     """Return what is remembered in this agent, and what the agent that it works for keeps for it."""
     own: Records = state.get(REMEMBERED) or {}
     task = _own_task()
@@ -91,7 +92,7 @@ def _own_task() -> _TaskDecisions | None:
 
 
 def _is_right_below(node: tuple[str, ...], above: tuple[str, ...]) -> bool:
-    """Tell whether a node belongs to a graph that the other node runs."""
+    """Return whether a node belongs to a graph that the other node runs."""
     if len(node) != len(above) + 1:
         return False
     # A graph that keeps threads of its own has no ids of tasks in its namespace.
@@ -105,5 +106,6 @@ def _running_in() -> tuple[str | None, tuple[str, ...]]:
     except RuntimeError:
         return None, ()
     namespace: str = given.get("checkpoint_ns") or ""
+    # LangGraph adds a number where one node calls several graphs; it names no node.
     parts = (part for part in namespace.split("|") if part and not part.isdecimal())
     return given.get("thread_id"), tuple(parts)

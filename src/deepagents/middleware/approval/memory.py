@@ -242,7 +242,7 @@ def _matches_word(pattern: str, value: str) -> bool:
 
 
 def _lifts_rules(record: Record, call: Call, rules: Rules, state: Any, specs: Specs) -> bool:
-    """Tell whether an approval holds although rules make the call wait.
+    """Return whether an approval holds although rules make the call wait.
 
     It does where it was given for that path: the path as it was, or a pattern that begins where the rules
     make all wait. A path that leads elsewhere through a link is asked about each time.
@@ -259,7 +259,7 @@ def _lifts_rules(record: Record, call: Call, rules: Rules, state: Any, specs: Sp
     return wanted["like"] != ANYTHING and rules.waits(spec.operation, anchor(wanted["like"]))
 
 
-def rejected(record: Record, call: Call) -> ToolMessage:
+def make_rejection(record: Record, call: Call) -> ToolMessage:
     """Answer a call that a remembered decision turns down."""
     reason = f", because: {record['message']}" if record.get("message") else ""
     return failure_message(call["name"], call["id"] or "", "not_run", _REJECTED.format(reason=reason))

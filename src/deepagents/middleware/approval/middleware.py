@@ -34,7 +34,7 @@ from deepagents.middleware.approval.config import (
     validate_interrupt_on,
 )
 from deepagents.middleware.approval.inheritance import (
-    known_decisions,
+    find_decisions,
     passing_decisions,
     report_decisions,
     with_learned,
@@ -43,8 +43,8 @@ from deepagents.middleware.approval.memory import (
     Record,
     find_bad_memory,
     find_decision,
+    make_rejection,
     records_of,
-    rejected,
 )
 from deepagents.middleware.approval.path_rules import ASKED, Call, Specs, named_path, waits
 from deepagents.middleware.approval.questions import (
@@ -166,13 +166,13 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
             except _UNUSABLE_ANSWER as error:
                 problem = describe_error(error)
                 continue
-            answer, asked = answer_given(attempt), self._asked(langchain, state)
+            answer, asked = answer_given(attempt), self._find_asked(langchain, state)
             problem = self._find_problem(answer, asked, update, state)
             if problem is None:
                 records = records_of(answer, asked)
                 update |= {REMEMBERED: records} if records else {}
                 return self._finish(update, asked, decided, state) or None
-        asked = self._asked(langchain, state)
+        asked = self._find_asked(langchain, state)
         return self._finish(give_up(asked), asked, decided, state)
 
     def _ask_once(self, state: Any, decided: dict[str, Record]) -> LangChainApproval:
@@ -180,7 +180,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
 
         Calls about which a decision is remembered are not asked about; `decided` takes those decisions.
         """
-        records = known_decisions(state)
+        records = find_decisions(state)
 
         def find(call: Call) -> Record | None:
             allowed = self.interrupt_on[call["name"]]["allowed_decisions"]
@@ -190,7 +190,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         entries: Any = {name: skip_decided(call_once(each), find) for name, each in self.interrupt_on.items()}
         return HumanInTheLoopMiddleware(entries, description_prefix=self.description_prefix)
 
-    def _asked(self, langchain: LangChainApproval, state: Any) -> Sequence[Call]:
+    def _find_asked(self, langchain: LangChainApproval, state: Any) -> Sequence[Call]:
         entries = langchain.interrupt_on
         calls = _last_calls(state)
         return [call for call in calls if (entry := entries.get(call["name"])) and asks_about(entry, call)]
@@ -219,7 +219,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         calls = _last_calls(state)
         records = [(call, decided.get(call["id"] or "")) for call in calls]
         refused = [
-            rejected(record, call) for call, record in records if record and record["type"] == "reject"
+            make_rejection(record, call) for call, record in records if record and record["type"] == "reject"
         ]
         finished = {**update}
         if refused:

@@ -20,7 +20,7 @@ Specs: TypeAlias = Mapping[str, ToolSpec]
 
 
 def waits(rules: Rules, call: Call, state: Any, specs: Specs) -> bool:
-    """Tell whether a call waits for a person; the same answer each time for the same state."""
+    """Return whether a call waits for a person; the same answer each time for the same state."""
     spec, path = specs.get(call["name"]), named_path(call, specs)
     if spec is None or spec.operation is None or path is None:
         return False
@@ -47,7 +47,7 @@ def link_of(state: Any, call_id: str | None) -> tuple[str | None, str | None]:
 
 
 def was_asked(state: Any, call_id: str | None) -> bool | None:
-    """Tell whether a person was asked about a call; `None` when no person can be asked."""
+    """Return whether a person was asked about a call; `None` when no person can be asked."""
     asked = cast("Mapping[str, Any]", state).get(ASKED) if isinstance(state, Mapping) else None
     return None if asked is None else call_id in asked
 

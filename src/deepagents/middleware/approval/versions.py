@@ -18,7 +18,7 @@ _ABSENT = "absent"
 async def note_versions(files: FileCalls, calls: Sequence[Call], specs: Specs) -> dict[str, str]:
     """Return by path what calls would change, as it is now."""
     found: dict[str, str] = {}
-    for path in dict.fromkeys(_changed_path(call, specs) for call in calls):
+    for path in dict.fromkeys(_find_changed_path(call, specs) for call in calls):
         if path is not None and (version := await _version(files, path)) is not None:
             found[path] = version
     return found
@@ -28,7 +28,7 @@ async def refuse_stale(
     files: FileCalls, call: Call, specs: Specs, seen: Mapping[str, str]
 ) -> ToolMessage | None:
     """Answer a call whose file is not as the person saw it; `None` where it may run."""
-    path = _changed_path(call, specs)
+    path = _find_changed_path(call, specs)
     if path is None or path not in seen or seen[path] == await _version(files, path):
         return None
     text = (
@@ -38,7 +38,7 @@ async def refuse_stale(
     return failure_message(call["name"], call["id"] or "", "stale_version", text)
 
 
-def _changed_path(call: Call, specs: Specs) -> str | None:
+def _find_changed_path(call: Call, specs: Specs) -> str | None:
     spec = specs.get(call["name"])
     return named_path(call, specs) if spec is not None and spec.changes_files else None
 

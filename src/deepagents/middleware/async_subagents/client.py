@@ -130,14 +130,14 @@ class RemoteClient:
         answer = await self._ask(lambda client: client.threads.create(thread_id=thread_id, metadata=metadata))
         created = as_mapping(answer).get("thread_id")
         if not is_plain_id(created):
-            raise malformed_answer("a new thread")
+            raise make_malformed_failure("a new thread")
         return cast("str", created)
 
     async def get_thread(self, thread_id: str) -> Mapping[str, Any]:
         """Return a thread."""
         answer = await self._ask(lambda client: client.threads.get(thread_id))
         if not isinstance(answer, Mapping):
-            raise malformed_answer("a thread")
+            raise make_malformed_failure("a thread")
         return cast("Mapping[str, Any]", answer)
 
     async def create_run(
@@ -163,7 +163,7 @@ class RemoteClient:
         """Return the newest run of a thread, `None` when it has none."""
         answer = await self._ask(lambda client: client.runs.list(thread_id, limit=1))
         if not isinstance(answer, list):
-            raise malformed_answer("a list of runs")
+            raise make_malformed_failure("a list of runs")
         runs = cast("list[Any]", answer)
         return _as_run(runs[0]) if runs else None
 
@@ -190,7 +190,7 @@ class RemoteClient:
         return await asyncio.wait_for(question(client), self.budget.remaining())
 
 
-def malformed_answer(expected: str) -> RemoteFailure:
+def make_malformed_failure(expected: str) -> RemoteFailure:
     """Make the failure for an answer that does not follow the protocol."""
     return RemoteFailure(
         "remote_failed",
@@ -212,7 +212,7 @@ def _as_run(answer: Any) -> Run:
     run = as_mapping(answer)
     status: Any = run.get("status")
     if not is_plain_id(run.get("run_id")) or not isinstance(status, str) or status not in _RUN_STATUSES:
-        raise malformed_answer("a run")
+        raise make_malformed_failure("a run")
     return run
 
 

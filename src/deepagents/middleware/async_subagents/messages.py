@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from deepagents._text import truncate
-from deepagents.middleware._history import said_by_a_person
+from deepagents.middleware._history import is_from_person
 from deepagents.middleware.async_subagents.client import TaskStatus
 from deepagents.middleware.async_subagents.state import (
     EVENT,
@@ -128,14 +128,14 @@ def read_event(message: Any) -> TaskEvent | None:
     return cast(TaskEvent, event) if is_known else None
 
 
-def announced_questions(messages: Sequence[AnyMessage]) -> frozenset[str]:
+def find_announced_questions(messages: Sequence[AnyMessage]) -> frozenset[str]:
     """Name the tasks whose questions were announced since a person last wrote."""
     found: set[str] = set()
     for message in reversed(messages):
         event = read_event(message)
         if event and event["status"] == "waiting":
             found.add(event["task_id"])
-        elif said_by_a_person(message):
+        elif is_from_person(message):
             break
     return frozenset(found)
 

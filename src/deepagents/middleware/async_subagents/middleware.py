@@ -11,9 +11,13 @@ from langchain.agents.middleware import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from deepagents.middleware._base import BaseMiddleware, Request, Response, add_section, inner
-from deepagents.middleware._history import said_by_a_person, stopped_at_a_limit
+from deepagents.middleware._history import ends_at_limit, is_from_person
 from deepagents.middleware.async_subagents.client import REQUEST_SECONDS, Clients
-from deepagents.middleware.async_subagents.messages import announced_questions, mark_superseded, read_event
+from deepagents.middleware.async_subagents.messages import (
+    find_announced_questions,
+    mark_superseded,
+    read_event,
+)
 from deepagents.middleware.async_subagents.polling import JUST_NOW, PollSchedule, TaskNews, poll_tasks
 from deepagents.middleware.async_subagents.requests import ShownMessages
 from deepagents.middleware.async_subagents.spec import AsyncSubAgent, list_agents, validate_specs
@@ -106,7 +110,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
             return None
         messages: Sequence[AnyMessage] = state.get("messages", ())
         changes, rewritten = _take_notifications(tasks, messages)
-        starts = bool(messages) and said_by_a_person(messages[-1])
+        starts = bool(messages) and is_from_person(messages[-1])
         news = await self._poll({**tasks, **changes}, within=0.0 if starts else None)
         return _as_update(changes, rewritten, news)
 
@@ -119,7 +123,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
         tasks: Mapping[str, AsyncTask] = state.get(TASKS) or {}
         if not tasks or not self._announces or not _is_final_answer(state["messages"]):
             return None
-        asked = announced_questions(state["messages"])
+        asked = find_announced_questions(state["messages"])
         news = [
             each
             for each in await self._poll(tasks, within=JUST_NOW)
@@ -136,9 +140,9 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
 
 
 def _is_final_answer(messages: Sequence[AnyMessage]) -> bool:
-    """Tell whether the model has answered; after the answer of a limit no further model call may follow."""
+    """Return whether the model has answered; after the answer of a limit no further model call may follow."""
     last = messages[-1]
-    return isinstance(last, AIMessage) and not last.tool_calls and not stopped_at_a_limit(messages)
+    return isinstance(last, AIMessage) and not last.tool_calls and not ends_at_limit(messages)
 
 
 def _as_update(

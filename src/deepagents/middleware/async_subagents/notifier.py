@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def on_agent_server() -> bool:
-    """Tell whether this process is an agent server: only there can a run have a parent to notify."""
+    """Return whether this process is an agent server: only there can a run have a parent to notify."""
     return "langgraph_api" in sys.modules
 
 

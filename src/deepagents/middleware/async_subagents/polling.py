@@ -21,7 +21,7 @@ from deepagents.middleware.async_subagents.client import (
     TaskStatus,
     TimeBudget,
     fetch_status,
-    malformed_answer,
+    make_malformed_failure,
 )
 from deepagents.middleware.async_subagents.messages import announce_status
 from deepagents.middleware.async_subagents.spec import RemoteAgent
@@ -145,7 +145,7 @@ async def _fetch(client: RemoteClient, task: AsyncTask) -> TaskNews | None:
     except (RemoteFailure, GraphBubbleUp):
         raise
     except Exception as error:
-        raise malformed_answer(type(error).__name__) from error
+        raise make_malformed_failure(type(error).__name__) from error
 
 
 def _as_news(task: AsyncTask, found: TaskStatus) -> TaskNews | None:

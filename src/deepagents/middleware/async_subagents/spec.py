@@ -57,7 +57,7 @@ _SCHEME: Final = "x-auth-scheme"
 
 
 def is_remote(spec: Any) -> bool:
-    """Tell whether a spec is one of an asynchronous subagent."""
+    """Return whether a spec is one of an asynchronous subagent."""
     return isinstance(spec, Mapping) and "graph_id" in spec
 
 

@@ -71,7 +71,7 @@ def as_mapping(value: object) -> Mapping[str, Any]:
 
 
 def is_plain_id(value: object) -> bool:
-    """Tell whether a value can be an id: ids stand in URLs and in text that the model reads."""
+    """Return whether a value can be an id: ids stand in URLs and in text that the model reads."""
     return isinstance(value, str) and _PLAIN_ID.fullmatch(value) is not None
 
 

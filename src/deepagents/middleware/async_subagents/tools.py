@@ -21,7 +21,7 @@ from deepagents.middleware.async_subagents.client import (
     TaskStatus,
     TimeBudget,
     fetch_status,
-    malformed_answer,
+    make_malformed_failure,
 )
 from deepagents.middleware.async_subagents.messages import escape, render_status
 from deepagents.middleware.async_subagents.polling import JUST_NOW, MAX_AT_ONCE, PollSchedule
@@ -156,7 +156,7 @@ async def _start(context: TaskContext, description: str, subagent_type: str) -> 
     try:
         thread_id = await client.create_thread(str(uuid4()), thread_metadata(agent, runtime))
         if thread_id in context.tasks:
-            raise malformed_answer("a new thread")
+            raise make_malformed_failure("a new thread")
         run = await client.create_run(thread_id, messages, run_options(agent, runtime))
     except RemoteFailure as failure:
         if thread_id and failure.is_undecided:
@@ -201,7 +201,7 @@ async def _update(context: TaskContext, task_id: str, message: str) -> ToolOutpu
         raise _prefix(f"Failed to update async task {task['task_id']}", failure) from None
     context.schedule.note_polled(task["task_id"], JUST_NOW)
     record = update_task(task, run["status"] if strategy == "enqueue" else "running", run["run_id"])
-    record["superseded_run_ids"] = _superseded_runs(task)
+    record["superseded_run_ids"] = _list_superseded_runs(task)
     effect = (
         "It takes this up when it has finished what it is doing."
         if strategy == "enqueue"
@@ -269,7 +269,7 @@ def _prefix(text: str, failure: ToolFailure) -> ToolFailure:
     return ToolFailure(failure.code, f"{text}: {failure.text}")
 
 
-def _superseded_runs(task: AsyncTask) -> list[str]:
+def _list_superseded_runs(task: AsyncTask) -> list[str]:
     """List the runs that an update replaces: all whose end has not been seen."""
     earlier = task.get("superseded_run_ids", []) if task["status"] in UNFINISHED else []
     return [*earlier, *filter(None, [task["run_id"]])][-_MAX_SUPERSEDED:]

@@ -64,7 +64,7 @@ class Blobs:
     async def extract_all(self, messages: Sequence[Any]) -> Sequence[Any]:
         """Return messages with their media saved and named; what cannot be saved stays in them."""
         holding = [message for message in messages if _holds_bytes(message)]
-        known: Mapping[str, str] = _remembered() if holding else {}
+        known: Mapping[str, str] = _recall() if holding else {}
         holding = [message for message in holding if not message.id or _failure_key(message) not in known]
         if not holding:
             return messages
@@ -111,7 +111,7 @@ class Blobs:
         """Return the payloads by digest, from this run's memory or else from the files."""
         blocks = (block for message in messages for block in message.content)
         wanted = list(dict.fromkeys(digest for block in blocks if (digest := blob_of(block)) is not None))
-        known = _remembered()
+        known = _recall()
         payloads = {digest: known[digest] for digest in wanted if digest in known}
         missing = [digest for digest in wanted if digest not in known]
         for at in range(0, len(missing), _FILES_PER_TRANSFER):
@@ -241,7 +241,7 @@ def _restore(block: Mapping[str, Any], payloads: Mapping[str, str], path: Any) -
     return {"type": "text", "text": text}
 
 
-def _remembered() -> Mapping[str, str]:
+def _recall() -> Mapping[str, str]:
     known: Mapping[str, str] | None = read_channel(CHANNEL) if in_graph() else None
     return known or {}
 

@@ -141,7 +141,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         self._descriptions = custom_tool_descriptions or {}
         self._specs = {spec.name: spec for spec in self._tool_specs()}
         chosen = _choose_tools(list(self._specs), tools)
-        self.tools = [self._made(name) for name in self._specs if name in chosen]
+        self.tools = [self._make_by_name(name) for name in self._specs if name in chosen]
         self._check_rules()
 
     @property
@@ -211,10 +211,10 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         return make_tool(self._specs[name], self._open_context, self._descriptions.get(name))
 
     def _open_context(self, runtime: Runtime) -> ToolContext:
-        files, call_id = self._guarded_files(runtime), runtime.tool_call_id or ""
+        files, call_id = self._guard_files(runtime), runtime.tool_call_id or ""
         return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id)
 
-    def _guarded_files(self, runtime: Runtime) -> FileCalls:
+    def _guard_files(self, runtime: Runtime) -> FileCalls:
         if not self._rules.given:
             return self._handle.files(runtime)
         named, led_to = link_of(runtime.state, runtime.tool_call_id)
@@ -297,7 +297,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
 
     def _repeats_a_change(self, call: Mapping[str, Any], state: Any) -> bool:
         """Return whether an unfinished call before this one, in the same turn, changes the same path."""
-        path = self._changed_path(call)
+        path = self._find_changed_path(call)
         if path is None or not isinstance(state, Mapping):
             return False
         messages: Sequence[Any] = cast("Mapping[str, Any]", state).get("messages") or ()
@@ -309,10 +309,12 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
                 ids = [each["id"] for each in message.tool_calls]
                 before = message.tool_calls[: ids.index(call["id"])] if call["id"] in ids else []
                 running = [each for each in before if each["id"] not in answered]
-                return any((other := self._changed_path(each)) and overlap(path, other) for each in running)
+                return any(
+                    (other := self._find_changed_path(each)) and overlap(path, other) for each in running
+                )
         return False
 
-    def _changed_path(self, call: Mapping[str, Any]) -> str | None:
+    def _find_changed_path(self, call: Mapping[str, Any]) -> str | None:
         spec = self._specs.get(call["name"])
         return spec.path_in(call["args"]) if spec and spec.changes_files else None
 

@@ -31,7 +31,7 @@ class OlderMembers:
     def _create_grep_tool(self) -> Any:
         return self._create_tool("grep")
 
-    def _made(self, name: str) -> Any:
+    def _make_by_name(self, name: str) -> Any:
         """Make a tool, by the method of a subclass if it has one."""
         make = getattr(self, f"_create_{name}_tool", None)
         return self._create_tool(name) if make is None else make()

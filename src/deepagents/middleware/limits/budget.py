@@ -87,8 +87,8 @@ class Budget:
         """Note the price of a model by its name."""
         self.prices = {**self.prices, name: price}
 
-    def limited(self, *kinds: Kind) -> bool:
-        """Tell whether one of these kinds is limited here or above."""
+    def is_limited(self, *kinds: Kind) -> bool:
+        """Return whether one of these kinds is limited here or above."""
         return any(each.limits and each.limits.most(kind) for each in self.chain() for kind in kinds)
 
     def begin(self, past: Spent) -> None:
@@ -124,10 +124,10 @@ class Budget:
         with self.lock:
             return Budget(self, paid=self._again.pop(task, None) if task else None)
 
-    def reached(self, call: CallKind) -> Reached | None:
+    def find_reached(self, call: CallKind) -> Reached | None:
         """Return the limit for which no such call may be made any more."""
         with self.lock:
-            return next((reached for _, reached in self._reached(call)), None)
+            return next((reached for _, reached in self._find_reached(call)), None)
 
     def reserve(self) -> Reached | None:
         """Count the tool call that this budget is for, or return the limit that forbids it.
@@ -137,7 +137,7 @@ class Budget:
         with self.lock:
             again = self.paid.get("tool_calls", 0) > 0
             stops = (
-                each for each in self._reached("tool_calls") if not again or each[1].kind != "tool_calls"
+                each for each in self._find_reached("tool_calls") if not again or each[1].kind != "tool_calls"
             )
             budget, reached = next(stops, (self, None))
             if reached is not None:
@@ -156,7 +156,7 @@ class Budget:
             if call == "tool_calls" and self._reserved:
                 self._reserved -= 1
                 return None
-            budget, reached = next(self._reached(call), (self, None))
+            budget, reached = next(self._find_reached(call), (self, None))
             if reached is None:
                 self._add(call, 1)
             elif reached.kind == call == "tool_calls":
@@ -205,7 +205,7 @@ class Budget:
                 found[kind] = found.get(kind, 0) + amount
             return {**found, **self._marks()}
 
-    def unfinished(self, call: Budget) -> Spent:
+    def sum_unfinished(self, call: Budget) -> Spent:
         """Return what a call has spent that is not over."""
         with self.lock:
             return {**call.counts, **self._marks()}
@@ -227,7 +227,7 @@ class Budget:
                 amount -= known
             each.counts[kind] = each.counts.get(kind, 0) + amount
 
-    def _reached(self, call: CallKind) -> Iterator[tuple[Budget, Reached]]:
+    def _find_reached(self, call: CallKind) -> Iterator[tuple[Budget, Reached]]:
         for budget in self.chain():
             if budget.limits is None:
                 continue

@@ -9,13 +9,14 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from deepagents._text import truncate
 from deepagents.limits import COUNTED, Kind
-from deepagents.middleware._history import LIMIT_REACHED, said_by_a_person
+from deepagents.middleware._history import LIMIT_REACHED, is_from_person
 from deepagents.middleware.limits.budget import Reached
 from deepagents.tools import ToolSpec
 
 _SOURCE: Final = "limits"
 _MOST_CHARACTERS: Final = 2_000
 _MOST_FILES: Final = 30
+# Less than this counts as none: floats that were added up are seldom exactly zero.
 _LEAST: Final[Mapping[Kind, float]] = {"money": 1e-9, "seconds": 0.1}
 _UNITS: Final[Mapping[Kind, str]] = {
     "tokens": "tokens",
@@ -106,7 +107,7 @@ def _so_far(
     if todos:
         lines = [f"- [{each.get('status')}] {each.get('content')}" for each in todos]
         yield "\n".join(["Plan:", *lines])
-    if files := list(dict.fromkeys(reversed(list(_changed(turn, specs))))):
+    if files := list(dict.fromkeys(reversed(list(_find_changed(turn, specs))))):
         more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
         yield f"Files changed: {', '.join(files[:_MOST_FILES])}{more}"
     results = (each.text for each in turn if isinstance(each, ToolMessage) and each.status == "success")
@@ -116,7 +117,7 @@ def _so_far(
         yield "There is no result yet."
 
 
-def _changed(turn: Sequence[AnyMessage], specs: Mapping[str, ToolSpec]) -> Iterator[str]:
+def _find_changed(turn: Sequence[AnyMessage], specs: Mapping[str, ToolSpec]) -> Iterator[str]:
     done = {each.tool_call_id for each in turn if isinstance(each, ToolMessage) and each.status == "success"}
     for message in turn:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
@@ -127,6 +128,6 @@ def _changed(turn: Sequence[AnyMessage], specs: Mapping[str, ToolSpec]) -> Itera
 
 def _this_turn(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
     for message in reversed(messages):
-        if said_by_a_person(message):
+        if is_from_person(message):
             return
         yield message

@@ -26,7 +26,7 @@ from deepagents.middleware._base import (
     inner,
     keeping,
 )
-from deepagents.middleware._history import LIMIT_REACHED, said_by_a_person
+from deepagents.middleware._history import LIMIT_REACHED, is_from_person
 from deepagents.middleware.limits.budget import Budget, Reached
 from deepagents.middleware.limits.messages import (
     describe_refusal,
@@ -95,7 +95,7 @@ class LimitsMiddleware(BaseMiddleware):
             return await inner(handler, request)
         self._learn_price(request.model, agent)
         repeats = self._count_repeats(request.messages)
-        if reached := self._repeated_too_often(repeats) or agent.reached("model_calls"):
+        if reached := self._check_repeats(repeats) or agent.find_reached("model_calls"):
             return _stop(request, agent, reached)
         call, near = agent.for_call(), _not_warned_of(agent, request.state.get(CHANNEL) or {})
         warned = _with_warning(request, near, repeats if repeats == self.limits.repeats else 0)
@@ -104,7 +104,7 @@ class LimitsMiddleware(BaseMiddleware):
                 response = await inner(handler, warned)
         except Exception as error:
             agent.keep(call)
-            reached = agent.reached("model_calls") if isinstance(error, LimitExceeded) else None
+            reached = agent.find_reached("model_calls") if isinstance(error, LimitExceeded) else None
             if reached is None:
                 await save_unfinished(agent, call, again=False)
                 raise
@@ -120,13 +120,14 @@ class LimitsMiddleware(BaseMiddleware):
             return await inner(handler, request)
         call, made = open_call(agent), request.tool_call
         repeats = self._count_repeats(request.state["messages"], made["id"])
-        if reached := self._repeated_too_often(repeats) or call.reserve():
+        if reached := self._check_repeats(repeats) or call.reserve():
             save_call(agent, call)
             text = describe_refusal(reached)
             return failure_message(made["name"], made["id"] or "", "limit_reached", text)
         try:
             with counting(call):
                 result = await inner(handler, request)
+        # It runs again when the person has answered, and goes on from what it has spent.
         except GraphInterrupt:
             await save_unfinished(agent, call, again=True)
             raise
@@ -148,7 +149,7 @@ class LimitsMiddleware(BaseMiddleware):
         Raises:
             ConfigError: when it is not known, and money is limited.
         """
-        if agent.limited("money") and agent.price(model_provider(model), model_identifier(model)) is None:
+        if agent.is_limited("money") and agent.price(model_provider(model), model_identifier(model)) is None:
             if found := _profile_price(model):
                 agent.learn(*found)
             else:
@@ -171,7 +172,7 @@ class LimitsMiddleware(BaseMiddleware):
         same = takewhile(lambda call: (call["name"], call["args"]) == (last["name"], last["args"]), calls)
         return 1 + sum(1 for _ in islice(same, most))
 
-    def _repeated_too_often(self, repeats: int) -> Reached | None:
+    def _check_repeats(self, repeats: int) -> Reached | None:
         most = self.limits.repeats
         return Reached("repeats", most, repeats) if most and repeats > most else None
 
@@ -189,7 +190,7 @@ def _profile_price(model: BaseChatModel) -> tuple[str, Price] | None:
 def _calls_backwards(messages: Sequence[AnyMessage]) -> Iterator[ToolCall]:
     """Yield the calls since a person last spoke, the latest first."""
     for message in reversed(messages):
-        if said_by_a_person(message):
+        if is_from_person(message):
             return
         if isinstance(message, AIMessage):
             yield from reversed(message.tool_calls)
@@ -208,6 +209,7 @@ def _with_warning(request: Request, near: Sequence[Reached], repeats: int) -> Re
         return request
     for each in near:
         emit("limit_near", **asdict(each))
+    # At the end and in this request alone, so that the history and the provider's cache of it stay valid.
     return request.override(messages=[*request.messages, warning])
 
 

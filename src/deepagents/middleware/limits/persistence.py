@@ -63,6 +63,7 @@ class SpentChannel(BinaryOperatorAggregate[Spent]):
 
     def open(self, make: Callable[[], Budget], *, anew: bool = False) -> Budget:
         """Return the budget of this run, made on first use."""
+        # Parallel calls of a step open the budget at once, and must share one.
         with self._opening:
             if self.budget is None or anew:
                 self.budget = make()
@@ -105,7 +106,7 @@ async def begin_run(make: Callable[[], Budget], *, goes_on: bool) -> dict[str, A
     if not goes_on:
         channel.open(make, anew=True).begin({})
         return {CHANNEL: {_ANEW: True}} if saved else None
-    left, known = await _left_by_last_run(saved.get(_KNOWN, ()))
+    left, known = await _read_left_over(saved.get(_KNOWN, ()))
     past = merge_spent(saved, left)
     channel.open(make, anew=True).begin(past)
     return {CHANNEL: {**left, _PAST: counts_in(past), **({_KNOWN: known} if known else {})}} if past else None
@@ -138,8 +139,9 @@ async def save_unfinished(agent: Budget, call: Budget, *, again: bool) -> None:
     if step is None:
         return
     saver, place, task = step
+    # A task id of its own: savers key writes by task and index, and would keep one of two.
     name = str(uuid4())
-    record = {"id": name, "task": task if again else None, "spent": agent.unfinished(call)}
+    record = {"id": name, "task": task if again else None, "spent": agent.sum_unfinished(call)}
     # A task that raises writes no channel, but its pending writes stay with the checkpoint.
     writes = [(_UNFINISHED, record)]
     await IOCall(
@@ -177,6 +179,7 @@ class _Writes:
         if task is None:
             self.failed.append(spent)
             return
+        # A record holds all that was spent since the call began, so later ones replace and do not add.
         before = self.again.get(task, {})
         self.again[task] = {key: max(before.get(key, 0), spent.get(key, 0)) for key in {*before, *spent}}
 
@@ -188,7 +191,7 @@ def _sum(parts: Iterable[Spent]) -> Spent:
     return total
 
 
-async def _left_by_last_run(known: Sequence[str]) -> tuple[Spent, list[str]]:
+async def _read_left_over(known: Sequence[str]) -> tuple[Spent, list[str]]:
     """Return what calls spent that were not over when this message came, and the names of their records."""
     step = step_under_way()
     if step is None:

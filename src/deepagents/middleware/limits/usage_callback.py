@@ -67,6 +67,7 @@ class UsageCallback(BaseCallbackHandler):
         self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **more: Any
     ) -> None:
         """Count a request to a model that takes plain text."""
+        # Four characters for a token, as `count_tokens_approximately` takes.
         self._begin(run_id, more.get("metadata") or {}, lambda: sum(map(len, prompts)) // 4)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:
@@ -76,8 +77,8 @@ class UsageCallback(BaseCallbackHandler):
         if call is None:
             return
         # An estimate takes time, and without a limit of tokens or money nothing depends on it.
-        limited = call.budget.limited("tokens", "money")
-        usage = _credible_usage(response, call.estimate_input) if limited else _reported(response)
+        limited = call.budget.is_limited("tokens", "money")
+        usage = _credible_usage(response, call.estimate_input) if limited else _find_reported(response)
         if usage is None:
             return
         call.budget.add("tokens", usage["input_tokens"] + usage["output_tokens"])
@@ -100,7 +101,7 @@ class UsageCallback(BaseCallbackHandler):
     def _begin(self, run_id: UUID, metadata: Mapping[str, Any], estimate_input: Callable[[], int]) -> None:
         budget, name = current_budget() or self._whole, metadata.get("ls_model_name")
         price = budget.price(metadata.get("ls_provider"), name)
-        if price is None and budget.limited("money"):
+        if price is None and budget.is_limited("money"):
             raise ConfigError(describe_unpriced(name))
         _start(budget, "model_calls")
         with self._lock:
@@ -113,6 +114,7 @@ def counting(call: Budget) -> Generator[None]:
     _register()
     with ExitStack() as stack:
         stack.enter_context(spending_from(call))
+        # One handler for all agents of a run: two would count each call twice.
         if _CALLBACK.get() is None:
             token = _CALLBACK.set(UsageCallback(call))
             stack.callback(_CALLBACK.reset, token)
@@ -131,6 +133,7 @@ def counting_between_steps() -> Generator[None]:
     try:
         with counting(call):
             yield
+    # A question is no failure: the step runs again, and the call would be counted twice.
     except GraphBubbleUp:
         raise
     except Exception:
@@ -140,9 +143,9 @@ def counting_between_steps() -> Generator[None]:
 
 
 def is_used_up() -> bool:
-    """Tell whether the running agent may ask its model no more."""
+    """Return whether the running agent may ask its model no more."""
     channel = running_spent()
-    return bool(channel and channel.budget and channel.budget.reached("model_calls"))
+    return bool(channel and channel.budget and channel.budget.find_reached("model_calls"))
 
 
 @cache
@@ -164,7 +167,7 @@ def _start(budget: Budget, call: CallKind) -> None:
         raise LimitExceeded(f"the limit of {format_amount(reached.kind, reached.limit)} is used up")
 
 
-def _reported(response: LLMResult) -> UsageMetadata | None:
+def _find_reported(response: LLMResult) -> UsageMetadata | None:
     message = _message(response)
     return message.usage_metadata if isinstance(message, AIMessage) else None
 
@@ -174,7 +177,7 @@ def _credible_usage(response: LLMResult, estimate_input: Callable[[], int]) -> U
 
     A server that reports nothing real must not keep a limit from being reached.
     """
-    reported = _reported(response)
+    reported = _find_reported(response)
     read = reported["input_tokens"] if reported else 0
     written = reported["output_tokens"] if reported else 0
     if reported and read > 0 and written > 0:

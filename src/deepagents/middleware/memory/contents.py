@@ -95,9 +95,11 @@ async def read_sources(files: FileCalls, sources: Sequence[str]) -> MemoryFiles:
 
 def _decode(answer: FileDownloadResponse) -> str:
     if answer.error or answer.content is None:
+        # Backends of other packages may answer with any text.
         is_code = answer.error in get_args(ErrorCode)
         raise BackendError(cast("ErrorCode", answer.error) if is_code else "io_error", "not read")
     try:
+        # Editors on Windows begin a file with a byte order mark, which is no part of the text.
         return answer.content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BackendError("invalid_encoding", "not UTF-8") from error

@@ -129,6 +129,7 @@ class MemoryMiddleware(BaseMiddleware):
         if is_error or not self.sources or not in_graph():
             return result
         call = executed_call(request)
+        # A subagent writes with tools of its own, so which files it changed is not seen here.
         if call["name"] == "task" and has_channel(CHANGED):
             write_channel(CHANGED, True)
         spec = specs_of_call(request).get(call["name"])

@@ -18,7 +18,7 @@ from deepagents._state.runtime import moves_what_is_removed
 from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner, keeping
 from deepagents.middleware.approval import HELD
 from deepagents.middleware.patch_tool_calls.outcomes import CallOutcomes
-from deepagents.middleware.patch_tool_calls.repair import find_fault, malformed_result, repair_turns
+from deepagents.middleware.patch_tool_calls.repair import find_fault, make_malformed_result, repair_turns
 from deepagents.middleware.patch_tool_calls.sanitize import sanitize
 
 
@@ -62,6 +62,7 @@ class PatchToolCallsMiddleware(BaseMiddleware):
         self._outcomes.forget(thread, call_id)
         try:
             return await inner(handler, request)
+        # A cancelled task leaves no message: only this process knows that the call had begun.
         except (CancelledError, KeyboardInterrupt):
             self._outcomes.note(thread, call_id, "cancelled")
             raise
@@ -72,7 +73,7 @@ class PatchToolCallsMiddleware(BaseMiddleware):
 
 
 def _asks_before_it_runs(raised: GraphInterrupt, call_id: str | None) -> bool:
-    """Tell whether this is the question of LangChain's approval about this call alone (`per_call`)."""
+    """Return whether this is the question of LangChain's approval about this call alone (`per_call`)."""
     for interrupt in raised.args[0] if raised.args else ():
         match interrupt.value:
             case {"type": "tool_approval", "tool_call_id": str(about)} if about == call_id:
@@ -108,10 +109,10 @@ def _answer_malformed(message: BaseMessage) -> list[BaseMessage]:
     if not isinstance(message, AIMessage):
         return [message]
     message = sanitize(message)
-    return [message, *map(malformed_result, message.invalid_tool_calls)]
+    return [message, *map(make_malformed_result, message.invalid_tool_calls)]
 
 
 def _has_nothing_to_run(messages: Sequence[BaseMessage]) -> bool:
-    """Tell whether all calls were malformed: the model is to read that before the run may end."""
+    """Return whether all calls were malformed: the model is to read that before the run may end."""
     made = [message for message in messages if isinstance(message, AIMessage)]
     return len(messages) > len(made) and not any(message.tool_calls for message in made)

@@ -79,7 +79,7 @@ def repair_turns(
     return whole
 
 
-def malformed_result(call: InvalidToolCall) -> ToolMessage:
+def make_malformed_result(call: InvalidToolCall) -> ToolMessage:
     """Answer a call whose arguments could not be parsed."""
     return failure_message(call["name"] or "unknown", call["id"] or "", "invalid_argument", _MALFORMED)
 
@@ -89,14 +89,14 @@ def _missing(
 ) -> list[ToolMessage]:
     answered = {answer.tool_call_id for answer in found}
     made: list[ToolMessage] = []
-    for call in _unanswered(message.tool_calls, answered):
+    for call in _find_unanswered(message.tool_calls, answered):
         call_id = call["id"] or ""
         code, text = _explain(outcomes.get(call_id), held=held, among_others=bool(found))
         made.append(failure_message(call["name"], call_id, code, text))
-    return [*made, *map(malformed_result, _unanswered(message.invalid_tool_calls, answered))]
+    return [*made, *map(make_malformed_result, _find_unanswered(message.invalid_tool_calls, answered))]
 
 
-def _unanswered(calls: Sequence[CallLike], answered: set[str]) -> Iterator[CallLike]:
+def _find_unanswered(calls: Sequence[CallLike], answered: set[str]) -> Iterator[CallLike]:
     return (call for call in calls if call["id"] not in answered)
 
 

@@ -41,7 +41,7 @@ def sanitize(message: AIMessage) -> AIMessage:
 
 
 def shares_ids(message: AIMessage) -> bool:
-    """Tell whether calls of a message have no id, one that is too long, or one that another of them has."""
+    """Return whether calls of a message have no id, one that is too long, or one that another of them has."""
     ids = [call["id"] for call in _all_calls(message)]
     return not all(map(_is_usable, ids)) or len(set(ids)) < len(ids)
 
@@ -90,6 +90,7 @@ def _all_calls(message: AIMessage) -> Sequence[Any]:
 def _shallow(value: Any, levels: int) -> Any:
     """Return the same object, or one without what cannot be saved."""
     match value:
+        # Before the numbers: `True` matches `int()` too.
         case bool() | str():
             return value
         case int() if not -_LARGEST // 2 <= value < _LARGEST:

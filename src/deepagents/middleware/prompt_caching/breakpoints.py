@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage, ToolMessage, is_data_content_bl
 from langchain_core.tools import BaseTool
 
 from deepagents.middleware._base import Request
-from deepagents.middleware.prompt_caching.markers import MARK, OwnMark, blocks_of, unmarked, with_blocks
+from deepagents.middleware.prompt_caching.markers import MARK, OwnMark, blocks_of, remove_mark, with_blocks
 
 _MOST_MARKS: Final = 4
 _HOUR: Final = "1h"
@@ -51,14 +51,14 @@ def bound_marks(before: Request, marked: Request) -> Request:
     marks = [*_in_tools(before, marked), *_in_system(before, marked)]
     marks += [*_in_messages(marked.messages), *_at_end(before, marked)]
     kept = {(mark.part, mark.index): mark for mark in _align_lifetimes(_choose(marks))}
-    settings = unmarked(marked.model_settings)
+    settings = remove_mark(marked.model_settings)
     end = kept.get(("end", 0))
     if end is not None and (end.own or MARK in before.model_settings):
         settings[MARK] = dict(end.control)
-    tools = [_marked_tool(tool, kept.get(("tools", at))) for at, tool in enumerate(marked.tools)]
+    tools = [_mark_tool(tool, kept.get(("tools", at))) for at, tool in enumerate(marked.tools)]
     request = marked.override(tools=tools, model_settings=settings)
     given = blocks_of(marked.system_message)
-    blocks = [_marked_block(block, kept.get(("system", at))) for at, block in enumerate(given)]
+    blocks = [_mark_block(block, kept.get(("system", at))) for at, block in enumerate(given)]
     return with_blocks(request, blocks) if blocks else request
 
 
@@ -89,12 +89,12 @@ def _in_content(content: Any) -> Iterator[Mapping[str, Any]]:
     for each in cast("list[Any]", content) if isinstance(content, list) else ():
         if isinstance(each, dict):
             block = cast("dict[str, Any]", each)
-            control = _sent_control(block)
+            control = _find_sent_control(block)
             yield from [control] if control else []
             yield from _in_content(block.get("content"))
 
 
-def _sent_control(block: dict[str, Any]) -> Mapping[str, Any] | None:
+def _find_sent_control(block: dict[str, Any]) -> Mapping[str, Any] | None:
     """Return the mark of a block as it is sent: of those of a block of media, the first."""
     fields = _MEDIA_FIELDS if is_data_content_block(block) else ()
     return next(filter(None, (_control(block), *(_control(block.get(each)) for each in fields))), None)
@@ -115,7 +115,7 @@ def _at_end(before: Request, marked: Request) -> Iterator[Mark]:
 
 
 def _ends_with_mark(messages: Sequence[BaseMessage]) -> bool:
-    """Tell whether the last block of all has a mark; the result of a tool is one block."""
+    """Return whether the last block of all has a mark; the result of a tool is one block."""
     content: Any = messages[-1].content if messages else None
     blocks = cast("list[Any]", content) if isinstance(content, list) else []
     return (
@@ -129,6 +129,7 @@ def _choose(marks: Sequence[Mark]) -> list[Mark]:
     """Leave out marks of ours until four are left, the least useful first."""
     last = max((mark.index for mark in marks if mark.part == "system"), default=0)
 
+    # The end covers the whole history, and the last block of the system prompt all blocks before it.
     def worth(mark: Mark) -> int:
         if mark.part == "system":
             return 2 if mark.index == last else 0
@@ -158,14 +159,14 @@ def _tool_control(tool: Any) -> Mapping[str, Any] | None:
     return _control(tool.extras if isinstance(tool, BaseTool) else tool)
 
 
-def _marked_tool(tool: Any, mark: Mark | None) -> Any:
+def _mark_tool(tool: Any, mark: Mark | None) -> Any:
     if _tool_control(tool) == (mark and dict(mark.control)):
         return tool
     control = {} if mark is None else {MARK: dict(mark.control)}
     if isinstance(tool, BaseTool):
-        return tool.model_copy(update={"extras": {**unmarked(tool.extras or {}), **control}})
-    return {**unmarked(cast("dict[str, Any]", tool)), **control}
+        return tool.model_copy(update={"extras": {**remove_mark(tool.extras or {}), **control}})
+    return {**remove_mark(cast("dict[str, Any]", tool)), **control}
 
 
-def _marked_block(block: Mapping[str, Any], mark: Mark | None) -> dict[str, Any]:
-    return unmarked(block) if mark is None else {**block, MARK: dict(mark.control)}
+def _mark_block(block: Mapping[str, Any], mark: Mark | None) -> dict[str, Any]:
+    return remove_mark(block) if mark is None else {**block, MARK: dict(mark.control)}

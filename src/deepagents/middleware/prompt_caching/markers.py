@@ -19,7 +19,7 @@ class OwnMark(dict[str, str]):
 
 
 def is_from(model: BaseChatModel, package: str, kind: str | None = None) -> bool:
-    """Tell whether a model's class, or one that it derives from, is of a package, and of this name there."""
+    """Return whether a model's class, or one that it derives from, is of a package, by this name there."""
     return _derives_from(model.__class__, package, kind)
 
 
@@ -32,7 +32,7 @@ def _derives_from(model: type, package: str, kind: str | None) -> bool:
 
 
 def is_chat_anthropic(model: BaseChatModel) -> bool:
-    """Tell whether a model is a `ChatAnthropic`, without importing it."""
+    """Return whether a model is a `ChatAnthropic`, without importing it."""
     return is_from(model, "langchain_anthropic", "ChatAnthropic")
 
 
@@ -63,10 +63,10 @@ def without_own_marks(request: Request) -> Request:
     blocks = blocks_of(request.system_message)
     if not any(isinstance(block.get(MARK), OwnMark) for block in blocks):
         return request
-    return with_blocks(request, [unmarked(each) if _is_own(each) else each for each in blocks])
+    return with_blocks(request, [remove_mark(each) if _is_own(each) else each for each in blocks])
 
 
-def unmarked(block: Mapping[str, Any]) -> dict[str, Any]:
+def remove_mark(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a block without its mark."""
     return {key: value for key, value in block.items() if key != MARK}
 

@@ -45,7 +45,7 @@ class PromptCachingMiddleware(BaseMiddleware):
 
     @classmethod
     def stands_for(cls, kind: type) -> bool:
-        """Tell whether a class is the one of the provider's package that this stands in for."""
+        """Return whether a class is the one of the provider's package that this stands in for."""
         return kind.__name__ == cls.__name__ and kind.__module__.partition(".")[0] == cls.package
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
@@ -107,6 +107,7 @@ def _make(module: str, name: str) -> Middleware | None:
     try:
         made = getattr(import_module(module), name, None)
     except ImportError as error:
+        # A missing package is no error; one that is there and cannot be imported must say why.
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         made = None

@@ -42,7 +42,7 @@ def _calls_something(message: BaseMessage) -> bool:
 
 
 def _gave_no_verdict(message: AIMessage) -> bool:
-    """Tell whether an answer tried to give a verdict and failed, or called nothing at all."""
+    """Return whether an answer tried to give a verdict and failed, or called nothing at all."""
     return not message.tool_calls or any(call["name"] == _FORM for call in message.tool_calls)
 
 

@@ -21,7 +21,7 @@ from deepagents._async import IOCall
 from deepagents._state.runtime import off_the_message_stream
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.middleware._base import BaseMiddleware, Middleware
-from deepagents.middleware._history import stopped_at_a_limit
+from deepagents.middleware._history import ends_at_limit
 from deepagents.middleware.limits import counting_between_steps, is_used_up
 from deepagents.middleware.rubric.attempt import (
     Attempt,
@@ -138,7 +138,7 @@ class RubricMiddleware(BaseMiddleware):
     @hook_config(can_jump_to=["model"])
     async def _after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         attempt = open_attempt(state) or new_attempt(state)
-        if attempt is None or stopped_at_a_limit(state["messages"]):
+        if attempt is None or ends_at_limit(state["messages"]):
             return None
         about = {"grading_run_id": attempt.run_id, "iteration": attempt.iteration}
         runtime.stream_writer({"type": "rubric_evaluation_start", **about})

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from deepagents.middleware._history import said_by_a_person
+from deepagents.middleware._history import is_from_person
 from deepagents.middleware.rubric.types import CriterionEval
 
 GRADER_SYSTEM_PROMPT: Final = """\
@@ -49,12 +49,12 @@ def ask_grade(
     correction: str | None,
 ) -> str:
     """Write the question to a grader; no quoted text can close the tag around it."""
-    parts = [f"Grade this work (round {iteration + 1}).", _tagged("rubric", rubric, nonce)]
+    parts = [f"Grade this work (round {iteration + 1}).", _tag("rubric", rubric, nonce)]
     if criteria:
         listed = "\n".join(f"{at}. {name}" for at, name in enumerate(criteria, start=1))
-        parts.append(_tagged("checklist", listed, nonce))
+        parts.append(_tag("checklist", listed, nonce))
         parts.append(f"Return exactly {len(criteria)} criteria, under the names of the checklist.")
-    parts.append(_tagged("transcript", transcript, nonce))
+    parts.append(_tag("transcript", transcript, nonce))
     return "\n\n".join(filter(None, [*parts, correction]))
 
 
@@ -78,7 +78,7 @@ def ask_revision(explanation: str, criteria: Sequence[CriterionEval], *, unverif
     return "\n\n".join([*parts, "Mend what is not met, then answer the request again."])
 
 
-def _tagged(name: str, text: str, nonce: str) -> str:
+def _tag(name: str, text: str, nonce: str) -> str:
     safe = _CLOSING.sub(r"<\\/", text)
     return f"<{name}_{nonce}>\n{safe}\n</{name}_{nonce}>"
 
@@ -86,7 +86,7 @@ def _tagged(name: str, text: str, nonce: str) -> str:
 def current_request(messages: Sequence[AnyMessage], known: str | None = None) -> AnyMessage | None:
     """Return the message of that id, else the last one that a user wrote."""
     request = next((each for each in messages if known and each.id == known), None)
-    return request or next((each for each in reversed(messages) if said_by_a_person(each)), None)
+    return request or next((each for each in reversed(messages) if is_from_person(each)), None)
 
 
 def write_transcript(messages: Sequence[AnyMessage], nonce: str, request_id: str | None = None) -> str:
@@ -138,7 +138,7 @@ def _speaker(message: AnyMessage, *, is_request: bool) -> str:
     if is_request:
         return "user (the current request)"
     source = message.additional_kwargs.get("lc_source")
-    return "user" if said_by_a_person(message) else f"harness ({source or message.type})"
+    return "user" if is_from_person(message) else f"harness ({source or message.type})"
 
 
 def _text(message: AnyMessage) -> str:

@@ -31,7 +31,7 @@ class Source:
     label: str
 
     def overlaps(self, path: str) -> bool:
-        """Tell whether a normalised path lies in this directory, or this directory in it."""
+        """Return whether a normalised path lies in this directory, or this directory in it."""
         try:
             return overlap(path, normalise(self.path))
         except BackendError:

@@ -42,16 +42,16 @@ from deepagents.middleware.skills.state import (
     SkillMetadata,
     SkillsState,
     diff_skills,
-    disclosed_tools,
-    known_skills,
+    find_disclosed_tools,
+    find_known_skills,
 )
 from deepagents.middleware.skills.tools import (
     SkillTools,
     SkillToolSource,
     disclose_tools,
+    find_included_names,
+    find_opened_paths,
     find_tool,
-    included_names,
-    opened_paths,
     skill_paths,
 )
 
@@ -121,7 +121,7 @@ class SkillsMiddleware(BaseMiddleware):
             self.system_prompt_template,
             prompt.format_locations(self._sources),
             prompt.format_warnings(state.get("skills_load_errors") or ()),
-            self._format_skills_list(list(known_skills(state))),
+            self._format_skills_list(list(find_known_skills(state))),
         )
         return add_section(request, text)
 
@@ -142,7 +142,7 @@ class SkillsMiddleware(BaseMiddleware):
         update |= await self._pin({**state, **update}, runtime)
         is_first = state.get("_skills_opened") is None
         messages: list[AnyMessage] = [*state.get("messages", ()), *update.get("messages", ())]
-        update |= self._note_opened({**state, **update}, opened_paths(messages, with_reads=is_first))
+        update |= self._note_opened({**state, **update}, find_opened_paths(messages, with_reads=is_first))
         if is_first and self._sources and in_graph():
             update.setdefault("_skills_opened", [])
         return update or None
@@ -167,13 +167,13 @@ class SkillsMiddleware(BaseMiddleware):
         names = state.get("pinned_skills")
         if not names:
             return {}
-        messages = await prompt.pin_skills(self._files(runtime), names, known_skills(state))
+        messages = await prompt.pin_skills(self._files(runtime), names, find_known_skills(state))
         return {"pinned_skills": None, **({"messages": messages} if messages else {})}
 
     def _note_opened(self, state: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
         """Note those paths that are skills."""
         known: list[str] = state.get("_skills_opened") or []
-        of_skills = skill_paths(known_skills(state)) if paths else frozenset[str]()
+        of_skills = skill_paths(find_known_skills(state)) if paths else frozenset[str]()
         new = [path for path in paths if path in of_skills and path not in known]
         return {"_skills_opened": [*known, *new]} if new else {}
 
@@ -193,7 +193,7 @@ class SkillsMiddleware(BaseMiddleware):
         update = await self._load(state, request.runtime) if state.get("_skills_changed") else {}
         update |= await self._pin({**state, **update}, request.runtime)
         added: Sequence[AnyMessage] = update.get("messages", ())
-        update |= self._note_opened({**state, **update}, opened_paths(added))
+        update |= self._note_opened({**state, **update}, find_opened_paths(added))
         state = {**state, **update, "messages": [*state.get("messages", ()), *added]}
         if update:
             request = with_changes(request, state=state, messages=[*request.messages, *added])
@@ -201,9 +201,9 @@ class SkillsMiddleware(BaseMiddleware):
         return request, update | disclosed
 
     async def _add_tools(self, request: Request, state: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
-        included = included_names(known_skills(state))
+        included = find_included_names(find_known_skills(state))
         names = [name for path in state.get("_skills_opened") or () for name in included.get(path, ())]
-        before = disclosed_tools(state)
+        before = find_disclosed_tools(state)
         if not names and not before:
             return request, {}
         still_included = {name for names in included.values() for name in names}
@@ -234,7 +234,7 @@ class SkillsMiddleware(BaseMiddleware):
         """Insert the tool that a skill disclosed; other tools stay unknown."""
         state = cast("Mapping[str, Any]", request.state)
         name = request.tool_call["name"]
-        include = disclosed_tools(state).get(name)
+        include = find_disclosed_tools(state).get(name)
         if include is None:
             return request
         runtime = cast(Any, request).runtime

@@ -149,7 +149,7 @@ def make_pinned_message(skill: SkillMetadata, body: str) -> HumanMessage:
     )
 
 
-def pinned_path(message: BaseMessage) -> str | None:
+def find_pinned_path(message: BaseMessage) -> str | None:
     """Return the path of the skill that a message shows, if it shows one."""
     marks = message.additional_kwargs
     if not isinstance(message, HumanMessage) or marks.get("lc_source") != _PINNED:

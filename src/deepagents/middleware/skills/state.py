@@ -68,7 +68,7 @@ class SkillsChannel(GrowingChannel):
         return fresh
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; tell whether there were any."""
+        """Fold the writes of one step; return whether there were any."""
         self._begin(values)
         return super().update(values)
 
@@ -155,7 +155,7 @@ def diff_skills(before: Sequence[Mapping[str, Any]] | None, now: Sequence[Mappin
     return {_CHANGES: changed, _ORDER: [each["name"] for each in now]}
 
 
-def known_skills(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:
+def find_known_skills(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:
     """Return the skills of a state.
 
     Raises:
@@ -164,7 +164,7 @@ def known_skills(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:
     return cast("Sequence[SkillMetadata]", validate_skills(state.get("skills_metadata")) or ())
 
 
-def disclosed_tools(state: Mapping[str, Any]) -> Mapping[str, str]:
+def find_disclosed_tools(state: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the tools that skills disclosed, in order, each with the name under which it was included."""
     record: object = state.get("_skill_tools_disclosed")
     if not isinstance(record, Mapping):
@@ -175,7 +175,7 @@ def disclosed_tools(state: Mapping[str, Any]) -> Mapping[str, str]:
 
 def disclosed_skill_tool_names(state: Mapping[str, Any]) -> frozenset[str]:
     """Name the tools that opened skills made available; a record that cannot be read names none."""
-    return frozenset(disclosed_tools(state))
+    return frozenset(find_disclosed_tools(state))
 
 
 def validate_skills(given: Any) -> list[dict[str, Any]] | None:

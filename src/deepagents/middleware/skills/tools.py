@@ -20,7 +20,7 @@ from deepagents._paths import normalise
 from deepagents.errors import BackendError, ConfigError
 from deepagents.middleware._base import tool_name
 from deepagents.middleware.skills.parse import INCLUDE
-from deepagents.middleware.skills.prompt import pinned_path
+from deepagents.middleware.skills.prompt import find_pinned_path
 from deepagents.middleware.skills.state import SkillMetadata
 from deepagents.tools import specs_by_name
 
@@ -87,12 +87,12 @@ class SkillToolSource:
 
 
 async def _resolve(resolve: SkillToolResolver, name: str, runtime: Any) -> Sequence[BaseTool] | None:
-    async def awaited() -> Any:
+    async def ask_and_await() -> Any:
         answer = resolve(name, runtime)
         return await answer if isawaitable(answer) else answer
 
     try:
-        answer: Any = await IOCall(lambda: resolve(name, runtime), awaited)
+        answer: Any = await IOCall(lambda: resolve(name, runtime), ask_and_await)
     except Exception as error:
         if isinstance(error, GraphBubbleUp):
             raise
@@ -136,7 +136,7 @@ def _by_name(tools: Sequence[Any]) -> dict[str, BaseTool]:
     return by_name
 
 
-def included_names(skills: Iterable[SkillMetadata]) -> dict[str, list[str]]:
+def find_included_names(skills: Iterable[SkillMetadata]) -> dict[str, list[str]]:
     """Return, by its normalised path, the names that each skill includes, of those that include any."""
     return {
         path: names
@@ -150,7 +150,7 @@ def skill_paths(skills: Iterable[SkillMetadata]) -> frozenset[str]:
     return frozenset(path for each in skills if (path := _normalise(each["path"])))
 
 
-def opened_paths(messages: Sequence[AnyMessage], *, with_reads: bool = False) -> list[str]:
+def find_opened_paths(messages: Sequence[AnyMessage], *, with_reads: bool = False) -> list[str]:
     """Return the paths of pinned skills, in the order of the messages.
 
     `with_reads` adds all files that `read_file` answered, as far as messages show that: where a person
@@ -169,7 +169,7 @@ def opened_paths(messages: Sequence[AnyMessage], *, with_reads: bool = False) ->
         if isinstance(message, ToolMessage):
             path = reads.get(message.tool_call_id) if message.status != "error" else None
         else:
-            pinned = pinned_path(message)
+            pinned = find_pinned_path(message)
             path = None if pinned is None else _normalise(pinned)
         if path is not None:
             found[path] = None
@@ -221,7 +221,7 @@ def find_tool(tools: Iterable[BaseTool], name: str) -> BaseTool | None:
 
 
 def is_deferred(tool: Any) -> bool:
-    """Tell whether the provider is to load a tool later."""
+    """Return whether the provider is to load a tool later."""
     return bool(_extras_of(tool).get(_DEFERRED))
 
 

@@ -46,7 +46,7 @@ class ForkedContextMiddleware(BaseMiddleware):
         return {**cast("Mapping[str, Any]", inherited), FORKED: True}
 
 
-def forked_history(
+def make_forked_history(
     history: Sequence[AnyMessage],
     call_id: str,
     task: str,

@@ -48,14 +48,14 @@ def with_defaults(subagents: Sequence[Any], older: Mapping[str, Any]) -> list[An
             f"SubAgentMiddleware({', '.join(named)}) is deprecated: give each subagent its own model and "
             f"tools."
         )
-    filled = [_filled(spec, older) for spec in subagents]
+    filled = [_fill(spec, older) for spec in subagents]
     wanted = older.get("general_purpose_agent", bool(named))
     if wanted and GENERAL_PURPOSE not in [spec.get("name") for spec in filled]:
-        filled.insert(0, _filled(_general_purpose(older), older))
+        filled.insert(0, _fill(_general_purpose(older), older))
     return filled
 
 
-def _filled(given: Any, older: Mapping[str, Any]) -> Any:
+def _fill(given: Any, older: Mapping[str, Any]) -> Any:
     if not isinstance(given, dict) or "runnable" in given:
         return cast(Any, given)
     spec = dict(cast("Mapping[str, Any]", given))

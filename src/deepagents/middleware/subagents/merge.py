@@ -13,7 +13,7 @@ from contextlib import suppress
 from copy import copy, deepcopy
 from typing import Any, TypeAlias, cast
 
-from deepagents._state.runtime import Channel, Channels, reducers_of, written_to
+from deepagents._state.runtime import Channel, Channels, reducers_of, value_after_write
 from deepagents.backends.file_changes import reduce_files
 from deepagents.backends.filedata import file_data_to_string, file_version
 
@@ -41,18 +41,18 @@ def diff_state(
         if key not in given:
             update[key] = value
         elif reducers.get(key) is reduce_files:
-            update[key] = _changed_files(given[key], value, whole=own.get(key) is reduce_files)
+            update[key] = _find_changed_files(given[key], value, whole=own.get(key) is reduce_files)
         elif not same(given[key], value):
             update[key] = _difference(given[key], value, channels, key)
     return update
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal; what cannot be compared is not."""
-    return one is other or _compared(one, other)
+    """Return whether two values are equal; what cannot be compared is not."""
+    return one is other or _are_equal(one, other)
 
 
-def _compared(one: Any, other: Any) -> bool:
+def _are_equal(one: Any, other: Any) -> bool:
     with suppress(Exception):
         equal: Any = one == other
         return bool(equal.all()) if hasattr(equal, "all") else bool(equal)
@@ -71,12 +71,12 @@ def _difference(before: Any, after: Any, channels: Channels, key: str) -> Any:
 
 
 def _explains(channel: Channel, before: Any, update: Any, after: Any, like: Like) -> bool:
-    """Tell whether a channel that holds one value would hold the other after an update."""
+    """Return whether a channel that holds one value would hold the other after an update."""
     # `operator.add` changes nothing in place, so the costly copies can be left out.
     adds = getattr(channel, "operator", None) is operator.add
     held, trial, wanted = (before, update, after) if adds else _apart(before, update, after)
     with suppress(Exception):
-        return like(written_to(channel, held, trial), wanted)
+        return like(value_after_write(channel, held, trial), wanted)
     return False
 
 
@@ -88,7 +88,7 @@ def _apart(*values: Any) -> tuple[Any, ...]:
 
 
 def _close(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal but for the rounding of floats."""
+    """Return whether two values are equal but for the rounding of floats."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_ROUNDING)
     if isinstance(one, dict) and isinstance(other, dict):
@@ -105,12 +105,12 @@ def _candidates(before: Any, after: Any) -> Iterator[Any]:
         yield _items(held, kept, _whole)
         yield _items(held, kept, _least)
     elif isinstance(before, list | tuple | str | bytes) and isinstance(after, type(cast(Any, before))):
-        yield from _added(cast("Sequence[Any]", before), after)
-    yield from _subtracted(before, after)
+        yield from _find_added(cast("Sequence[Any]", before), after)
+    yield from _subtract(before, after)
     yield after
 
 
-def _subtracted(before: Any, after: Any) -> Iterator[Any]:
+def _subtract(before: Any, after: Any) -> Iterator[Any]:
     if not isinstance(before, bool):
         with suppress(Exception):
             yield after - before
@@ -142,35 +142,37 @@ def _least(before: Any, after: Any) -> Any:
     return next(_candidates(before, after))
 
 
-def _added(before: Sequence[Any], after: Any) -> Iterator[Any]:
+def _find_added(before: Sequence[Any], after: Any) -> Iterator[Any]:
     """Yield the items added behind the part of `before` that is left, in front of it, and anywhere."""
     count = len(before)
     if count and after:
-        if kept := _kept(before, after):
+        if kept := _count_kept(before, after):
             yield after[kept:]
         if same(after[-count:], before):
             yield after[:-count]
     if isinstance(before, list | tuple) and count * len(after) <= _MAX_PAIRS:
         known = list(before)
-        yield type(before)(each for each in after if not _taken(known, each))
+        yield type(before)(each for each in after if not _take_out(known, each))
 
 
-def _kept(before: Sequence[Any], after: Any) -> int:
+def _count_kept(before: Sequence[Any], after: Any) -> int:
     """Return how many of the last items of `before` stand at the start of `after`."""
     count = len(before)
     indexes = (at for at in range(min(count, _MAX_SHIFTS)) if same(before[at], after[0]))
     return next((count - at for at in indexes if same(before[at:], after[: count - at])), 0)
 
 
-def _taken(known: list[Any], each: Any) -> bool:
-    """Remove a value from the known ones; tell whether it was there."""
+def _take_out(known: list[Any], each: Any) -> bool:
+    """Remove a value from the known ones; return whether it was there."""
     at = next((at for at, other in enumerate(known) if same(other, each)), None)
     if at is not None:
         known.pop(at)
     return at is not None
 
 
-def _changed_files(before: dict[str, Any], returned: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
+def _find_changed_files(
+    before: dict[str, Any], returned: Mapping[str, Any], *, whole: bool
+) -> dict[str, Any]:
     after = reduce_files(None, [returned])
     gone = before.keys() - after.keys() if whole else before.keys() & (returned.keys() - after.keys())
     update: dict[str, Any] = {path: {"delete": file_version(before[path])} for path in gone}

@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from deepagents import _models
-from deepagents._state.schema import FORKS_ONLY, DeepAgentState, Sharing, shared_by
+from deepagents._state.schema import FORKS_ONLY, DeepAgentState, Sharing, collect_sharing
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import (
     BaseMiddleware,
@@ -33,7 +33,7 @@ from deepagents.middleware.rubric import RubricMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.subagents.legacy import with_defaults
-from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, check_complete, checked
+from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, check_complete, validate_specs
 from deepagents.middleware.subagents.task import TASK, Delegation, State, describe
 from deepagents.middleware.subagents.worker import Worker, ready_worker
 from deepagents.middleware.summarization import SummarizationMiddleware
@@ -78,7 +78,7 @@ class SubAgentMiddleware(BaseMiddleware):
         super().__init__()
         schema = state_schema or DeepAgentState
         given = with_defaults(subagents or [], older)
-        specs = iter(checked([each for each in given if not isinstance(each, Worker)]))
+        specs = iter(validate_specs([each for each in given if not isinstance(each, Worker)]))
         workers = [
             each if isinstance(each, Worker) else self._worker_of(next(specs), schema) for each in given
         ]
@@ -121,7 +121,7 @@ class SubAgentMiddleware(BaseMiddleware):
 
     def _delegation(self, runtime: Runtime) -> Delegation:
         private = dict.fromkeys(self.private_state_keys, FORKS_ONLY)
-        keys: dict[str, Sharing] = {**private, **shared_by([*_feature_schemas(), *self._schemas()])}
+        keys: dict[str, Sharing] = {**private, **collect_sharing([*_feature_schemas(), *self._schemas()])}
         return Delegation(self._workers, keys, self._shown, runtime)
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:

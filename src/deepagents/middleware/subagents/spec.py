@@ -76,7 +76,7 @@ _READABLE: Final = ("deepagents.", "langchain.")
 _UNIONS: Final = (Union, types.UnionType)
 
 
-def checked(specs: Sequence[Any]) -> list[dict[str, Any]]:
+def validate_specs(specs: Sequence[Any]) -> list[dict[str, Any]]:
     """Validate specs and bring older forms up to date; each is a copy.
 
     Raises:
@@ -142,7 +142,7 @@ def check_complete(spec: Mapping[str, Any]) -> None:
 
 
 def asks_itself(spec: Mapping[str, Any]) -> bool:
-    """Tell whether a spec brings approval middleware of its own."""
+    """Return whether a spec brings approval middleware of its own."""
     return any(each.name == "HumanInTheLoopMiddleware" for each in spec.get("middleware") or ())
 
 

@@ -25,7 +25,7 @@ from deepagents._state.inherited import (
 from deepagents._state.runtime import LatestValue, channels_of, has_checkpointer, running_channels
 from deepagents._state.schema import SHARED, Sharing
 from deepagents.errors import ConfigError, ToolFailure
-from deepagents.middleware.subagents.fork import FORKED, REFUSAL, forked_history
+from deepagents.middleware.subagents.fork import FORKED, REFUSAL, make_forked_history
 from deepagents.middleware.subagents.merge import diff_state, same
 from deepagents.middleware.subagents.worker import Made, Worker
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec
@@ -58,12 +58,12 @@ class TaskToolSchema(BaseModel):
         arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else dict[str, Any]()
         extra = sorted(arguments.keys() - {"description", "subagent_type", "runtime"})
         if extra:
-            refused = [_refused(key, arguments[key]) for key in extra]
+            refused = [_make_refusal(key, arguments[key]) for key in extra]
             raise ValidationError.from_exception_data("task", refused)
         return cast(Any, given)
 
 
-def _refused(key: str, value: Any) -> InitErrorDetails:
+def _make_refusal(key: str, value: Any) -> InitErrorDetails:
     text = "task takes description and subagent_type only; put everything else in description"
     return InitErrorDetails(type=PydanticCustomError("unexpected_argument", text), loc=(key,), input=value)
 
@@ -99,17 +99,21 @@ class Delegation:
         """Return how a state key is shared."""
         return self.keys.get(key, SHARED)
 
-    def shared_state(self) -> dict[str, Any]:
+    def select_shared_state(self) -> dict[str, Any]:
         """Return the state that every subagent receives."""
         return {key: value for key, value in self.runtime.state.items() if self.sharing(key).down}
 
     def initial_state(self, worker: Worker, task: str) -> dict[str, Any]:
         """Return the state that a worker begins with."""
-        shared, state, call_id = self.shared_state(), self.runtime.state, str(self.runtime.tool_call_id)
+        shared, state, call_id = (
+            self.select_shared_state(),
+            self.runtime.state,
+            str(self.runtime.tool_call_id),
+        )
         if worker.mode == "isolated":
             return {**shared, "messages": [HumanMessage(task)]}
         history = self.shown(state) if worker.compiled else state.get("messages", ())
-        messages = forked_history(history, call_id, task, worker.addendum, compiled=worker.compiled)
+        messages = make_forked_history(history, call_id, task, worker.addendum, compiled=worker.compiled)
         if worker.compiled:
             return {**shared, "messages": messages}
         private = {
@@ -127,7 +131,7 @@ class Delegation:
 async def _task(context: Delegation, description: str, subagent_type: str) -> ToolOutput:
     worker = context.get_worker(subagent_type)
     wanted = context.response_format()
-    runnable = worker.made(wanted)
+    runnable = worker.find_made(wanted)
     if runnable is None:
         runnable = await in_thread(lambda: worker.runnable(wanted))
     state = context.initial_state(worker, description)
@@ -135,7 +139,7 @@ async def _task(context: Delegation, description: str, subagent_type: str) -> To
     report = render_report(worker.name, result, given=state["messages"])
     returned = {key: value for key, value in result.items() if context.sharing(key).back}
     update = diff_state(
-        context.shared_state(), returned, running_channels(), getattr(runnable, "channels", {})
+        context.select_shared_state(), returned, running_channels(), getattr(runnable, "channels", {})
     )
     return ToolOutput(report + _warn_of_conflicts(update, str(context.runtime.tool_call_id)), update=update)
 
@@ -179,7 +183,7 @@ async def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtim
 
 
 def _is_cancelled() -> bool:
-    """Tell whether the run itself is cancelled, rather than something inside a subagent."""
+    """Return whether the run itself is cancelled, rather than something inside a subagent."""
     try:
         running = current_task()
     except RuntimeError:

@@ -50,24 +50,24 @@ class Worker:
                 "or choose another subagent",
             )
         with self._lock:
-            if made := self.made(response_format):
+            if made := self.find_made(response_format):
                 return made
             # A copy, because the caller may change the format in place and means another one then.
             kept = (
                 deepcopy(cast(Any, response_format)) if isinstance(response_format, dict) else response_format
             )
-            made = self._built(kept)
+            made = self._build(kept)
             others = [each for each in self._made if each[0] is not None][1 - _MAX_FORMATS :]
             own = [each for each in self._made if each[0] is None]
             self._made = [*own, *others, (kept, made)]
             return made
 
-    def made(self, response_format: Any = None) -> Made | None:
+    def find_made(self, response_format: Any = None) -> Made | None:
         """Return the runnable for a response format if it was made already."""
         made = self._made
         return next((each for wanted, each in made if _equal(wanted, response_format)), None)
 
-    def _built(self, response_format: Any) -> Made:
+    def _build(self, response_format: Any) -> Made:
         try:
             return self.make(response_format)
         except ToolFailure:
@@ -85,7 +85,7 @@ class Worker:
         return f"- {self.name}: {self.description}{_KNOWS if self.mode == 'fork' else ''}"
 
 
-def named(runnable: Made, name: str) -> Made:
+def name_runs(runnable: Made, name: str) -> Made:
     """Return the runnable so that its runs and its stream carry the subagent's name."""
     return runnable.with_config({"metadata": {"lc_agent_name": name}, "run_name": name})
 
@@ -95,7 +95,7 @@ def ready_worker(spec: Mapping[str, Any]) -> Worker:
     name: str = spec["name"]
     runnable: Made = spec["runnable"]
     mode: Mode = spec.get("mode") or "isolated"
-    return Worker(name, spec["description"], lambda _: named(runnable, name), mode, compiled=True)
+    return Worker(name, spec["description"], lambda _: name_runs(runnable, name), mode, compiled=True)
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -79,7 +79,7 @@ class Archive:
         entries = await in_thread(lambda: list(self._write(messages)))
         sizes = await self._part_sizes()
         newest = max(sizes, default=1)
-        known = await self._known_marks(part_number(since or "", self.path) or 1, newest)
+        known = await self._find_known_marks(part_number(since or "", self.path) or 1, newest)
         missing = [each for each in entries if each.mark not in known]
         if not missing:
             return Archived(part_path(self.path, newest))
@@ -126,7 +126,7 @@ class Archive:
         numbered = [(part_number(each["path"], self.path), each.get("size")) for each in found.entries or ()]
         return {number: size or 0 for number, size in numbered if number}
 
-    async def _known_marks(self, first: int, newest: int) -> frozenset[str]:
+    async def _find_known_marks(self, first: int, newest: int) -> frozenset[str]:
         """Return the marks of all messages that stand whole in these parts."""
         marks: set[str] = set()
         for number in range(min(first, newest), newest + 1):

@@ -127,7 +127,7 @@ class Clipping:
         if not is_due(self.trigger, load):
             return frozenset()
         gains = [
-            (at, message, sum(self._gain(*each) for each in _written(messages, at, specs)))
+            (at, message, sum(self._gain(*each) for each in _find_written(messages, at, specs)))
             for at, message in enumerate(messages)
             if isinstance(message, AIMessage) and message.id and _writes(message, specs)
         ]
@@ -161,7 +161,7 @@ class Clipping:
     def _clip_at(self, messages: Sequence[AnyMessage], at: int, path: str | None, specs: Specs) -> AnyMessage:
         message = messages[at]
         if isinstance(message, AIMessage):
-            return self._clip(message, list(_written(messages, at, specs)))
+            return self._clip(message, list(_find_written(messages, at, specs)))
         return message if path is None else point_to_file(message, path, specs)
 
     def _least_gain(self, window: int | None, *, again: bool) -> int:
@@ -231,7 +231,9 @@ def _writes(message: AIMessage, specs: Specs) -> bool:
     return any((spec := specs.get(call["name"])) and spec.clipped_arguments for call in message.tool_calls)
 
 
-def _written(messages: Sequence[AnyMessage], at: int, specs: Specs) -> Iterator[tuple[ToolCall, ToolSpec]]:
+def _find_written(
+    messages: Sequence[AnyMessage], at: int, specs: Specs
+) -> Iterator[tuple[ToolCall, ToolSpec]]:
     """Yield the calls of a message that wrote a file: what failed to be written is nowhere else."""
     failed: dict[str, bool] = {}
     for following in range(at + 1, len(messages)):

@@ -36,8 +36,8 @@ from deepagents.middleware.summarization.settings import FULL_SHARE, LEAST_GAIN,
 from deepagents.middleware.summarization.state import CompactionState, SummarizationEvent
 from deepagents.middleware.summarization.summarizer import (
     Summarizer,
-    evicted_request,
     extract,
+    find_evicted_request,
     is_summary,
     summary_message,
 )
@@ -154,7 +154,7 @@ class ContextCompactor:
         message = summary_message(
             summary,
             path if path is not None and self.rules.decide("read", path) != "deny" else None,
-            evicted_request(context.own, {*context.memory.hidden, *ids}),
+            find_evicted_request(context.own, {*context.memory.hidden, *ids}),
             window=context.window,
             message_id=f"summary-{digest[:32]}",
             in_part=archived.error is not None,
@@ -175,7 +175,7 @@ class ContextCompactor:
         """
         limit = int(share * min(context.tokens, context.window or context.tokens))
         sizes = self._sizes(context)
-        at = self._cut(context, most=limit - self._fixed(context), unseen_too=not share)
+        at = self._cut(context, most=limit - self._count_fixed(context), unseen_too=not share)
         large = _movable(context)
         # A summary of next to nothing is not worth it where a large result is in the way.
         if share and large and sum(sizes[:at]) < LEAST_GAIN * context.tokens:
@@ -263,7 +263,7 @@ class ContextCompactor:
             pieces,
             self.keep,
             window=context.window,
-            fixed=self._fixed(context) + sum(sizes[at] for at in only_here),
+            fixed=self._count_fixed(context) + sum(sizes[at] for at in only_here),
             least=least_gain(self.trigger, context.load),
             most=most,
             unseen_too=unseen_too,
@@ -286,7 +286,7 @@ class ContextCompactor:
         scale = context.tokens / max(self._estimate(context, context.shown), 1)
         return [int(scale * self.counter.estimate([each])) for each in context.shown]
 
-    def _fixed(self, context: Context) -> int:
+    def _count_fixed(self, context: Context) -> int:
         """Return the size of the system prompt and the tools."""
         return self._tokens_with(context, [])
 

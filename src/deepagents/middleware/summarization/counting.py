@@ -81,7 +81,7 @@ class ContextCounter:
         reports = [
             (at, reported)
             for at, each in enumerate(new)
-            if (reported := _reported(each, provider)) and each.id not in outdated
+            if (reported := _find_reported(each, provider)) and each.id not in outdated
         ]
         if not reports:
             return replace(total, counted=counted, since=total.since + added)
@@ -97,12 +97,12 @@ class ContextCounter:
         tools: Sequence[Any],
     ) -> int:
         """Return how large a request is; `total` is that of its messages."""
-        fixed = self.fixed(system, tools)
+        fixed = self.count_fixed(system, tools)
         is_added_up = self._takes_parts
         counted = fixed + total.counted if is_added_up else self._count_whole(messages, system, tools)
         return max(counted, total.reported + total.since if total.reported else 0)
 
-    def fixed(self, system: SystemMessage | None, tools: Sequence[Any]) -> int:
+    def count_fixed(self, system: SystemMessage | None, tools: Sequence[Any]) -> int:
         """Count the system prompt and the tools."""
         if not self._is_usual and self._takes_parts and (system or tools):
             known = self._known_fixed
@@ -152,7 +152,7 @@ class ContextCounter:
         return self._counter(everything)
 
 
-def _reported(message: AnyMessage, provider: str | None) -> int:
+def _find_reported(message: AnyMessage, provider: str | None) -> int:
     """Return how many tokens the request had that this message answered, as its provider reported; else 0."""
     if not isinstance(message, AIMessage) or message.usage_metadata is None:
         return 0

@@ -187,7 +187,7 @@ class SummarizationMiddleware(BaseMiddleware):
                 refusal = error
         raise as_overflow(refusal)
 
-    def shown_of(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
+    def show_messages(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
         """Return the messages of a state as the model is shown them."""
         messages = list(state.get("messages", ()))
         return self._compactor.reader.show(messages, CompactionState.of(state)).messages

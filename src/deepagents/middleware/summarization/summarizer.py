@@ -18,7 +18,7 @@ from deepagents import _models
 from deepagents._async import IOCall
 from deepagents._text import described
 from deepagents.errors import ConfigError
-from deepagents.middleware._history import said_by_a_person
+from deepagents.middleware._history import is_from_person
 from deepagents.middleware.summarization.archive import describe_parts
 from deepagents.middleware.summarization.clipping import shorten
 from deepagents.middleware.summarization.overflow import is_overflow
@@ -321,16 +321,16 @@ def is_summary(message: AnyMessage) -> bool:
     return isinstance(message, HumanMessage) and message.additional_kwargs.get("lc_source") == SOURCE
 
 
-def evicted_request(messages: Sequence[AnyMessage], evicted: Container[str | None]) -> str | None:
+def find_evicted_request(messages: Sequence[AnyMessage], evicted: Container[str | None]) -> str | None:
     """Return what the user asked for last, if that message is among the evicted ones."""
-    latest = next((each for each in reversed(messages) if said_by_a_person(each)), None)
+    latest = next((each for each in reversed(messages) if is_from_person(each)), None)
     return latest.text if latest is not None and latest.id in evicted else None
 
 
 def extract(messages: Sequence[AnyMessage]) -> str:
     """Summarize without a model: the earlier summary, the last requests, the files named, the last words."""
-    asked = [each.text for each in messages if said_by_a_person(each)][-3:]
-    files = list(dict.fromkeys(_named_files(messages)))[-_MOST_FILES:]
+    asked = [each.text for each in messages if is_from_person(each)][-3:]
+    files = list(dict.fromkeys(_find_named_files(messages)))[-_MOST_FILES:]
     last = next((each.text for each in reversed(messages) if isinstance(each, AIMessage) and each.text), "")
     earlier = next((each.text for each in reversed(messages) if is_summary(each)), "")
     found = _WRITTEN.search(earlier)
@@ -344,7 +344,7 @@ def extract(messages: Sequence[AnyMessage]) -> str:
     return f"{_NO_SUMMARY}\n\n{shown}".rstrip()
 
 
-def _named_files(messages: Sequence[AnyMessage]) -> Iterator[str]:
+def _find_named_files(messages: Sequence[AnyMessage]) -> Iterator[str]:
     for message in messages:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             arguments: dict[str, Any] = call["args"]

@@ -76,7 +76,7 @@ def middleware(given: object) -> object:
     return found
 
 
-def made(extra: Sequence[Middleware] | Callable[[], Sequence[Middleware]]) -> Sequence[Middleware]:
+def make(extra: Sequence[Middleware] | Callable[[], Sequence[Middleware]]) -> Sequence[Middleware]:
     """Return the middleware itself, made by its function if there is one.
 
     Raises:
@@ -95,7 +95,7 @@ def made(extra: Sequence[Middleware] | Callable[[], Sequence[Middleware]]) -> Se
     return cast("Sequence[Middleware]", returned)
 
 
-def known_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, object]:
+def drop_empty_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, object]:
     """Return a mapping of the file form as a dict, without keys that have nothing after them.
 
     Raises:
@@ -110,7 +110,7 @@ def known_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, ob
     return {key: value for key, value in found.items() if value is not None}
 
 
-def typed(key: str, value: object, kind: type) -> None:
+def check_type(key: str, value: object, kind: type) -> None:
     """Check that a value of the file form is `None` or of its kind.
 
     Raises:

@@ -36,9 +36,11 @@ class HarnessProfileConfig:
     general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
 
     def __post_init__(self) -> None:
-        checks.typed("base_system_prompt", self.base_system_prompt, str)
-        checks.typed("system_prompt_suffix", self.system_prompt_suffix, str)
-        checks.typed("general_purpose_subagent", self.general_purpose_subagent, GeneralPurposeSubagentProfile)
+        checks.check_type("base_system_prompt", self.base_system_prompt, str)
+        checks.check_type("system_prompt_suffix", self.system_prompt_suffix, str)
+        checks.check_type(
+            "general_purpose_subagent", self.general_purpose_subagent, GeneralPurposeSubagentProfile
+        )
         checked = {
             "tool_description_overrides": checks.words(self.tool_description_overrides),
             "excluded_tools": checks.strings("excluded_tools", self.excluded_tools),
@@ -68,10 +70,10 @@ class HarnessProfileConfig:
             ProfileError: when excluded middleware is required, or named in a form that names nothing.
             TypeError: for unknown keys, and values of a wrong type.
         """
-        found = checks.known_keys("a harness profile", data, cls.__annotations__)
+        found = checks.drop_empty_keys("a harness profile", data, cls.__annotations__)
         base, suffix = found.get("base_system_prompt"), found.get("system_prompt_suffix")
-        checks.typed("base_system_prompt", base, str)
-        checks.typed("system_prompt_suffix", suffix, str)
+        checks.check_type("base_system_prompt", base, str)
+        checks.check_type("system_prompt_suffix", suffix, str)
         general = found.get("general_purpose_subagent")
         named = checks.strings("excluded_middleware", found.get("excluded_middleware", ()))
         return cls(
@@ -111,7 +113,7 @@ class HarnessProfileConfig:
             system_prompt_suffix=profile.system_prompt_suffix,
             tool_description_overrides=profile.tool_description_overrides,
             excluded_tools=profile.excluded_tools,
-            excluded_middleware=frozenset(map(_written, profile.excluded_middleware)),
+            excluded_middleware=frozenset(map(_write_entry, profile.excluded_middleware)),
             general_purpose_subagent=profile.general_purpose_subagent,
         )
 
@@ -120,7 +122,7 @@ def _general(given: object) -> GeneralPurposeSubagentProfile:
     return GeneralPurposeSubagentProfile.from_dict(cast("Mapping[str, object]", given))
 
 
-def _written(entry: str | type) -> str:
+def _write_entry(entry: str | type) -> str:
     if isinstance(entry, str):
         return entry
     alias: object = getattr(entry, "serialized_name", None)

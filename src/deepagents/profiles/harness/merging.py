@@ -14,7 +14,7 @@ T = TypeVar("T")
 Extra: TypeAlias = Sequence[Middleware] | Callable[[], Sequence[Middleware]]
 
 
-def merged(base: HarnessProfile, override: HarnessProfile) -> HarnessProfile:
+def merge_profiles(base: HarnessProfile, override: HarnessProfile) -> HarnessProfile:
     """Lay a profile over another: what it sets wins, exclusions add up, middleware goes by class."""
     return HarnessProfile(
         base_system_prompt=_set(override.base_system_prompt, base.base_system_prompt),
@@ -42,7 +42,7 @@ def _general(
 def _both(base: Extra, override: Extra) -> Extra:
     if not base or not override:
         return override or base
-    return lambda: _by_class(checks.made(base), checks.made(override))
+    return lambda: _by_class(checks.make(base), checks.make(override))
 
 
 def _by_class(base: Sequence[Middleware], override: Sequence[Middleware]) -> list[Middleware]:

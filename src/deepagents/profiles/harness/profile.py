@@ -32,10 +32,10 @@ class GeneralPurposeSubagentProfile:
         Raises:
             TypeError: for unknown keys, and values of a wrong type.
         """
-        found = checks.known_keys("general_purpose_subagent", data, cls.__annotations__)
-        checks.typed("enabled", enabled := found.get("enabled"), bool)
-        checks.typed("description", description := found.get("description"), str)
-        checks.typed("system_prompt", system_prompt := found.get("system_prompt"), str)
+        found = checks.drop_empty_keys("general_purpose_subagent", data, cls.__annotations__)
+        checks.check_type("enabled", enabled := found.get("enabled"), bool)
+        checks.check_type("description", description := found.get("description"), str)
+        checks.check_type("system_prompt", system_prompt := found.get("system_prompt"), str)
         return cls(
             enabled=enabled if isinstance(enabled, bool) else None,
             description=description if isinstance(description, str) else None,
@@ -71,9 +71,11 @@ class HarnessProfile:
     general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
 
     def __post_init__(self) -> None:
-        checks.typed("base_system_prompt", self.base_system_prompt, str)
-        checks.typed("system_prompt_suffix", self.system_prompt_suffix, str)
-        checks.typed("general_purpose_subagent", self.general_purpose_subagent, GeneralPurposeSubagentProfile)
+        checks.check_type("base_system_prompt", self.base_system_prompt, str)
+        checks.check_type("system_prompt_suffix", self.system_prompt_suffix, str)
+        checks.check_type(
+            "general_purpose_subagent", self.general_purpose_subagent, GeneralPurposeSubagentProfile
+        )
         checked = {
             "tool_description_overrides": checks.words(self.tool_description_overrides),
             "excluded_tools": checks.strings("excluded_tools", self.excluded_tools),
@@ -89,15 +91,15 @@ class HarnessProfile:
         Raises:
             ProfileError: when the function that makes it returns something else.
         """
-        return list(checks.made(self.extra_middleware))
+        return list(checks.make(self.extra_middleware))
 
     def excludes(self, middleware: Middleware) -> bool:
-        """Tell whether this middleware is left out, by its name, its exact class or the one it stands for."""
+        """Return whether this is left out, by its name, its exact class or the one it stands for."""
         return any(leaves_out(entry, middleware) for entry in self.excluded_middleware)
 
 
 def leaves_out(entry: str | type, middleware: Middleware) -> bool:
-    """Tell whether an entry of `excluded_middleware` means this middleware."""
+    """Return whether an entry of `excluded_middleware` means this middleware."""
     if isinstance(entry, str):
         return middleware.name == entry
     kind = type(middleware)

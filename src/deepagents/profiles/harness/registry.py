@@ -11,9 +11,9 @@ from langchain_core.language_models import BaseChatModel
 
 from deepagents.models.registry import ProfileRegistry
 from deepagents.models.traits import model_identifier, model_provider
-from deepagents.profiles.harness.builtin import built_in
+from deepagents.profiles.harness.builtin import load_built_in
 from deepagents.profiles.harness.config import HarnessProfileConfig
-from deepagents.profiles.harness.merging import merged
+from deepagents.profiles.harness.merging import merge_profiles
 from deepagents.profiles.harness.profile import HarnessProfile
 
 _log = logging.getLogger(__name__)
@@ -65,4 +65,4 @@ def harness_registry() -> ProfileRegistry[HarnessProfile]:
 
 @cache
 def _registry() -> ProfileRegistry[HarnessProfile]:
-    return ProfileRegistry("harness", built_in(), merged)
+    return ProfileRegistry("harness", load_built_in(), merge_profiles)

@@ -6,7 +6,7 @@ from deepagents.profiles.harness.builtin import claude, codex
 from deepagents.profiles.harness.profile import HarnessProfile
 
 
-def built_in() -> dict[str, HarnessProfile]:
+def load_built_in() -> dict[str, HarnessProfile]:
     """Return the profiles by their keys."""
     return {
         **dict.fromkeys(claude.WITH_HABITS, claude.HABITS),
