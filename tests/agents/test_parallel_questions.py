@@ -14,7 +14,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from deepagents import create_deep_agent
-from deepagents.errors import StackError
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from deepagents.testing.histories import history_faults
 from tests.conftest import CallMode
@@ -145,7 +144,7 @@ def test_an_approval_of_a_subagents_own_goes_before_the_inherited_rules(call_mod
     assert done["messages"][-2].text == "Ada: sent to Ada"
 
 
-def test_a_subagent_with_two_sets_of_rules_is_refused_by_name() -> None:
+def test_a_subagent_with_two_sets_of_rules_warns_by_name() -> None:
     own = HumanInTheLoopMiddleware(interrupt_on={"send": True})
     helper: Any = {
         "name": "helper",
@@ -153,5 +152,5 @@ def test_a_subagent_with_two_sets_of_rules_is_refused_by_name() -> None:
         "middleware": [own],
         "interrupt_on": {"ls": True},
     }
-    with pytest.raises(StackError, match="'helper'"):
+    with pytest.warns(UserWarning, match="subagent 'helper' has a HumanInTheLoopMiddleware of its own"):
         create_deep_agent(ScriptedModel(), tools=[send], subagents=[helper])
