@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from deepagents._globs import Glob
+from deepagents._globs import GlobPattern
 from deepagents._paths import is_within, overlap, parent
 from deepagents.errors import ConfigError
 
@@ -77,7 +77,7 @@ class Rules:
         self._fold = fold
         self._compiled: dict[str, tuple[tuple[Mode, tuple[_Pattern, ...]], ...]] = {
             operation: tuple(
-                (rule.mode, tuple(_compiled(path, fold) for path in rule.paths))
+                (rule.mode, tuple(_compile(path, fold) for path in rule.paths))
                 for rule in self.given
                 if operation in rule.operations
             )
@@ -158,7 +158,7 @@ class Rules:
         for rule in self.given:
             if rule.mode != "allow":
                 for path in rule.paths:
-                    yield from ((path, anchor) for anchor, _ in _compiled(path, fold=False).anchored)
+                    yield from ((path, anchor) for anchor, _ in _compile(path, fold=False).anchored)
 
     def _first_below(
         self, operation: FilesystemOperation, directory: str, modes: Sequence[Mode]
@@ -176,7 +176,7 @@ class Rules:
     def _name(self, path: str) -> str:
         name = path.strip("/")
         # Most names are lower-case ASCII, for which folding changes nothing and costs time.
-        return _folded(name) if self._fold and not (name.isascii() and name.islower()) else name
+        return _fold_name(name) if self._fold and not (name.isascii() and name.islower()) else name
 
 
 class Access:
@@ -224,7 +224,7 @@ class DeleteAccess(Access):
 
 class _Pattern(NamedTuple):
     text: str
-    glob: Glob
+    glob: GlobPattern
     has_root: bool
     anchored: Sequence[tuple[str, Sequence[str]]]
 
@@ -261,18 +261,18 @@ def _ancestors(path: str) -> Iterator[str]:
 
 # Kept, because agents are often made anew for each request with the same rules.
 @lru_cache(maxsize=1024)
-def _compiled(text: str, fold: bool) -> _Pattern:
+def _compile(text: str, fold: bool) -> _Pattern:
     bare = text
     while bare.endswith(("/", "/.")):
         bare = bare.rstrip(".").removesuffix("/")
     # A slash at the end means the directory and all below it.
     pattern = text if bare == text else f"{bare}{{,/**}}"
-    glob = Glob(_folded(pattern) if fold else pattern, dots=True)
+    glob = GlobPattern(_fold_name(pattern) if fold else pattern, dots=True)
     has_root = all(each in ("", ".", "**") for each in bare.split("/"))
     return _Pattern(text, glob, has_root, glob.anchored)
 
 
-def _folded(text: str) -> str:
+def _fold_name(text: str) -> str:
     # macOS gives names in decomposed form, in which the same letters are other characters.
     return unicodedata.normalize("NFC", text).casefold()
 
@@ -289,7 +289,7 @@ def _check_pattern(path: str) -> None:
         meant = _FOREIGN_SEPARATOR.sub("/", path)
         raise ConfigError(f"a permission path is separated by '/', got {path!r}; write {meant!r}")
     try:
-        _compiled(path, fold=False)
+        _compile(path, fold=False)
     except ValueError as error:
         raise ConfigError(str(error)) from error
 

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest
 from deepagents.tools import FILE_TOOLS, ToolSpec, specs_by_name
-from deepagents_cli.diffs import Read, proposed_diff
+from deepagents_cli.diffs import Read, propose_diff
 from deepagents_cli.session import Decision, Decisions
-from deepagents_cli.terminal import clean, drop_typed_ahead, one_line, styled
+from deepagents_cli.terminal import clean, drop_typed_ahead, one_line, style_text
 
 GATED: Final = tuple(spec.name for spec in FILE_TOOLS if spec.asks_by_default)
 """The tools that wait for a person."""
@@ -108,7 +108,7 @@ class AskPerson:
         who = f"{one_line(agent)} wants" if agent else "The agent wants"
         self._pause()
         self._console.print(
-            styled(f"{who} to {_describe(request, self._specs)}", "bold yellow"), soft_wrap=True
+            style_text(f"{who} to {_describe(request, self._specs)}", "bold yellow"), soft_wrap=True
         )
         lines = _details(request, self._read, self._specs)
         self._print_lines(lines[:_SHOWN_LINES])
@@ -116,15 +116,15 @@ class AskPerson:
 
     def _print_lines(self, lines: Sequence[str]) -> None:
         for line in lines:
-            self._console.print(styled(line, DIFF_COLOURS.get(line[:1], "")), soft_wrap=True)
+            self._console.print(style_text(line, DIFF_COLOURS.get(line[:1], "")), soft_wrap=True)
 
     def _choose(self, request: ApprovalRequest, unseen: int) -> str:
         offered = {key: text for key, text in self._choices.items() if _DECISIONS[key] in request.allowed}
         if unseen:
             # What was not shown cannot be approved: a payload could stand behind any number of dull lines.
-            self._console.print(styled(f"... {unseen:,} more lines; view them to approve"))
+            self._console.print(style_text(f"... {unseen:,} more lines; view them to approve"))
             offered = {"v": "[v]iew", **{key: text for key, text in offered.items() if key in "nr"}}
-        question = styled(f"{' '.join(offered.values())} ? ", "bold")
+        question = style_text(f"{' '.join(offered.values())} ? ", "bold")
         while True:
             answer = self._read_line(question).lower()
             if answer in _WORDS:
@@ -135,10 +135,13 @@ class AskPerson:
     def _decision(self, choice: str, request: ApprovalRequest) -> Decision | None:
         match choice:
             case "n":
-                reason = self._read_line(styled("Why (may be empty)? "))
+                reason = self._read_line(style_text("Why (may be empty)? "))
                 return {"type": "reject", "message": reason} if reason else {"type": "reject"}
             case "r":
-                return {"type": "respond", "message": self._read_line(styled("Reply in the tool's place: "))}
+                return {
+                    "type": "respond",
+                    "message": self._read_line(style_text("Reply in the tool's place: ")),
+                }
             case "e":
                 return self._edit(request)
             case "a":
@@ -151,7 +154,7 @@ class AskPerson:
         try:
             args = self._edit_in_editor(request) if self._editor else self._edit_as_json(request)
         except (ValueError, OSError, subprocess.CalledProcessError) as error:
-            self._console.print(styled(f"Not taken: {error}", "red"), soft_wrap=True)
+            self._console.print(style_text(f"Not taken: {error}", "red"), soft_wrap=True)
             return None
         return {"type": "edit", "edited_action": {"name": request.name, "args": args}}
 
@@ -167,8 +170,8 @@ class AskPerson:
         return {**request.args, field: self._edit_text(str(request.args.get(field, "")), suffix)}
 
     def _edit_as_json(self, request: ApprovalRequest) -> dict[str, Any]:
-        self._console.print(styled(json.dumps(request.args, ensure_ascii=False)), soft_wrap=True)
-        return _parse_arguments(self._read_line(styled("New arguments as JSON: ")))
+        self._console.print(style_text(json.dumps(request.args, ensure_ascii=False)), soft_wrap=True)
+        return _parse_arguments(self._read_line(style_text("New arguments as JSON: ")))
 
     def _edit_text(self, text: str, suffix: str) -> str:
         with tempfile.TemporaryDirectory(prefix="deepagents-") as directory:
@@ -219,7 +222,7 @@ def _details(request: ApprovalRequest, read: Read, specs: Mapping[str, ToolSpec]
         return [f"  $ {line}" for key in spec.summary_arguments for line in _lines(request.args.get(key, ""))]
     if spec and spec.effect == "delete":
         return []
-    diff = proposed_diff(request.name, request.args, read)
+    diff = propose_diff(request.name, request.args, read)
     if diff is None:
         return json.dumps(request.args, indent=2, ensure_ascii=False).split("\n")
     return diff or ["(no line changes, at most how lines end)"]

@@ -31,7 +31,7 @@ def converse(runner: asyncio.Runner, session: Session, started: RunStarted, *, a
         CommandError: when there is nothing to take up and no task.
     """
     try:
-        with _wakened_by_signals(runner.get_loop()):
+        with _wake_by_signals(runner.get_loop()):
             _converse(runner, session, started, ask, show)
     except KeyboardInterrupt:
         show(RunStopped(session.thread))
@@ -51,7 +51,7 @@ def _converse(runner: asyncio.Runner, session: Session, started: RunStarted, ask
 
 
 @contextmanager
-def _wakened_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
+def _wake_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
     """Let a signal wake the loop, even one that arrives in the moment before the loop begins to wait."""
     reading, writing = socketpair()
     with reading, writing:

@@ -12,7 +12,7 @@ Read: TypeAlias = Callable[[str], str | None]
 _NO_NEWLINE: Final = "\\ No newline at end of file"
 
 
-def proposed_diff(name: str, args: Mapping[str, Any], read: Read) -> list[str] | None:
+def propose_diff(name: str, args: Mapping[str, Any], read: Read) -> list[str] | None:
     """Return the diff that `write_file` or `edit_file` would make; `None` for other calls."""
     match name, args:
         case "write_file", {"file_path": str(path), "content": str(new)}:
@@ -36,7 +36,7 @@ def text_diff(before: str | None, after: str | None, path: str) -> list[str]:
         "/dev/null" if after is None else f"b/{shown}",
         lineterm="",
     )
-    return [each for at, line in enumerate(lines) for each in _marked(line, in_header=at < 2)]
+    return [each for at, line in enumerate(lines) for each in _mark_missing_newline(line, in_header=at < 2)]
 
 
 def _lines(text: str) -> list[str]:
@@ -46,7 +46,7 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
 
-def _marked(line: str, *, in_header: bool) -> Iterator[str]:
+def _mark_missing_newline(line: str, *, in_header: bool) -> Iterator[str]:
     yield line.removesuffix("\n")
     if not in_header and line[0] in " +-" and not line.endswith("\n"):
         yield _NO_NEWLINE

@@ -79,7 +79,7 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def styled(text: str, style: str = "") -> Text:
+def style_text(text: str, style: str = "") -> Text:
     """Return cleaned text for a console."""
     from rich.text import Text
 

@@ -65,7 +65,7 @@ class Threads:
             CommandError: when the wanted thread belongs to another directory, or there is no latest.
         """
         if wanted is not None:
-            return self._claimed(directory, wanted)
+            return self._claim(directory, wanted)
         return self._latest(directory) if latest else f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid4().hex[:6]}"
 
     def note(self, thread: str, directory: Path) -> None:
@@ -105,7 +105,7 @@ class Threads:
             raise CommandError(f"There is nothing to continue: no thread belongs to {str(directory)!r} yet")
         return found[0]
 
-    def _claimed(self, directory: Path, thread: str) -> str:
+    def _claim(self, directory: Path, thread: str) -> str:
         with self._open() as database:
             found = database.execute(
                 "SELECT directory FROM deepagents_threads WHERE thread_id = ?", (thread,)

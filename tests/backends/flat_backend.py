@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from deepagents._globs import compile_glob
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.protocol import BackendProtocol, capped
+from deepagents.backends.protocol import BackendProtocol, cap_matches
 from deepagents.backends.results import (
     FileInfo,
     GlobResult,
@@ -59,7 +59,7 @@ class FlatBackend(BackendProtocol):
             for number, text in enumerate(self.files[key].split("\n"), 1)
             if pattern in text
         ]
-        return capped(GrepResult(matches=found), max_count)
+        return cap_matches(GrepResult(matches=found), max_count)
 
     def write(self, file_path: str, content: str) -> WriteResult:
         self.asked.append(("write", file_path))

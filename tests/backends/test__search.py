@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepagents._globs import compile_glob
-from deepagents.backends._directory import BY_HANDLE, HandleDirectory, opened, temporary_name
+from deepagents.backends._directory import BY_HANDLE, HandleDirectory, open_directory, temporary_name
 from deepagents.backends._search import (
     Found,
     Query,
@@ -71,7 +71,7 @@ def plant(root: Path, files: dict[str, bytes]) -> Path:
 
 
 def find(root: Path, wanted: Search, ripgrep: str | None = None, by_handle: bool = BY_HANDLE) -> Found:
-    with opened(root, by_handle=by_handle) as base:
+    with open_directory(root, by_handle=by_handle) as base:
         return search(base, wanted, ripgrep, root)
 
 
@@ -84,7 +84,7 @@ def grep(root: Path, pattern: str, ripgrep: str | None = None) -> list[tuple[str
 
 
 def paths(root: Path, pattern: str) -> list[str]:
-    with opened(root) as base:
+    with open_directory(root) as base:
         return walk(base, 60, compile_glob(pattern)).files
 
 
@@ -216,7 +216,7 @@ def test_a_search_out_of_time_says_that_more_may_be_there(tmp_path: Path) -> Non
 
 def test_one_file_is_searched_alone_and_must_pass_the_filter(tmp_path: Path) -> None:
     root = plant(tmp_path, {"a.txt": b"w\n", "b.txt": b"w\n"})
-    with opened(root) as base:
+    with open_directory(root) as base:
         assert lines(search_file(base, "a.txt", Search(Query.of("w")))) == [("a.txt", 1, "w")]
         assert lines(search_file(base, "a.txt", Search(Query.of("w"), compile_glob("*.py")))) == []
 
@@ -251,7 +251,7 @@ def test_directories_that_cannot_match_are_not_entered(tmp_path: Path) -> None:
 
 def test_a_walk_out_of_time_hands_over_what_it_has(tmp_path: Path) -> None:
     root = plant(tmp_path, {"a": b"", "d/b": b""})
-    with opened(root) as base:
+    with open_directory(root) as base:
         found = walk(base, 0)
 
     assert found.timed_out

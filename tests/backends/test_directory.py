@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.backends._directory import Directory, is_temporary, opened, temporary_name
+from deepagents.backends._directory import Directory, is_temporary, open_directory, temporary_name
 
 
 @pytest.fixture(params=[True, False], ids=["by handle", "by path"])
@@ -24,7 +24,7 @@ def content(directory: Directory, name: str) -> bytes:
 
 
 def test_names_are_made_moved_read_and_removed(tmp_path: Path, by_handle: bool) -> None:
-    with opened(tmp_path, by_handle=by_handle) as top:
+    with open_directory(tmp_path, by_handle=by_handle) as top:
         top.mkdir("d")
         below = top.child("d")
         fd = below.open("f", os.O_WRONLY | os.O_CREAT)
@@ -51,7 +51,7 @@ def test_no_operation_follows_a_link(tmp_path: Path, by_handle: bool) -> None:
     (tmp_path / "to-d").symlink_to("d")
     (tmp_path / "to-f").symlink_to("f")
 
-    with opened(tmp_path, by_handle=by_handle) as top:
+    with open_directory(tmp_path, by_handle=by_handle) as top:
         with pytest.raises(NotADirectoryError):
             top.child("to-d")
         with pytest.raises(NotADirectoryError):
@@ -70,14 +70,14 @@ def test_a_root_that_is_a_link_is_opened_where_it_leads(tmp_path: Path, by_handl
     (tmp_path / "real" / "f").write_text("text")
     (tmp_path / "link").symlink_to("real")
 
-    with opened(tmp_path / "link", by_handle=by_handle) as top:
+    with open_directory(tmp_path / "link", by_handle=by_handle) as top:
         assert content(top, "f") == b"text"
 
 
 def test_a_held_directory_stays_the_same_when_its_path_changes_hands(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "f").write_text("mine")
-    with opened(tmp_path / "d") as held:
+    with open_directory(tmp_path / "d") as held:
         (tmp_path / "d").rename(tmp_path / "moved")
         (tmp_path / "d").mkdir()
         (tmp_path / "d" / "f").write_text("theirs")
@@ -88,7 +88,7 @@ def test_a_held_directory_stays_the_same_when_its_path_changes_hands(tmp_path: P
 def test_a_pipe_does_not_hold_up_whoever_opens_it(tmp_path: Path, by_handle: bool) -> None:
     os.mkfifo(tmp_path / "pipe")
 
-    with opened(tmp_path, by_handle=by_handle) as top:
+    with open_directory(tmp_path, by_handle=by_handle) as top:
         assert content(top, "pipe") == b""
 
 

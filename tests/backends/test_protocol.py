@@ -12,7 +12,7 @@ import pytest
 from deepagents.backends.protocol import (
     BackendProtocol,
     SandboxBackendProtocol,
-    capped,
+    cap_matches,
     execute_accepts_timeout,
 )
 from deepagents.backends.results import (
@@ -129,10 +129,10 @@ def test_a_search_that_takes_too_long_is_a_result() -> None:
 
 def test_a_result_within_the_cap_is_the_same_object() -> None:
     found = GrepResult(matches=matches(2))
-    assert capped(found, 2) is found
-    assert capped(found, None) is found
+    assert cap_matches(found, 2) is found
+    assert cap_matches(found, None) is found
     nothing = GrepResult(error="x")
-    assert capped(nothing, 0) is nothing
+    assert cap_matches(nothing, 0) is nothing
 
 
 class Timed(SandboxBackendProtocol):

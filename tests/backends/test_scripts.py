@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from deepagents._globs import compile_glob
 from deepagents._text import replace_exact
 from deepagents.backends.results import ExecuteResponse
-from deepagents.backends.sandbox.codec import Answer, Operation, command, decode, joined, unpack
+from deepagents.backends.sandbox.codec import Answer, Operation, command, decode, join_chunks, unpack
 from deepagents.backends.sandbox.scripts.common import to_lf, whole_characters
-from deepagents.backends.sandbox.scripts.edit import replaced
+from deepagents.backends.sandbox.scripts.edit import replace_text
 from deepagents.backends.sandbox.scripts.read import lf_blocks, page
 from deepagents.backends.sandbox.scripts.walk import matcher
 from deepagents.errors import BackendError
@@ -75,7 +75,7 @@ def test_read_tells_binary_blank_and_text(run: Any, tmp_path: Path) -> None:
         "binary": "binary", "blank": "blank", "text": "text",
     }  # fmt: skip
     text = found["text"].end
-    assert (joined(found["text"]), text["start"], text["end"], text["next"], text["total"]) == (
+    assert (join_chunks(found["text"]), text["start"], text["end"], text["next"], text["total"]) == (
         b"two\n", 2, 2, 2, 3,
     )  # fmt: skip
 
@@ -170,7 +170,7 @@ def test_where_follows_links_and_tells_what_stands_there(run: Any, tmp_path: Pat
 def test_glob_stops_when_there_is_too_much_and_says_so(run: Any, tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"{number}.txt").touch()
-    wanted = {"path": "/", "glob": compile_glob("*.txt").compiled()}
+    wanted = {"path": "/", "glob": compile_glob("*.txt").describe()}
 
     few = run("glob", **wanted, seconds=5.0, most=3)
     exact = run("glob", **wanted, seconds=5.0, most=5)
@@ -188,7 +188,7 @@ def test_glob_says_which_directories_it_could_not_read(run: Any, tmp_path: Path)
     if os.geteuid() == 0:
         pytest.skip("root reads everything")
     (tmp_path / "closed").mkdir(mode=0)
-    answer = run("glob", path="/", glob=compile_glob("*").compiled(), seconds=5.0, most=5)
+    answer = run("glob", path="/", glob=compile_glob("*").describe(), seconds=5.0, most=5)
     assert answer.end["unread"] == 1
 
 
@@ -223,7 +223,7 @@ def test_capture_keeps_long_output_and_does_not_wait_for_the_background(run: Any
     long = run("capture", command="printf 'é%.0s' 1 2 3 4; sleep 60 & exit 0", **{**asked, "most_kept": 7})
     killed = run("capture", command="kill -9 $$", **asked)
 
-    assert (joined(short), short.end["exit"]) == (b"hi", 3)
+    assert (join_chunks(short), short.end["exit"]) == (b"hi", 3)
     assert (long.end["seen"], long.end["kept"], unpack(long.end["head"]).decode()) == (8, 6, "éé")
     assert (tmp_path / "kept").exists() is False
     assert killed.end["exit"] == 137
@@ -238,9 +238,9 @@ def test_edit_replaces_as_every_other_backend_does(content: str, old: str, new: 
     try:
         expected = replace_exact(content, old, new, True)
     except BackendError:
-        assert replaced(content, old, new)[1] == 0
+        assert replace_text(content, old, new)[1] == 0
     else:
-        assert replaced(content, old, new) == (expected.content, expected.count)
+        assert replace_text(content, old, new) == (expected.content, expected.count)
 
 
 @given(
@@ -292,7 +292,7 @@ def test_read_joins_a_line_end_that_two_blocks_share(tmp_path: Path) -> None:
 )
 def test_a_glob_means_the_same_where_there_are_no_atomic_groups(pattern: str, path: str) -> None:
     glob = compile_glob(pattern)
-    wanted = glob.compiled()
+    wanted = glob.describe()
     older = {**wanted, "expression": str(wanted["expression"]).replace("(?>", "(?:")}
 
     assert matcher(older)(path.encode()) == glob(path) == matcher(wanted)(path.encode())

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from deepagents_cli.diffs import proposed_diff, text_diff
+from deepagents_cli.diffs import propose_diff, text_diff
 
 FILES = {"/a.txt": "one\ntwo\ntwo\n"}
 
 
 def diff_of(name: str, **args: object) -> Any:
-    return proposed_diff(name, args, FILES.get)
+    return propose_diff(name, args, FILES.get)
 
 
 def test_a_new_file_is_all_new() -> None:

@@ -296,6 +296,6 @@ def test_the_table_by_name_in_a_directory(pattern: str, path: str, expected: boo
 def test_a_pattern_is_described_for_a_matcher_elsewhere(
     pattern: str, by_name: bool, below: str, depth: int | None
 ) -> None:
-    said = compile_glob(pattern).compiled()
+    said = compile_glob(pattern).describe()
 
     assert (said["by_name"], said["below"], said["depth"]) == (by_name, below, depth)

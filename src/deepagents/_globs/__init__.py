@@ -5,15 +5,15 @@ search root, where `**` stands for any number of directories. `*`, `?` and `**` 
 pattern segment that starts with a dot does. `{a,b}`, `[abc]`, `[!abc]`, escapes work as usual; case counts.
 """
 
-from deepagents._globs.pattern import EVERY_FILE, Glob, checked_glob, compile_glob
+from deepagents._globs.pattern import EVERY_FILE, GlobPattern, compile_glob, parse_glob
 from deepagents._globs.segments import MAX_EXPANSIONS, InvalidGlobPatternError, anchor
 
 __all__ = [
     "EVERY_FILE",
     "MAX_EXPANSIONS",
-    "Glob",
+    "GlobPattern",
     "InvalidGlobPatternError",
     "anchor",
-    "checked_glob",
+    "parse_glob",
     "compile_glob",
 ]

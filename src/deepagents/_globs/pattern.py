@@ -24,7 +24,7 @@ EVERY_FILE: Final = "{*,.*}"
 _SPECIAL = re.compile(r"[*?\[{}\\]")
 
 
-class Glob:
+class GlobPattern:
     """A compiled pattern. Paths are relative to the search root, without a leading slash.
 
     With `dots`, wildcards match a leading dot too. `expression` is the same as a regular expression, for `.`
@@ -50,7 +50,7 @@ class Glob:
 
     matches = __call__
 
-    def compiled(self) -> dict[str, str | bool | int | None]:
+    def describe(self) -> dict[str, str | bool | int | None]:
         """Describe this pattern for a matcher elsewhere that knows nothing but regular expressions.
 
         `expression` must match, with `.` for any character, the whole name (`by_name`) or the whole path.
@@ -133,16 +133,16 @@ class Glob:
 
 
 @lru_cache(maxsize=256)
-def compile_glob(pattern: str) -> Glob:
+def compile_glob(pattern: str) -> GlobPattern:
     """Compile a pattern.
 
     Raises:
         InvalidGlobPatternError: when the pattern has a `..` segment or expands beyond reason.
     """
-    return Glob(pattern)
+    return GlobPattern(pattern)
 
 
-def checked_glob(pattern: str) -> Glob:
+def parse_glob(pattern: str) -> GlobPattern:
     """Compile a pattern on behalf of a backend.
 
     Raises:

@@ -15,7 +15,7 @@ from deepagents._text.merge import Merge, merge3
 from deepagents._text.replace import EMPTY_OLD_STRING_ERROR, Replacement, replace_exact
 from deepagents._text.show import (
     MAX_LINE_LENGTH,
-    described,
+    describe_exception,
     escape_controls,
     format_size,
     number_lines,
@@ -30,7 +30,7 @@ __all__ = [
     "Merge",
     "Replacement",
     "Window",
-    "described",
+    "describe_exception",
     "escape_controls",
     "format_size",
     "is_blank",

@@ -104,9 +104,9 @@ def _clash(left: Sequence[str], right: Sequence[str], labels: tuple[str, str]) -
     end = next((line[len(line.rstrip("\r\n")) :] for line in (*left, *right) if line[-1] in "\r\n"), "\n")
     yield from left[:head]
     yield f"<<<<<<< {labels[0]}{end}"
-    yield from _ended(a, end)
+    yield from _end_last_line(a, end)
     yield f"======={end}"
-    yield from _ended(b, end)
+    yield from _end_last_line(b, end)
     yield f">>>>>>> {labels[1]}{end}"
     yield from left[len(left) - tail :]
 
@@ -116,7 +116,7 @@ def _alike(a: Sequence[str], b: Sequence[str]) -> int:
     return next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _ended(lines: Sequence[str], end: str) -> Iterator[str]:
+def _end_last_line(lines: Sequence[str], end: str) -> Iterator[str]:
     yield from lines[:-1]
     if lines:
         yield lines[-1] if lines[-1][-1] in "\r\n" else lines[-1] + end
@@ -128,11 +128,11 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Change]:
     for anchor, new_anchor in [*_anchors(old, new), (len(old), len(new))]:
         if at < anchor or new_at < new_anchor:
             gap = _changes_between(old[at:anchor], new[new_at:new_anchor])
-            yield from (_moved(each, at, new_at) for each in gap)
+            yield from (_move(each, at, new_at) for each in gap)
         at, new_at = anchor + 1, new_anchor + 1
 
 
-def _moved(change: _Change, by: int, new_by: int) -> _Change:
+def _move(change: _Change, by: int, new_by: int) -> _Change:
     return _Change(change.start + by, change.end + by, change.new_start + new_by, change.new_end + new_by)
 
 
@@ -149,10 +149,10 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
         chain = (at, new_positions[line], chains[length - 1] if length else None)
         tails[length : length + 1] = [new_positions[line]]
         chains[length : length + 1] = [chain]
-    return list(_unchained(chains[-1] if chains else None))[::-1]
+    return list(_unchain(chains[-1] if chains else None))[::-1]
 
 
-def _unchained(chain: _Chain | None) -> Iterator[tuple[int, int]]:
+def _unchain(chain: _Chain | None) -> Iterator[tuple[int, int]]:
     while chain is not None:
         yield chain[0], chain[1]
         chain = chain[2]

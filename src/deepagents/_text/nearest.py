@@ -59,7 +59,7 @@ def describe_nearest(content: str, old: str) -> str:
     # Bounds for the time: this runs for each failed edit, on whatever a file holds.
     lines = [line[:_MAX_LINE] for line in split_lines(content[:_MAX_LENGTH])[:_MAX_LINES]]
     wanted = [line[:_MAX_LINE] for line in split_lines(old[:_MAX_LENGTH])[:_MAX_OLD_LINES]]
-    even_lines, even_wanted = _evened(lines), _evened(wanted)
+    even_lines, even_wanted = _even_out(lines), _even_out(wanted)
     found = _find_apart_from_looks(even_lines, even_wanted)
     if found is not None:
         return _looks_differ(lines[found[0] : found[1]], wanted, found[0] + 1)
@@ -72,7 +72,7 @@ def describe_nearest(content: str, old: str) -> str:
     return _lines_differ(lines[start : start + len(wanted)], wanted, start + 1)
 
 
-def _evened(lines: Sequence[str], without: str = "") -> list[str]:
+def _even_out(lines: Sequence[str], without: str = "") -> list[str]:
     """Remove the differences that are easily overlooked, up to `_MAX_LENGTH` characters of result.
 
     This goes line by line so that other threads get their turn, and counts what comes out because one
@@ -110,7 +110,7 @@ def _looks_differ(there: Sequence[str], wanted: Sequence[str], number: int) -> s
     kinds = [
         kind
         for kind in _EVENED
-        if "\n".join(_evened(key_lines, kind)).strip("\n") not in "\n".join(_evened(there, kind))
+        if "\n".join(_even_out(key_lines, kind)).strip("\n") not in "\n".join(_even_out(there, kind))
     ]
     pairs = [pair for pair in zip_longest(there, key_lines, fillvalue="") if pair[0] != pair[1]]
     in_file, in_old = next((pair for pair in pairs if pair[1] not in pair[0]), pairs[-1])

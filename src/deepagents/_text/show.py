@@ -60,7 +60,7 @@ def escape_controls(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def described(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """Return the kind of an error and its text, if it has any."""
     said = ""
     # `__str__` of a foreign exception may itself raise, and must not hide the error.

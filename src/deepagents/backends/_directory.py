@@ -247,7 +247,7 @@ BY_HANDLE = bool(_NO_FOLLOW) and {os.open, os.stat, os.rename, os.unlink} <= os.
 
 
 @contextmanager
-def opened(path: Path, *, by_handle: bool = BY_HANDLE) -> Generator[Directory]:
+def open_directory(path: Path, *, by_handle: bool = BY_HANDLE) -> Generator[Directory]:
     """Open a trusted path; links in it are followed."""
     if not by_handle:
         yield PathDirectory(path.resolve(strict=True))

@@ -21,7 +21,7 @@ _STILL = 2.0
 
 
 @dataclass(eq=False, slots=True)
-class _Turn:
+class _Waiter:
     """One waiting caller in a queue; `loop` is the event loop of a waiting task."""
 
     loop: asyncio.AbstractEventLoop | None
@@ -46,7 +46,7 @@ class KeyedLocks:
 
     def __init__(self, still: float = _STILL) -> None:
         self._still = still
-        self._queues: dict[Hashable, deque[_Turn]] = {}
+        self._queues: dict[Hashable, deque[_Waiter]] = {}
         # Held for a few dictionary operations only, so a task that takes it does not stop its event loop.
         self._mutex = threading.Lock()
 
@@ -95,7 +95,7 @@ class KeyedLocks:
             self._leave(key, turn)
             raise
 
-    def _wait_a_while(self, key: Hashable, turn: _Turn) -> None:
+    def _wait_a_while(self, key: Hashable, turn: _Waiter) -> None:
         """Wait a while for a turn; give up when the event loop of the task that has it does not run."""
         ahead, turning = self._holder(key), threading.Event()
         if ahead.loop is None:
@@ -110,7 +110,7 @@ class KeyedLocks:
         if not turning.is_set() and self._holder(key) is ahead:
             raise _endless()
 
-    def _holder(self, key: Hashable) -> _Turn:
+    def _holder(self, key: Hashable) -> _Waiter:
         with self._mutex:
             return self._queues[key][0]
 
@@ -123,8 +123,8 @@ class KeyedLocks:
             self._leave(key, turn)
             raise
 
-    def _enter(self, key: Hashable, loop: asyncio.AbstractEventLoop | None) -> _Turn:
-        turn = _Turn(loop)
+    def _enter(self, key: Hashable, loop: asyncio.AbstractEventLoop | None) -> _Waiter:
+        turn = _Waiter(loop)
         # A blocking call inside an event loop: no task of that loop can finish before it returns.
         here = _running_loop() if loop is None else None
         with self._mutex:
@@ -136,7 +136,7 @@ class KeyedLocks:
                 turn.grant()
         return turn
 
-    def _leave(self, key: Hashable, turn: _Turn) -> None:
+    def _leave(self, key: Hashable, turn: _Waiter) -> None:
         """Leave a queue, or give back a turn that came at that very moment."""
         # The turn may come between the exception and this line; then it is ours to give back.
         if turn.granted.cancel():

@@ -50,31 +50,31 @@ class OlderNames:
 
     def ls_info(self, path: str) -> list[FileInfo]:
         """List one directory; write `ls` today."""
-        return _entries_or_raise(_renamed(self, "ls")(path), "entries")
+        return _entries_or_raise(_find_current(self, "ls")(path), "entries")
 
     async def als_info(self, path: str) -> list[FileInfo]:
         """List one directory; write `als` today."""
-        return _entries_or_raise(await _renamed(self, "als")(path), "entries")
+        return _entries_or_raise(await _find_current(self, "als")(path), "entries")
 
     def grep_raw(
         self, pattern: str, path: str | None = None, glob: str | None = None
     ) -> list[GrepMatch] | str:
         """Find lines, or say what is wrong; write `grep` today."""
-        return _matches_or_error(_renamed(self, "grep")(pattern, path, glob))
+        return _matches_or_error(_find_current(self, "grep")(pattern, path, glob))
 
     async def agrep_raw(
         self, pattern: str, path: str | None = None, glob: str | None = None
     ) -> list[GrepMatch] | str:
         """Find lines, or say what is wrong; write `agrep` today."""
-        return _matches_or_error(await _renamed(self, "agrep")(pattern, path, glob))
+        return _matches_or_error(await _find_current(self, "agrep")(pattern, path, glob))
 
     def glob_info(self, pattern: str, path: str = "/") -> list[FileInfo]:
         """Find files; write `glob` today."""
-        return _entries_or_raise(_renamed(self, "glob")(pattern, path), "matches")
+        return _entries_or_raise(_find_current(self, "glob")(pattern, path), "matches")
 
     async def aglob_info(self, pattern: str, path: str = "/") -> list[FileInfo]:
         """Find files; write `aglob` today."""
-        return _entries_or_raise(await _renamed(self, "aglob")(pattern, path), "matches")
+        return _entries_or_raise(await _find_current(self, "aglob")(pattern, path), "matches")
 
 
 def _brings(backend: type, method: str) -> bool:
@@ -122,7 +122,7 @@ def lacks(backend: object, method: str) -> str:
     return text
 
 
-def _renamed(backend: object, name: str) -> Any:
+def _find_current(backend: object, name: str) -> Any:
     """Return the method that goes by this name today, and say so."""
     older = OLDER_NAME.get(name) or f"a{OLDER_NAME[name[1:]]}"
     warn_legacy(f"{older}() is deprecated: call {name}(), which answers with a result.")

@@ -121,7 +121,7 @@ def _adopt(backend: object) -> BackendProtocol:
 @lru_cache(maxsize=256)
 def _adopting_class(kind: type[Any]) -> type[BackendProtocol]:
     """Make a class of backend that passes each method which a foreign class has on to an object of it."""
-    own = {name: _passed_on(name, getattr(kind, name)) for name in _METHODS if hasattr(kind, name)}
+    own = {name: _pass_on(name, getattr(kind, name)) for name in _METHODS if hasattr(kind, name)}
     runs = not {"execute", "aexecute"}.isdisjoint(own)
     with already_warned():
         base = SandboxBackendProtocol if runs else BackendProtocol
@@ -130,7 +130,7 @@ def _adopting_class(kind: type[Any]) -> type[BackendProtocol]:
     return cast("type[BackendProtocol]", made)
 
 
-def _passed_on(name: str, member: Any) -> Any:
+def _pass_on(name: str, member: Any) -> Any:
     if not callable(member):
         return property(lambda self: getattr(self.adopted, name))
 

@@ -30,7 +30,7 @@ from deepagents.backends.operations import (
     Upload,
     Write,
 )
-from deepagents.backends.protocol import Allowed, BackendProtocol, capped
+from deepagents.backends.protocol import Allowed, BackendProtocol, cap_matches
 from deepagents.backends.results import FileUploadResponse, ReadResult, WriteResult
 from deepagents.errors import BackendError, CodedError, ErrorCode
 
@@ -159,7 +159,7 @@ def check_answer(op: Operation, answer: Any) -> Any:
     # Found entries must not be lost because one directory could not be read.
     if error and not (getattr(answer, "entries", None) or getattr(answer, "matches", None)):
         raise BackendError(getattr(answer, "code", None) or "io_error", error)
-    return capped(answer, op.max_count) if isinstance(op, Grep) else answer
+    return cap_matches(answer, op.max_count) if isinstance(op, Grep) else answer
 
 
 def failure(method: str, error: Exception) -> BackendError:

@@ -113,12 +113,12 @@ class _Hub:
     async def tree(self) -> _Tree:
         """Return what was pulled, or pull it; other callers wait for the same pull."""
 
-        async def pulled() -> _Tree:
+        async def pull() -> _Tree:
             if self._tree is None:
-                self._tree = await self._asked(self._pull)
+                self._tree = await self._ask(self._pull)
             return self._tree
 
-        return self._tree or await shared_locks().holding([(id(self), "pull")], pulled)
+        return self._tree or await shared_locks().holding([(id(self), "pull")], pull)
 
     async def files(self) -> dict[str, FileData]:
         """Return all files."""
@@ -148,7 +148,7 @@ class _Hub:
         if not entries:
             return
         try:
-            address = await self._asked(
+            address = await self._ask(
                 lambda: self._client.push_agent(self._identifier, files=entries, parent_commit=tree.commit)
             )
         # The push may have arrived although its answer did not, so the repository is read again.
@@ -186,7 +186,7 @@ class _Hub:
             {key: each.repo_handle for key, each in entries.items() if each.type != "file"},
         )
 
-    async def _asked(self, work: Callable[[], T]) -> T:
+    async def _ask(self, work: Callable[[], T]) -> T:
         try:
             return await finish_first(in_thread(work))
         except LangSmithConflictError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from deepagents._async import IOCall, await_thread, in_thread
-from deepagents._globs import EVERY_FILE, checked_glob
+from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import is_within, name, normalise, parent
 from deepagents.backends import operations as ops
 from deepagents.backends._search import Query
@@ -16,7 +16,7 @@ from deepagents.backends._search.lines import lines_in
 from deepagents.backends._signatures import method_facts, overrides
 from deepagents.backends.call import appends, read_whole, without_slash
 from deepagents.backends.operations import Operation, Perform
-from deepagents.backends.protocol import Allowed, BackendProtocol, capped
+from deepagents.backends.protocol import Allowed, BackendProtocol, cap_matches
 from deepagents.backends.results import (
     FileDownloadResponse,
     GlobResult,
@@ -46,7 +46,7 @@ class Enforcement:
     backend: BackendProtocol
     in_process: bool
 
-    async def enforced(self, op: Operation, following: Perform) -> Any:
+    async def enforce(self, op: Operation, following: Perform) -> Any:
         """Perform an operation as its `allowed` says, where the backend does not ask for itself.
 
         Raises:
@@ -74,7 +74,7 @@ class Enforcement:
         """Return whether a path may lead elsewhere, for all that is known."""
         return overrides(type(self.backend), "real_path")
 
-    async def allowed_among(self, paths: Sequence[str], allowed: Allowed) -> set[str]:
+    async def find_allowed(self, paths: Sequence[str], allowed: Allowed) -> set[str]:
         """Return which paths are allowed, as they are called and as they are once links are resolved.
 
         A path is judged in its normal form. One that has none, or that cannot be resolved, is not allowed.
@@ -109,13 +109,13 @@ class Enforcement:
         found: GlobResult = await following(ops.Glob(EVERY_FILE, op.at))
         below = {without_slash(each["path"]) for each in found.matches or ()}
         # What could not be listed could be denied, and a deletion cannot be taken back.
-        if found.error or found.truncated or await self.allowed_among(list(below), allowed) != below:
+        if found.error or found.truncated or await self.find_allowed(list(below), allowed) != below:
             raise Denied(op.at)
 
     async def _filter(self, op: Operation, found: Any, allowed: Allowed) -> Any:
         field = "entries" if isinstance(found, LsResult) else "matches"
         entries: list[Any] = getattr(found, field) or []
-        known = await self.allowed_among(
+        known = await self.find_allowed(
             list(dict.fromkeys(without_slash(each["path"]) for each in entries)), allowed
         )
         kept = [each for each in entries if without_slash(each["path"]) in known]
@@ -127,7 +127,7 @@ class Enforcement:
         self, op: ops.Upload | ops.Download, allowed: Allowed, following: Perform
     ) -> list[Any]:
         """Move the files that are allowed, and answer for each of the others that it is not."""
-        known = await self.allowed_among(op.paths, allowed)
+        known = await self.find_allowed(op.paths, allowed)
         answers: list[Any] = [op.result(path, error="permission_denied") for path in op.paths]
         moved = [number for number, path in enumerate(op.paths) if path in known]
         if moved:
@@ -158,7 +158,7 @@ class _NarrowedGrep:
             BackendError: `permission_denied`, when there is too much to search in this way.
         """
         directories, files = await self._targets()
-        glob = None if self.op.glob is None else checked_glob(self.op.glob)
+        glob = None if self.op.glob is None else parse_glob(self.op.glob)
         base = self.op.at.rstrip("/") + "/"
         # With a filter applied here, the first matches there may all be dropped, so none may be left out.
         most = self.op.max_count if glob is None else None
@@ -178,7 +178,7 @@ class _NarrowedGrep:
         error = next((each.error for each in found if each.error), None)
         truncated = any(each.truncated for each in found)
         code = "io_error" if error else None
-        return capped(GrepResult(error, matches, truncated, code=code), self.op.max_count)
+        return cap_matches(GrepResult(error, matches, truncated, code=code), self.op.max_count)
 
     async def _targets(self) -> tuple[list[str], list[str]]:
         """Return the widest directories that are wholly allowed, and the allowed files outside of them."""
@@ -189,7 +189,7 @@ class _NarrowedGrep:
         paths = {without_slash(each["path"]) for each in listed.matches or () if not each.get("is_dir")}
         if not paths and await is_file(self.following, self.op.at):
             paths, listed = {self.op.at}, GlobResult()
-        known = await self.rules.allowed_among(sorted(paths), self.allowed)
+        known = await self.rules.find_allowed(sorted(paths), self.allowed)
         barred = paths - known
         directories: set[str] = set()
         files: list[str] = []

@@ -81,7 +81,7 @@ def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | N
             files[path] = {"content": change, "encoding": "utf-8"}
         case {"edit": [str(old), str(new), bool(replace_all)]}:
             if current is not None:
-                files[path] = _edited(current, old, new, replace_all, change.get("modified_at"))
+                files[path] = _apply_edit(current, old, new, replace_all, change.get("modified_at"))
         case {"append": str(added)}:
             data = base64.b64decode(added) if is_base64(change) else added
             # A reducer that raises would break the thread for good; the caller has checked its own change.
@@ -92,7 +92,7 @@ def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | N
         case {"base": base}:
             _merge(files, path, base, {key: value for key, value in change.items() if key != "base"})
         case _:
-            files[path] = _created_when(current, _file(path, change))
+            files[path] = _keep_creation_time(current, _file(path, change))
 
 
 def _file(path: str, given: Any) -> Mapping[str, Any]:
@@ -113,7 +113,7 @@ def _holds(current: Mapping[str, Any], version: str) -> bool:
         return False
 
 
-def _edited(
+def _apply_edit(
     current: Mapping[str, Any], old: str, new: str, replace_all: bool, modified_at: str | None
 ) -> Mapping[str, Any]:
     try:
@@ -124,14 +124,14 @@ def _edited(
     return {"encoding": "utf-8", **current, "content": content, "modified_at": modified_at}
 
 
-def _created_when(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Mapping[str, Any]:
+def _keep_creation_time(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Mapping[str, Any]:
     created = current.get("created_at") if current else None
     return {**change, "created_at": created} if created else change
 
 
 def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping[str, Any]) -> None:
     current: Mapping[str, Any] | None = files.get(path)
-    files[path] = _created_when(current, incoming)
+    files[path] = _keep_creation_time(current, incoming)
     if current is None:
         return
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypedDict, cast
 
-from deepagents._globs import Glob, checked_glob
+from deepagents._globs import GlobPattern, parse_glob
 from deepagents._paths import is_within, name
 from deepagents.backends._search import Query
 from deepagents.backends._search.lines import lines_in
@@ -74,7 +74,7 @@ def list_directory(files: _Files, path: str, allowed: Allowed | None = None) -> 
     """
     base = path.rstrip("/") + "/"
     found: set[str] = set()
-    for key in _allowed_below(files, base, allowed):
+    for key in _find_allowed(files, base, allowed):
         below, slash, _ = key[len(base) :].partition("/")
         found.add(base + below + slash)
     if not found and path in files:
@@ -113,11 +113,11 @@ def find_files(files: _Files, pattern: str, path: str, allowed: Allowed | None =
     Raises:
         BackendError: `invalid_pattern`.
     """
-    matches = checked_glob(pattern)
+    matches = parse_glob(pattern)
     base = path.rstrip("/") + "/"
     start = len(base)
     unread: list[str] = []
-    keys = sorted([key for key in _allowed_below(files, base, allowed) if matches(key[start:])])
+    keys = sorted([key for key in _find_allowed(files, base, allowed) if matches(key[start:])])
     described = _describe_all if len(keys) <= _MOST_DESCRIBED else _describe_without_sizes
     found = described(keys, files, unread)
     found.sort(key=itemgetter("modified_at"), reverse=True)
@@ -147,7 +147,7 @@ def _describe_without_sizes(keys: Iterable[str], files: _Files, unread: list[str
     return found
 
 
-def _allowed_below(files: _Files, base: str, allowed: Allowed | None) -> Iterable[str]:
+def _find_allowed(files: _Files, base: str, allowed: Allowed | None) -> Iterable[str]:
     """Return what lies below a directory, given with a slash at its end, and is allowed."""
     below = [key for key in files if key.startswith(base)]
     if allowed is None or allowed.all_below(base.rstrip("/") or "/"):
@@ -173,7 +173,7 @@ class MappingSearch:
     """What lines to look for, in which files, and how many."""
 
     query: Query
-    glob: Glob | None = None
+    glob: GlobPattern | None = None
     max_count: int | None = None
 
 
@@ -202,7 +202,7 @@ def _paths_to_search(
     """Yield the paths of files that may hold a match."""
     base = path.rstrip("/") + "/"
     glob, literal = wanted.glob, None if wanted.query.expression else wanted.query.pattern
-    known = _allowed_below(files, base, allowed)
+    known = _find_allowed(files, base, allowed)
     if path in files and (allowed is None or allowed(path)):
         known = [path, *known]
     for key in known:

@@ -32,7 +32,7 @@ class CallRights:
     led_to: str | None = None
     held_back: dict[str, None] = field(default_factory=dict[str, None])
 
-    async def guarded(self, op: Operation, following: Perform) -> Any:
+    async def guard(self, op: Operation, following: Perform) -> Any:
         """Perform an operation if the rules allow it, without anything that they keep back.
 
         Raises:
@@ -44,7 +44,7 @@ class CallRights:
             case ops.Ls() | ops.Glob() | ops.Grep():
                 return await self._search(op, following)
             case ops.Delete():
-                access = DeleteAccess(self.rules, "write", self._approved(op.path))
+                access = DeleteAccess(self.rules, "write", self._find_approved(op.path))
                 await self._check_deletion(access, op.path, following)
             case _:
                 access = self._naming(op.right, op.paths)
@@ -61,7 +61,7 @@ class CallRights:
                 raise
             raise _without_text(error, op.at) from error
 
-    def left_out(self) -> str | None:
+    def describe_left_out(self) -> str | None:
         """Say in one line what earlier answers left out because it waits for a person."""
         return describe_left_out(self.held_back, self.asks)
 
@@ -82,16 +82,16 @@ class CallRights:
 
     def _naming(self, operation: FilesystemOperation, paths: Sequence[str]) -> Access:
         """Return the rights of a call about files that it names."""
-        approved = [each for path in paths for each in self._approved(path)]
+        approved = [each for path in paths for each in self._find_approved(path)]
         waiting = [each for each in approved if self.rules.decide(operation, each) == "interrupt"]
         return Access(self.rules, operation, waiting)
 
     def _searching(self, path: str) -> Access:
         """Return the rights of a call that looks around below a path."""
-        waiting = [each for each in self._approved(path) if self.rules.waits("read", each)]
+        waiting = [each for each in self._find_approved(path) if self.rules.waits("read", each)]
         return Access(self.rules, "read", waiting)
 
-    def _approved(self, path: str) -> list[str]:
+    def _find_approved(self, path: str) -> list[str]:
         """Return the paths that a person has approved of, if this call is about one of them."""
         if not self.asked:
             return []
@@ -111,7 +111,7 @@ class CallRights:
             if not access(each):
                 raise self._refusal(access, path)
             if not access.all_below(each) and not await is_file(following, path):
-                raise _blocked(access, each, path)
+                raise _deletion_failure(access, each, path)
 
     async def _may_read(self, path: str, following: Perform) -> bool:
         """Return whether the text of a file may be shown, which no approval of a change covers."""
@@ -129,7 +129,7 @@ class CallRights:
         return ToolFailure("permission_denied", text)
 
 
-def _blocked(access: DeleteAccess, real: str, path: str) -> ToolFailure:
+def _deletion_failure(access: DeleteAccess, real: str, path: str) -> ToolFailure:
     text = f"permission denied for write on {path}"
     patterns = ", ".join(access.rules.deletion_blockers(real))
     if patterns:
@@ -157,15 +157,15 @@ def describe_left_out(held_back: Iterable[str], asks: bool) -> str | None:
     return f"(left out, because it needs approval: {shown}; {onward})"
 
 
-def exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
+def find_exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
     """Return a pattern that denies or waits, and that commands can go round, or could for all we know."""
     with suppress(Exception):
-        return _exposed(capabilities, rules)
+        return _find_exposed(capabilities, rules)
     # A backend that cannot tell may let commands reach everything, so any rule counts as exposed.
     return next((pattern for pattern, _ in rules.restrictions()), None)
 
 
-def _exposed(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
+def _find_exposed(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
     if not rules or not capabilities("/").execute:
         return None
     return next((pattern for pattern, path in rules.restrictions() if capabilities(path).exposed), None)
@@ -179,7 +179,7 @@ def check_enforceable(capabilities: Callable[[str], Capabilities], rules: Rules)
     """
     pattern = None
     with suppress(Exception):
-        pattern = _exposed(capabilities, rules)
+        pattern = _find_exposed(capabilities, rules)
     if pattern is not None:
         raise UnenforceableRule(
             f"the rule for {pattern!r} cannot hold: execute runs commands that reach those files past every "

@@ -17,7 +17,7 @@ from deepagents.backends._signatures import execute_accepts_timeout, method_fact
 from deepagents.backends.call import call_methods, failure, transfer_failure
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.enforcement import Enforcement, enforces
-from deepagents.backends.guard import CallRights, exposed_rule
+from deepagents.backends.guard import CallRights, find_exposed_rule
 from deepagents.backends.operations import METHODS, Operation, Perform
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
 from deepagents.backends.results import (
@@ -70,10 +70,10 @@ class BackendHandle:
 
     def files(self, runtime: Any, rights: CallRights | None = None) -> FileCalls:
         """Return the files of the backend for one call, under the rules of that call if there are any."""
-        opened = self._opened or self._made(runtime)
+        opened = self._opened or self._make(runtime)
         return opened if rights is None or not rights.rules else opened.under(rights)
 
-    def _made(self, runtime: Any) -> FileCalls:
+    def _make(self, runtime: Any) -> FileCalls:
         try:
             return self._open(resolve_backend(self.backend, runtime))
         except Exception as error:
@@ -120,7 +120,7 @@ def _layers(backend: BackendProtocol, seconds: float | None) -> Perform:
     performing = call_methods(backend, can)
     # A layer that is not needed is not there: files in memory take microseconds, layers too.
     if not all(enforces(kind, method) for method in METHODS):
-        performing = partial(Enforcement(backend, can.in_process).enforced, following=performing)
+        performing = partial(Enforcement(backend, can.in_process).enforce, following=performing)
     # What answers from memory cannot hang, and a timeout would cost it a thread for each call.
     if not can.in_process:
         timeout = CallTimeout(seconds, execute_accepts_timeout(kind))
@@ -146,15 +146,15 @@ class FileCalls:
 
     def under(self, rights: CallRights) -> FileCalls:
         """Return the same files for one call that keeps to rules."""
-        return replace(self, perform=partial(rights.guarded, following=self.perform), rights=rights)
+        return replace(self, perform=partial(rights.guard, following=self.perform), rights=rights)
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what can be done at a path: nothing, when the backend cannot tell."""
         return Capabilities() if self.backend is None else can_at(self.backend, path)
 
-    def left_out(self) -> str | None:
+    def describe_left_out(self) -> str | None:
         """Say in one line what earlier answers left out because it waits for a person."""
-        return self.rights.left_out() if self.rights else None
+        return self.rights.describe_left_out() if self.rights else None
 
     async def real_path(self, path: str) -> str:
         """Return where a path leads, if finding out is cheap: on this machine, or in this process."""
@@ -177,7 +177,7 @@ class FileCalls:
 
     async def write(self, path: str, content: str, expected_version: str | None) -> WriteResult:
         """Create or replace a file, unless it changed since `expected_version`."""
-        return await self._do(ops.Write(path, content, self._checked(path, expected_version)))
+        return await self._do(ops.Write(path, content, self._expect_version(path, expected_version)))
 
     async def append(self, path: str, text: str) -> WriteResult:
         """Add text to the end of a file as it is, half characters included; make the file if need be.
@@ -190,7 +190,9 @@ class FileCalls:
         self, path: str, old: str, new: str, replace_all: bool, expected_version: str | None
     ) -> EditResult:
         """Replace exact text, unless the file changed since `expected_version`."""
-        return await self._do(ops.Edit(path, old, new, replace_all, self._checked(path, expected_version)))
+        return await self._do(
+            ops.Edit(path, old, new, replace_all, self._expect_version(path, expected_version))
+        )
 
     async def delete(self, path: str) -> DeleteResult:
         """Remove a path and all below it."""
@@ -250,7 +252,7 @@ class FileCalls:
         capture: OutputCapture | None = None,
     ) -> ExecuteOffloadResult:
         """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for."""
-        exposed = self.rights and exposed_rule(self.capabilities_or_raise, self.rights.rules)
+        exposed = self.rights and find_exposed_rule(self.capabilities_or_raise, self.rights.rules)
         if exposed:
             raise ToolFailure(
                 "permission_denied",
@@ -272,7 +274,7 @@ class FileCalls:
         """Return what can be done at a path; raise what the backend raises when it cannot tell."""
         return Capabilities() if self.backend is None else self.backend.capabilities(path)
 
-    def _checked(self, path: str, expected_version: str | None) -> str | None:
+    def _expect_version(self, path: str, expected_version: str | None) -> str | None:
         """Return the version to expect, where the backend knows versions."""
         if expected_version is None or not self.capabilities(path).versions:
             return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from deepagents._async import Coro, in_thread
-from deepagents._globs import checked_glob
+from deepagents._globs import parse_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends import filedata
 from deepagents.backends import operations as ops
@@ -94,17 +94,17 @@ class KeyedFiles:
         """Read some lines, in one round trip."""
         path = normalise(op.path)
         filedata.check_allowed(path, op.allowed)
-        return filedata.read_page(path, await self._found(path), op.offset, op.limit)
+        return filedata.read_page(path, await self._get_existing(path), op.offset, op.limit)
 
     async def _glob(self, op: ops.Glob) -> GlobResult:
         """Find files, in one round trip."""
         start = normalise(op.at)
-        checked_glob(op.pattern)
+        parse_glob(op.pattern)
         return find_files(await self.items.files(), op.pattern, start, op.allowed)
 
     async def _grep(self, op: ops.Grep) -> GrepResult:
         """Find lines, in one round trip."""
-        glob = None if op.glob is None else checked_glob(op.glob)
+        glob = None if op.glob is None else parse_glob(op.glob)
         start = normalise(op.at)
         Query.of(op.pattern, expression=bool(op.regex))  # before the files are fetched: is it an expression?
         files = await self.items.files()
@@ -126,8 +126,8 @@ class KeyedFiles:
         filedata.check_allowed(path, op.allowed)
 
         async def change() -> WriteResult | EditResult:
-            current = await (self._found(path) if isinstance(op, ops.Edit) else self.items.get(path))
-            data, count = _changed(op, path, current)
+            current = await (self._get_existing(path) if isinstance(op, ops.Edit) else self.items.get(path))
+            data, count = _apply(op, path, current)
             await self.items.put(path, data)
             version = filedata.file_version(data)
             if isinstance(op, ops.Edit):
@@ -189,9 +189,9 @@ class KeyedFiles:
             others = {} if len(found) == len(set(wanted)) else await self.items.files()
         except BackendError as error:
             return [FileDownloadResponse(given, error=error.text) for given in op.files]
-        return [_downloaded(given, usable[given], found, others) for given in op.files]
+        return [_as_download(given, usable[given], found, others) for given in op.files]
 
-    async def _found(self, path: str) -> FileData:
+    async def _get_existing(self, path: str) -> FileData:
         """Return a file; only where there is none, find out whether it is a directory."""
         data = await self.items.get(path)
         if data is None:
@@ -199,7 +199,7 @@ class KeyedFiles:
         return data
 
 
-def _changed(
+def _apply(
     op: ops.Write | ops.Append | ops.Edit, path: str, current: FileData | None
 ) -> tuple[FileData, int]:
     """Return what a change makes of a file, and how many occurrences it replaced."""
@@ -215,7 +215,7 @@ def _changed(
     return filedata.make_edited(path, existing, op.old, op.new, op.replace_all)
 
 
-def _downloaded(
+def _as_download(
     given: str, path: str | BackendError, found: Mapping[str, FileData], others: Mapping[str, FileData]
 ) -> FileDownloadResponse:
     if isinstance(path, BackendError):

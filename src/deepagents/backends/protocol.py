@@ -142,7 +142,7 @@ class BackendProtocol(OlderNames, ABC):
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
         """Find the lines that hold `pattern`, literally; `max_count` caps all matches together."""
-        return capped(call_by_older_name(self, "grep", pattern, path=path, glob=glob), max_count)
+        return cap_matches(call_by_older_name(self, "grep", pattern, path=path, glob=glob), max_count)
 
     async def agrep(
         self,
@@ -163,7 +163,7 @@ class BackendProtocol(OlderNames, ABC):
         except TimeoutError:
             waited = f"Search for {pattern!r} timed out after {ASYNC_GREP_TIMEOUT:.0f} s."
             return GrepResult(error=f"{waited} Narrow it by path or glob.", code="timeout")
-        return capped(found, max_count)
+        return cap_matches(found, max_count)
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`."""
@@ -256,7 +256,7 @@ BackendFactory: TypeAlias = Callable[[Any], BackendProtocol]
 BACKEND_TYPES: TypeAlias = BackendProtocol | BackendFactory
 
 
-def capped(found: GrepResult, max_count: int | None) -> GrepResult:
+def cap_matches(found: GrepResult, max_count: int | None) -> GrepResult:
     """Keep at most `max_count` matches, and say so when some were dropped; an older answer stays as it is."""
     matches: Sequence[GrepMatch] = getattr(found, "matches", None) or ()
     if max_count is None or len(matches) <= max_count:

@@ -6,7 +6,7 @@ import base64
 from typing import Any, Final, cast
 
 from deepagents._deprecation import warn_legacy
-from deepagents._globs import checked_glob
+from deepagents._globs import parse_glob
 from deepagents._paths import is_within, normalise
 from deepagents._state.runtime import read_channel, write_channel
 from deepagents.backends import filedata
@@ -86,7 +86,7 @@ class StateBackend(BackendProtocol):
     ) -> GrepResult:
         """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together."""
         query = Query.of(pattern, expression=regex, context=context_lines)
-        wanted = MappingSearch(query, None if glob is None else checked_glob(glob), max_count)
+        wanted = MappingSearch(query, None if glob is None else parse_glob(glob), max_count)
         return search_files(self._read_files(), normalise(path or "/"), wanted, allowed)
 
     @errors_as_result(GlobResult)

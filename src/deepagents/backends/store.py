@@ -246,7 +246,7 @@ class StoreItems:
         except GraphBubbleUp:
             raise
         except Exception as error:
-            raise _failed(error) from error
+            raise _report_failure(error) from error
 
 
 def _may_be_cut(items: int) -> bool:
@@ -266,7 +266,7 @@ def _file(item: Item) -> FileData:
     return cast("FileData", value if isinstance(value, dict) else {})
 
 
-def _failed(error: Exception) -> BackendError:
+def _report_failure(error: Exception) -> BackendError:
     """Name the kind of failure alone: its text may tell of machines and passwords, and goes to the log."""
     _log.warning("the store failed", exc_info=error)
     return BackendError(

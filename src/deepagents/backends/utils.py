@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from deepagents._deprecation import legacy
-from deepagents._globs import Glob, InvalidGlobPatternError, anchor, compile_glob
+from deepagents._globs import GlobPattern, InvalidGlobPatternError, anchor, compile_glob
 from deepagents._paths import normalise, overlap
 from deepagents._text import (
     EMPTY_OLD_STRING_ERROR,
@@ -183,7 +183,7 @@ def grep_matches_from_files(
     except BackendError:
         return GrepResult(matches=[])
     try:
-        matching: Glob | None = None if glob is None else compile_glob(glob)
+        matching: GlobPattern | None = None if glob is None else compile_glob(glob)
     except InvalidGlobPatternError as error:
         return GrepResult(error=str(error), code="invalid_pattern")
     plain = {key: data for key, data in files.items() if not is_base64(data)}

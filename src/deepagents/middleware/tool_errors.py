@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeIs
 
 from deepagents._state.custom_events import emit
-from deepagents._text import described, truncate
+from deepagents._text import describe_exception, truncate
 from deepagents.errors import CodedError, ErrorCode
 from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner
 from deepagents.tools._tool import failure_message
@@ -109,7 +109,7 @@ def _is_model(schema: object) -> TypeIs[type[BaseModel]]:
 def _explain(error: Exception, request: ToolCallRequest) -> ToolResult:
     call = request.tool_call
     code: ErrorCode = error.code if isinstance(error, CodedError) else "tool_failed"
-    reason = truncate(described(error), _MOST_CHARACTERS)
+    reason = truncate(describe_exception(error), _MOST_CHARACTERS)
     text = f"{call['name']} failed: {reason}. Check the arguments, or reach the goal another way."
     return failure_message(call["name"], call["id"] or "", code, text)
 

@@ -16,23 +16,23 @@ def history_faults(messages: Sequence[BaseMessage]) -> list[str]:
     answer.
     """
     faults: list[str] = []
-    turn = _Turn()
+    turn = _PendingCalls()
     body = 0
     for at, message in enumerate(messages):
         if isinstance(message, ToolMessage):
-            faults += turn.answered(at, message)
+            faults += turn.take_result(at, message)
             continue
-        faults += turn.ended()
-        turn = _Turn(at, message)
-        faults += turn.shared_ids()
+        faults += turn.find_unanswered()
+        turn = _PendingCalls(at, message)
+        faults += turn.find_shared_ids()
         if message.type != "system":
             body += 1
         elif body:
             faults.append(f"message {at}: a system message behind others")
-    return [*faults, *turn.ended(), *([] if body else ["there is no message to answer"])]
+    return [*faults, *turn.find_unanswered(), *([] if body else ["there is no message to answer"])]
 
 
-class _Turn:
+class _PendingCalls:
     """One message of the model and the calls of it that still wait for a result."""
 
     def __init__(self, at: int = -1, message: BaseMessage | None = None) -> None:
@@ -40,7 +40,7 @@ class _Turn:
         self._all = Counter(_ids(message)) if isinstance(message, AIMessage) else Counter[str]()
         self._open = self._all.copy()
 
-    def answered(self, at: int, result: ToolMessage) -> list[str]:
+    def take_result(self, at: int, result: ToolMessage) -> list[str]:
         """Take a result; say what is wrong with it."""
         call_id = result.tool_call_id
         if self._open[call_id] > 0:
@@ -49,7 +49,7 @@ class _Turn:
         wrong = "a second result for" if call_id in self._all else "a result that does not follow its"
         return [f"message {at}: {wrong} call {call_id!r}"]
 
-    def shared_ids(self) -> list[str]:
+    def find_shared_ids(self) -> list[str]:
         """Say which ids several calls have."""
         return [
             f"message {self._at}: several calls have the id {each!r}"
@@ -57,7 +57,7 @@ class _Turn:
             if n > 1
         ]
 
-    def ended(self) -> list[str]:
+    def find_unanswered(self) -> list[str]:
         """Say which calls were left without a result."""
         return [f"message {self._at}: no result for call {call_id!r}" for call_id in (+self._open).elements()]
 

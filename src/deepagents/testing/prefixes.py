@@ -63,10 +63,10 @@ def shared_prefix(before: Asked, after: Asked) -> SharedPrefix:
     for name, one in earlier:
         other = next(later, None)
         if other is None or other[0] != name or not _same(one, other[1]):
-            return SharedPrefix(parts, messages, *_lost(characters, name, one, other, earlier))
+            return SharedPrefix(parts, messages, *_measure_loss(characters, name, one, other, earlier))
         parts += 1
         messages += isinstance(one, BaseMessage)
-        characters += len(_sent(one))
+        characters += len(_serialise(one))
     return SharedPrefix(parts, messages, characters, 0, None)
 
 
@@ -113,12 +113,12 @@ def _parts(asked: Asked) -> Iterator[tuple[str, _Part]]:
 
 
 def _same(one: _Part, other: _Part) -> bool:
-    return one is other or _sent(one) == _sent(other)
+    return one is other or _serialise(one) == _serialise(other)
 
 
-def _sent(part: _Part) -> str:
+def _serialise(part: _Part) -> str:
     """Write a part as a provider is sent it, without marks."""
-    shown = _message(part) if isinstance(part, BaseMessage) else _unmarked(part)
+    shown = _message(part) if isinstance(part, BaseMessage) else _without_marks(part)
     return json.dumps(shown, ensure_ascii=False, default=str)
 
 
@@ -137,21 +137,21 @@ def _message(message: BaseMessage) -> dict[str, Any]:
 def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
     content = [message.content] if isinstance(message.content, str) else message.content
     made = [{"type": "text", "text": each} if isinstance(each, str) else each for each in content]
-    return [_unmarked(cast("dict[str, Any]", block)) for block in made]
+    return [_without_marks(cast("dict[str, Any]", block)) for block in made]
 
 
-def _unmarked(part: dict[str, Any]) -> dict[str, Any]:
+def _without_marks(part: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in part.items() if key != _MARK}
 
 
-def _lost(
+def _measure_loss(
     shared: int, name: str, one: _Part, other: tuple[str, _Part] | None, rest: Iterator[tuple[str, _Part]]
 ) -> tuple[int, int, str]:
     """Return the characters shared and lost, and a sentence that shows where two parts differ."""
-    was = _sent(one)
-    now = "" if other is None else _sent(other[1])
+    was = _serialise(one)
+    now = "" if other is None else _serialise(other[1])
     same = _same_characters(was, now) if other and other[0] == name else 0
-    lost = len(was) - same + sum(len(_sent(each)) for _, each in rest)
+    lost = len(was) - same + sum(len(_serialise(each)) for _, each in rest)
     start = max(0, same - _SHOWN // 3)
     before, after = was[start : same + _SHOWN], now[start : same + _SHOWN]
     if other is None:

@@ -188,7 +188,7 @@ class ScriptedModel(BaseChatModel):
 
     def _answer(self, messages: list[BaseMessage], options: dict[str, Any]) -> AIMessage:
         offered = options.pop("offered", [])
-        asked = Asked(list(messages), offered, options, self._measured(messages, offered))
+        asked = Asked(list(messages), offered, options, self._measure(messages, offered))
         with self._lock:
             self._asked.append(asked)
             reply = self._reply(asked)
@@ -198,13 +198,13 @@ class ScriptedModel(BaseChatModel):
             raise said
         # Without its id: LangGraph replaces a message that has the id of an earlier one.
         made = AIMessage(content=said) if isinstance(said, str) else said.model_copy(update={"id": None})
-        return self._reported(asked, made)
+        return self._add_report(asked, made)
 
-    def _measured(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> int:
+    def _measure(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> int:
         """Count a request; a model without a window does not."""
         return 0
 
-    def _reported(self, asked: Asked, said: AIMessage) -> AIMessage:
+    def _add_report(self, asked: Asked, said: AIMessage) -> AIMessage:
         """Add to a reply what a provider tells beside it."""
         return said
 

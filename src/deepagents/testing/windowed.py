@@ -71,7 +71,7 @@ class WindowedModel(ScriptedModel):
         """Tell whether a request is above the window."""
         return asked.tokens > self.window
 
-    def _measured(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> int:
+    def _measure(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> int:
         return self.counter(messages, tools=tools)
 
     def _reply(self, asked: Asked) -> Reply:
@@ -84,7 +84,7 @@ class WindowedModel(ScriptedModel):
             return ScriptError(f"no strict provider takes this request: {'; '.join(faults)}")
         return self.summary if is_summary_request(asked) else super()._reply(asked)
 
-    def _reported(self, asked: Asked, said: AIMessage) -> AIMessage:
+    def _add_report(self, asked: Asked, said: AIMessage) -> AIMessage:
         told = {"model_provider": self.provider, "model_name": self.model_name, **said.response_metadata}
         usage = said.usage_metadata or self._usage(asked, said)
         return said.model_copy(update={"response_metadata": told, "usage_metadata": usage})

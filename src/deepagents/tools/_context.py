@@ -45,7 +45,7 @@ class FileVersions:
 
     def recall(self, path: str) -> str | None:
         """Return the version last seen, if any."""
-        return self._known().get(path)
+        return self._read_versions().get(path)
 
     def remember(self, path: str, version: str | None) -> None:
         """Note the version just seen; a backend that knows none leaves nothing."""
@@ -55,11 +55,11 @@ class FileVersions:
 
     def forget_below(self, path: str) -> None:
         """Drop what was known of a path and of everything below it."""
-        gone = {known: None for known in self._known() if is_within(known, path)}
+        gone = {known: None for known in self._read_versions() if is_within(known, path)}
         if gone:
             self._note(gone)
 
-    def _known(self) -> dict[str, str]:
+    def _read_versions(self) -> dict[str, str]:
         # Made anew for each call of a tool, whose own notes are all that can change the channel meanwhile.
         if self._read is None:
             self._read = cast("dict[str, str]", read_channel(VERSIONS_CHANNEL) or {}) if in_graph() else {}

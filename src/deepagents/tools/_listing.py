@@ -40,7 +40,7 @@ def render_listing(
             break
         shown.append(line)
     left = len(lines) - len(shown)
-    notes = [f"{left:,} more {more}" if left else None, *notes, context.files.left_out()]
+    notes = [f"{left:,} more {more}" if left else None, *notes, context.files.describe_left_out()]
     return "\n".join([*shown, *(f"\n{note}" for note in notes if note)])
 
 

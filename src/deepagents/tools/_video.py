@@ -84,7 +84,7 @@ async def show_video(files: FileCalls, path: str, start: int, duration: int) -> 
     header = _header(path, start, duration)
     if duration <= 0:
         raise ToolFailure("invalid_argument", f"limit must be positive: it counts seconds. {header}")
-    _check_size(await _listed_size(files, path), header)
+    _check_size(await _find_size(files, path), header)
     content = await files.download(path)
     _check_size(len(content), header)
     try:
@@ -115,7 +115,7 @@ def _header(path: str, start: int, duration: int) -> str:
     return f"Reading [{start:.3f}s, {start + duration:.3f}s) of {path!r} at {SAMPLING_RATE:g} fps."
 
 
-async def _listed_size(files: FileCalls, path: str) -> int:
+async def _find_size(files: FileCalls, path: str) -> int:
     """Return a file's size as its directory lists it, 0 where it does not."""
     try:
         listed = await files.ls(parent(path))

@@ -42,7 +42,7 @@ async def _execute(context: ToolContext, command: str, timeout: int | None = Non
     if not ran.offloaded or keep is None:
         return ToolOutput(_report(ran.response), artifact=artifact)
     artifact["output_file"] = keep.path
-    return ToolOutput(_saved_report(ran.response, keep.path), artifact=artifact)
+    return ToolOutput(_report_saved(ran.response, keep.path), artifact=artifact)
 
 
 def _check_timeout(timeout: int | None, most: int) -> None:
@@ -63,7 +63,7 @@ def _keep(context: ToolContext) -> OutputCapture | None:
     )
 
 
-def _saved_report(response: ExecuteResponse, path: str) -> str:
+def _report_saved(response: ExecuteResponse, path: str) -> str:
     how_much = "the beginning of it" if response.truncated else "all of it"
     # Bytes that are no text arrive as replacement characters; a zero makes `read_on` see them.
     how = read_on(response.output.replace(_REPLACEMENT_CHARACTER, "\0"))

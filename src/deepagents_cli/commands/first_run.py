@@ -25,7 +25,7 @@ from deepagents_cli.errors import Exit
 from deepagents_cli.example import Example, find_example
 from deepagents_cli.modes.print import Printer
 from deepagents_cli.session import Session
-from deepagents_cli.terminal import make_console, styled
+from deepagents_cli.terminal import make_console, style_text
 from deepagents_local import DEFAULT_MODEL
 
 _TRIES = 2
@@ -86,4 +86,4 @@ def _show_diff(console: Console, lines: Sequence[str]) -> None:
 
 
 def _say(console: Console, text: str, style: str) -> None:
-    console.print(styled(text, style), soft_wrap=True)
+    console.print(style_text(text, style), soft_wrap=True)

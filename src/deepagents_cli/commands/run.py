@@ -71,7 +71,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     )
     with (
         threads.hold(thread),
-        _shown(settings) as show,
+        _open_output(settings) as show,
         asyncio.Runner() as runner,
         _saver(runner, threads.path) as saver,
     ):
@@ -87,12 +87,12 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             _explain_how_to_go_on(settings, thread)
             raise
     if watch.reached:
-        return _stopped(settings, watch.reached)
+        return _report_stop(settings, watch.reached)
     return _verdict(ask.refused)
 
 
 @contextmanager
-def _shown(settings: Settings) -> Generator[JsonLines | Printer]:
+def _open_output(settings: Settings) -> Generator[JsonLines | Printer]:
     mode = JsonLines(sys.stdout) if settings.as_json else Printer(make_console(sys.stdout))
     try:
         yield mode
@@ -135,7 +135,7 @@ def _verdict(refused: int) -> int:
     return Exit.REFUSED
 
 
-def _stopped(settings: Settings, reached: LimitReached) -> int:
+def _report_stop(settings: Settings, reached: LimitReached) -> int:
     complain(
         f"stopped at {FLAGS[reached.kind]} {reached.limit:g}, with the work not finished. Go on with: "
         f'deepagents run --continue{_dir_option(settings)} "Go on."'

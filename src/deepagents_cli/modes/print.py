@@ -24,7 +24,7 @@ from deepagents.events import (
     Usage,
 )
 from deepagents_cli.modes.format import Notice, call_line, graded_line, notice_line, result_line, todo_line
-from deepagents_cli.terminal import clean, one_line, styled
+from deepagents_cli.terminal import clean, one_line, style_text
 
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
 _MIN_RESULT: Final = 24
@@ -146,9 +146,9 @@ class Printer:
         """Show a result behind its call, or below it where the line has no room left."""
         room = self._console.width - self._column - len(mark) - 3
         fits = room >= min(_MIN_RESULT, len(result))
-        tail = styled(f"  {mark}", "green" if style == "dim" else style)
+        tail = style_text(f"  {mark}", "green" if style == "dim" else style)
         if result and fits:
-            cut = styled(f" {result}", style)
+            cut = style_text(f" {result}", style)
             cut.truncate(room, overflow="ellipsis")
             tail += cut
         self._console.print(tail, soft_wrap=True)
@@ -213,9 +213,9 @@ class Printer:
     def _start_line(self, event: ToolCalled) -> int:
         """Show a call, and return how much of the line it takes."""
         name, _, rest = call_line(event.name, event.args).partition(" ")
-        text = styled(f"{_indent(event.agent)}{self._arrow} ", "dim")
-        text += styled(name, "cyan not dim")
-        text += styled(f" {rest}" if rest else "", "not dim")
+        text = style_text(f"{_indent(event.agent)}{self._arrow} ", "dim")
+        text += style_text(name, "cyan not dim")
+        text += style_text(f" {rest}" if rest else "", "not dim")
         text.truncate(max(self._console.width - 4, 20), overflow="ellipsis")
         self._console.print(text, end="", no_wrap=True, overflow="ellipsis", crop=True)
         self._console.file.flush()
@@ -223,7 +223,7 @@ class Printer:
 
     def _line(self, indent: str, text: str, style: str) -> None:
         self._console.print(
-            styled(indent, "dim") + styled(text, style),
+            style_text(indent, "dim") + style_text(text, style),
             no_wrap=True,
             overflow="ellipsis",
             crop=True,

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from deepagents._globs import Glob
+from deepagents._globs import GlobPattern
 from deepagents.backends._directory import Directory, FilesBelow, is_temporary
 from deepagents.backends._search.lines import Line, Query, lines_in
 from deepagents.backends._search.ripgrep import Candidates, find_candidates
@@ -38,7 +38,7 @@ class Search:
     """
 
     query: Query
-    glob: Glob | None = None
+    glob: GlobPattern | None = None
     max_count: int | None = None
     largest: int = 10 << 20
     seconds: float = 15.0

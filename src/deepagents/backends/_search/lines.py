@@ -52,7 +52,7 @@ class Query:
         Raises:
             BackendError: `invalid_pattern`, when the regular expression is none.
         """
-        return cls(pattern, _compiled(pattern) if expression else None, context, time.monotonic() + _SECONDS)
+        return cls(pattern, _compile(pattern) if expression else None, context, time.monotonic() + _SECONDS)
 
     @property
     def needle(self) -> bytes | None:
@@ -77,7 +77,7 @@ class Query:
             raise BackendError("too_large", f"{text} Simplify it.") from error
 
 
-def _compiled(pattern: str) -> regex.Pattern[str]:
+def _compile(pattern: str) -> regex.Pattern[str]:
     _check_cost(pattern)
     try:
         # `regex` and not `re`: it can give up after a time, and a model writes the expressions.
@@ -89,14 +89,14 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
 def _check_cost(pattern: str) -> None:
     """Refuse what takes gigabytes to compile: counted repeats are unrolled, within others multiplied."""
     if len(pattern) > _LONGEST:
-        raise _refused(pattern, f"is longer than {_LONGEST} characters")
+        raise _refusal(pattern, f"is longer than {_LONGEST} characters")
     if _VERBOSE.search(pattern):
-        raise _refused(pattern, "has the flag x, which is of no use within a line")
+        raise _refusal(pattern, "has the flag x, which is of no use within a line")
     if math.prod(int(count.lstrip("0")[:9] or 1) for count in _REPEATS.findall(pattern)) > _MOST_REPEATS:
-        raise _refused(pattern, f"repeats something more than {_MOST_REPEATS} times")
+        raise _refusal(pattern, f"repeats something more than {_MOST_REPEATS} times")
 
 
-def _refused(pattern: str, why: str) -> BackendError:
+def _refusal(pattern: str, why: str) -> BackendError:
     return BackendError("invalid_pattern", f"The regular expression {pattern[:80]!r} {why}. Simplify it.")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Protocol
 
-from deepagents._globs import Glob
+from deepagents._globs import GlobPattern
 from deepagents.backends._directory import Directory, is_temporary
 from deepagents.backends.protocol import Allowed
 
@@ -45,7 +45,7 @@ class Walk:
 def walk(
     base: Directory,
     seconds: float,
-    glob: Glob | None = None,
+    glob: GlobPattern | None = None,
     accept_link: Callable[[str], bool] | None = None,
     allowed: Known | None = None,
 ) -> Walk:
@@ -63,7 +63,7 @@ class _Walker:
     def __init__(
         self,
         ends: float,
-        glob: Glob | None,
+        glob: GlobPattern | None,
         accept_link: Callable[[str], bool] | None,
         allowed: Known | None,
     ) -> None:
@@ -105,7 +105,7 @@ class _Walker:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            self._missed(prefix + name, error)
+            self._note_unread(prefix + name, error)
             return None
 
     def _scan(self, directory: Directory, prefix: str) -> list[str]:
@@ -120,8 +120,8 @@ class _Walker:
                     self._sort_out(batch, fits, prefix, here, below)
                     self.found.timed_out = time.monotonic() >= self._ends
         except OSError as error:
-            self._missed(prefix.rstrip("/"), error)
-        if asked := self._asked(prefix):
+            self._note_unread(prefix.rstrip("/"), error)
+        if asked := self._find_rules(prefix):
             doubtful = asked.doubtful_in(prefix[:-1]) or bool
             here = [name for name in here if not doubtful(name) or asked(prefix + name)]
         here.sort()
@@ -129,7 +129,7 @@ class _Walker:
         self.found.files += [prefix + name for name in here if name[0] != "." or not is_temporary(name)]
         return below
 
-    def _asked(self, prefix: str) -> Known | None:
+    def _find_rules(self, prefix: str) -> Known | None:
         """Return what to ask about the paths that start so, if anything."""
         if self._allowed is None or (self._free is not None and prefix.startswith(self._free)):
             return None
@@ -161,7 +161,7 @@ class _Walker:
             return False
         return (self._glob is None or self._glob(path)) and self._accept_link(path)
 
-    def _missed(self, path: str, error: OSError) -> None:
+    def _note_unread(self, path: str, error: OSError) -> None:
         if self._allowed is None or not path or self._allowed(path):
             self.found.unread.append(Unread(path, reason_of(error)))
 

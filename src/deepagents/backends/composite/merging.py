@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from deepagents._paths import is_within
 from deepagents.backends.composite.routes import Route
-from deepagents.backends.protocol import capped
+from deepagents.backends.protocol import cap_matches
 from deepagents.backends.results import FileInfo, GlobResult, GrepMatch, GrepResult, LsResult
 from deepagents.errors import ErrorCode
 
@@ -70,7 +70,7 @@ def join_lines(answers: Sequence[RouteAnswer[GrepResult]], max_count: int | None
         truncated=any(each.truncated for each in results),
         code=code,
     )
-    return capped(found, max_count)
+    return cap_matches(found, max_count)
 
 
 def move_paths(route: Route, found: Iterable[Found]) -> list[Found]:

@@ -12,7 +12,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
 from deepagents._async import as_io_call, gather, gather_threads
-from deepagents._globs import EVERY_FILE, Glob, checked_glob
+from deepagents._globs import EVERY_FILE, GlobPattern, parse_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends import operations as ops
 from deepagents.backends._resolve import is_factory, resolve_backend
@@ -195,7 +195,7 @@ class Router:
     def _parts(self, start: str | None, pattern: str | None) -> Iterator[Part]:
         """Divide a search from a path, or from wherever the default starts, among the routes it reaches."""
         path = normalise(start or "/")
-        glob = None if pattern is None else checked_glob(pattern)
+        glob = None if pattern is None else parse_glob(pattern)
         table = self.backends.table
         served, below = table.serving(path), table.below(path)
         base = path.rstrip("/") + "/"
@@ -224,7 +224,7 @@ class Router:
             except BackendError as error:
                 found = failed(error=error.text, code=error.code)
             start = part.route.path(part.start or "/")
-            matches = None if found.matches is None else part.counted(found.matches)
+            matches = None if found.matches is None else part.select(found.matches)
             error = found.error and part.route.reword(found.error, start)
             return RouteAnswer(part.route, replace(found, matches=matches, error=error))
 
@@ -276,9 +276,9 @@ class Part:
     pattern: str | None
     below: str
     hiding: list[Route]
-    filter: Glob | None = None
+    filter: GlobPattern | None = None
 
-    def counted(self, found: list[Any]) -> list[Any]:
+    def select(self, found: list[Any]) -> list[Any]:
         """Return what counts of the matches of a route, by the paths of the tree."""
         if not self.route.prefix and not self.hiding:
             return found
@@ -300,7 +300,7 @@ async def _grep(part: Part, op: ops.Grep, perform: Perform) -> GrepResult:
     inner = replace(op, glob=part.pattern, max_count=most)
     found: GrepResult = await perform(inner)
     # Dropped matches used up the count, so all of them are asked for.
-    if most is not None and found.truncated and len(part.counted(found.matches or [])) < most:
+    if most is not None and found.truncated and len(part.select(found.matches or [])) < most:
         found = await perform(replace(inner, max_count=None))
     if op.context_lines and found.matches:
         return replace(found, matches=[with_context(each) for each in found.matches])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deepagents._async import await_thread
-from deepagents._globs import checked_glob
+from deepagents._globs import parse_glob
 from deepagents.backends._search import Query, Search
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import reading, searching
@@ -166,7 +166,7 @@ class FilesystemBackend(BackendProtocol):
             raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
         wanted = Search(
             Query.of(pattern, expression=regex, context=context_lines),
-            None if glob is None else checked_glob(glob),
+            None if glob is None else parse_glob(glob),
             max_count,
             self.max_file_size_bytes,
             DEFAULT_GREP_TIMEOUT,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from deepagents.backends._directory import BY_HANDLE, Directory, opened
+from deepagents.backends._directory import BY_HANDLE, Directory, open_directory
 from deepagents.errors import BackendError, ErrorCode
 
 Check: TypeAlias = Callable[[tuple[str, ...]], None]
@@ -110,7 +110,7 @@ class ConfinedDirectory:
 
     @contextmanager
     def _walk(self, make_parents: bool, check: Check | None = None) -> Generator[_Walk]:
-        with opened(self.root, by_handle=self.by_handle) as top:
+        with open_directory(self.root, by_handle=self.by_handle) as top:
             walk = _Walk(self.root, top, make_parents, check)
             try:
                 yield walk

@@ -55,7 +55,7 @@ def read_page(fd: int, offset: int, limit: int, most: int, marks: LineMarks) -> 
     """
     size = os.fstat(fd).st_size
     if size <= _READ_WHOLE:
-        return window(_decoded(read_all(fd)), offset, limit)
+        return window(_decode(read_all(fd)), offset, limit)
     if limit <= 0:
         return Window("", no_lines_requested=True)
     stamp, trail = marks.trail_of(fd)
@@ -132,7 +132,7 @@ class _Pager:
 
 def _window(data: bytes, offset: int, lines: int, more: bool) -> Window:
     end = offset + lines + (not more and not data.endswith(b"\n"))
-    return Window(_decoded(data), offset + 1, end, None if more else end, end if more else None)
+    return Window(_decode(data), offset + 1, end, None if more else end, end if more else None)
 
 
 class _Blocks(Iterator[bytes]):
@@ -171,7 +171,7 @@ def _after_lines(block: bytes, lines: int) -> int:
     return len(block) if len(rest) <= lines else len(block) - len(rest[-1])
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 

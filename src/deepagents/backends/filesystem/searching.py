@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from deepagents._globs import checked_glob
+from deepagents._globs import parse_glob
 from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.backends._search import (
     Found,
@@ -32,7 +32,7 @@ _MOST_DESCRIBED = 1000
 
 def glob(start: ResolvedPath, pattern: str, seconds: float) -> GlobResult:
     """Find the files below a directory whose path matches."""
-    compiled = checked_glob(pattern)
+    compiled = parse_glob(pattern)
     try:
         with (
             translate_os_errors(f"'{start.shown}'", "searching"),

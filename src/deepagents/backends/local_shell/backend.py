@@ -57,7 +57,7 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
         super().__init__(root_dir, virtual_mode)
         self._default_timeout = _positive(timeout)
         self._max_output_bytes = max_output_bytes
-        self._env = {**_inherited(inherit_env), **(env or {})}
+        self._env = {**_inherit(inherit_env), **(env or {})}
         self._id = f"local-{uuid.uuid4().hex[:8]}"
 
     @property
@@ -115,7 +115,7 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
                 "beginning and the end were left out.]"
             )
         if ended.exit_code is None:
-            notes.append(_timed_out(seconds, is_default))
+            notes.append(_describe_timeout(seconds, is_default))
         elif ended.exit_code:
             notes.append(f"Exit code: {ended.exit_code}{_in_words(ended.exit_code)}")
         return notes
@@ -127,7 +127,7 @@ def _positive(timeout: int) -> int:
     return timeout
 
 
-def _inherited(inherit_env: bool | Collection[str]) -> dict[str, str]:
+def _inherit(inherit_env: bool | Collection[str]) -> dict[str, str]:
     if inherit_env is True:
         return dict(os.environ)
     # A single name would be taken for a list of letters.
@@ -151,7 +151,7 @@ def _problem(command: object) -> str | None:
     return None
 
 
-def _timed_out(seconds: int, is_default: bool) -> str:
+def _describe_timeout(seconds: int, is_default: bool) -> str:
     if is_default:
         return (
             f"Error: Command timed out after {seconds} seconds and was ended. "

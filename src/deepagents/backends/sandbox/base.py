@@ -90,7 +90,7 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
         timeout: int | None = None,
     ) -> ExecuteOffloadResult:
         """Run a command; output over `max_inline_bytes` stays in `capture_path`, and a preview comes back."""
-        return run(self._captured(command, timeout, capture_path, max_inline_bytes, max_capture_bytes))
+        return run(self._capture(command, timeout, capture_path, max_inline_bytes, max_capture_bytes))
 
     async def aexecute_with_offload(
         self,
@@ -102,14 +102,14 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
         timeout: int | None = None,
     ) -> ExecuteOffloadResult:
         """Run a command; output over `max_inline_bytes` stays in `capture_path`, and a preview comes back."""
-        return await arun(self._captured(command, timeout, capture_path, max_inline_bytes, max_capture_bytes))
+        return await arun(self._capture(command, timeout, capture_path, max_inline_bytes, max_capture_bytes))
 
-    async def _captured(
+    async def _capture(
         self, command: str, timeout: int | None, path: str, most_inline: int, most_kept: int | None
     ) -> ExecuteOffloadResult:
         most = EXECUTE_CAPTURE_MAX_BYTES if most_kept is None else most_kept
         capture = Capture(self, command, timeout, self.virtual_root, path, most_inline, most)
-        return await (capture.kept() if self.enable_capture_offload else capture.plain())
+        return await (capture.keep() if self.enable_capture_offload else capture.plain())
 
     async def _perform(self, op: Operation) -> Any:
         positional, keywords = arguments_of(op, op.optional)

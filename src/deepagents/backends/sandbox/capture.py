@@ -14,7 +14,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.operations import Execute
 from deepagents.backends.protocol import SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
-from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, joined, unpack
+from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, join_chunks, unpack
 from deepagents.errors import BackendError
 
 EXECUTE_CAPTURE_MAX_BYTES: Final = 10 << 20
@@ -43,7 +43,7 @@ class Capture:
         response = await self._execute(self.command)
         return ExecuteOffloadResult(offloaded=False, response=response)
 
-    async def kept(self) -> ExecuteOffloadResult:
+    async def keep(self) -> ExecuteOffloadResult:
         """Run the command, once, and keep a long output in the file."""
         try:
             line = self._line(self.command)
@@ -56,7 +56,7 @@ class Capture:
             if error.code == "not_supported":
                 return await self.plain()
             # The command has run, perhaps with effects, so it must not be run again for its output.
-            return await self._left(response)
+            return await self._recover(response)
         if "code" in answer.end:
             return await self.plain()
         return _result(answer, response.truncated, answer.end["exit"])
@@ -68,7 +68,7 @@ class Capture:
         }  # fmt: skip
         return command("capture", params)
 
-    async def _left(self, response: ExecuteResponse) -> ExecuteOffloadResult:
+    async def _recover(self, response: ExecuteResponse) -> ExecuteOffloadResult:
         """Find what a command that was broken off had printed until then."""
         rest = "\n".join(line for line in response.output.split("\n") if MARK not in line).strip("\r\n")
         as_printed = ExecuteOffloadResult(False, replace(response, output=rest))
@@ -100,17 +100,17 @@ def _result(answer: Answer, truncated: bool, exit_code: int | None) -> ExecuteOf
     end = answer.end
     truncated = truncated or end["seen"] > end["kept"] or not answer.whole
     if "head" not in end:
-        whole = joined(answer).decode("utf-8", "replace")
+        whole = join_chunks(answer).decode("utf-8", "replace")
         return ExecuteOffloadResult(False, ExecuteResponse(whole, exit_code, truncated))
     if end["problem"]:
-        preview, is_marked = _lost(end), False
+        preview, is_marked = _show_lost(end), False
     else:
         preview, is_marked = _preview(end)
     response = ExecuteResponse(preview, exit_code, truncated or bool(end["problem"]))
     return ExecuteOffloadResult(not end["problem"], response, is_marked)
 
 
-def _lost(end: Mapping[str, Any]) -> str:
+def _show_lost(end: Mapping[str, Any]) -> str:
     """Show what there is of an output that the file could not take."""
     between = "" if end["joined"] else f"\n... [what stood here could not be kept: {end['problem']}] ...\n"
     return f"{_text(end['head'])}{between}{_text(end['tail'])}"

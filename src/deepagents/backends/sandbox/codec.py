@@ -58,7 +58,7 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
         BackendError: when the parameters are too long for a command line.
     """
     # -I and -S: what lies in the directory or is installed must not change what the program does.
-    run = f"python3 -I -S -c '{_BOOT}' {_packed_program(operation)} {pack(json.dumps(params))}"
+    run = f"python3 -I -S -c '{_BOOT}' {_pack_program(operation)} {pack(json.dumps(params))}"
     line = (
         f"if command -v python3 >/dev/null 2>&1; then {run}; "
         f"else echo '{MARK[:4]}''{MARK[4:]}{_NO_PYTHON}'; fi"
@@ -73,7 +73,7 @@ def command(operation: Operation, params: Mapping[str, Any]) -> str:
 
 
 @cache
-def _packed_program(operation: Operation) -> str:
+def _pack_program(operation: Operation) -> str:
     return pack(program(operation))
 
 
@@ -102,11 +102,11 @@ def decode(response: ExecuteResponse, root: str = "/") -> Answer:
         if whole or response.truncated:
             return Answer(about, items, whole)
     is_silent = not response.output.strip() and response.exit_code == 0
-    text = f"The sandbox gave an unexpected server response: {_shown(response, root)}"
+    text = f"The sandbox gave an unexpected server response: {_describe_response(response, root)}"
     raise (NoAnswerError if is_silent else BackendError)("io_error", text)
 
 
-def joined(answer: Answer) -> bytes:
+def join_chunks(answer: Answer) -> bytes:
     """Join the chunks of an answer, up to the first that did not arrive."""
     chunks = takewhile(lambda each: each[0] == each[1][0], enumerate(answer.items))
     return b"".join(unpack(data) for _, (_, data) in chunks)
@@ -148,7 +148,7 @@ def _records(output: str) -> Iterator[Any]:
                 yield None
 
 
-def _shown(response: ExecuteResponse, root: str) -> str:
+def _describe_response(response: ExecuteResponse, root: str) -> str:
     printed = " ".join(line for line in response.output.split("\n") if MARK not in line).strip()
     if root.strip("/"):
         printed = printed.replace(root.rstrip("/"), "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deepagents._async import IOCall
-from deepagents._globs import EVERY_FILE, checked_glob
+from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import normalise, parent
 from deepagents.backends._directory import temporary_name
 from deepagents.backends._search import Query
@@ -22,7 +22,7 @@ from deepagents.backends.protocol import (
     DEFAULT_GREP_TIMEOUT,
     Allowed,
     SandboxBackendProtocol,
-    capped,
+    cap_matches,
 )
 from deepagents.backends.results import (
     DeleteResult,
@@ -168,7 +168,7 @@ class Operations:
         from_root = path is None and pattern.startswith("/")
         begin = "/" if from_root else None if path is None else normalise(path)
         answer = await self._ask(
-            "glob", path=begin, glob=checked_glob(pattern).compiled(), seconds=GLOB_SECONDS, most=_MOST_FILES,
+            "glob", path=begin, glob=parse_glob(pattern).describe(), seconds=GLOB_SECONDS, most=_MOST_FILES,
             bound=ASYNC_GLOB_TIMEOUT,
         )  # fmt: skip
         return results.glob_result(answer, begin or "/", _make_filter(allowed))
@@ -197,13 +197,13 @@ class Operations:
         if only == []:
             return GrepResult(matches=[])
         answer = await self._ask(
-            "grep", path=begin, pattern=pattern, glob=None if glob is None else checked_glob(glob).compiled(),
+            "grep", path=begin, pattern=pattern, glob=None if glob is None else parse_glob(glob).describe(),
             excluded=self.excluded, regex=regex, context=context_lines, only=only,
             max_count=max_count, most=_MOST_LINE_BYTES,
             seconds=DEFAULT_GREP_TIMEOUT, bound=ASYNC_GREP_TIMEOUT,
         )  # fmt: skip
         found = results.grep_result(answer, begin or "/", _make_filter(allowed), context_lines, pattern)
-        return capped(found, max_count)
+        return cap_matches(found, max_count)
 
     async def _find_searchable(self, start: str | None, allowed: Allowed | None) -> list[str] | None:
         """Return the widest paths below `start` that hold nothing denied; `None` where nothing is.
@@ -220,7 +220,7 @@ class Operations:
             if allowed.all_below(start) and allowed.all_below(end["real"]):
                 return None
         files = await self._ask(
-            "glob", path=start, glob=checked_glob(EVERY_FILE).compiled(), seconds=GLOB_SECONDS,
+            "glob", path=start, glob=parse_glob(EVERY_FILE).describe(), seconds=GLOB_SECONDS,
             most=_MOST_FILES, bound=ASYNC_GLOB_TIMEOUT,
         )  # fmt: skip
         end = results.check(files, "The files", "searching").end

@@ -20,7 +20,7 @@ from deepagents.backends.results import (
     LsResult,
     ReadResult,
 )
-from deepagents.backends.sandbox.codec import Answer, joined, unpack
+from deepagents.backends.sandbox.codec import Answer, join_chunks, unpack
 from deepagents.backends.sandbox.scripts.common import whole_characters
 from deepagents.errors import BackendError, ErrorCode
 
@@ -102,11 +102,11 @@ def read_result(answer: Answer, path: str) -> ReadResult:
         BackendError: `too_large` when not one line did.
     """
     end = answer.end
-    data = joined(answer)
+    data = join_chunks(answer)
     if end["kind"] == "binary":
         return binary_result(end, data)
     if not answer.whole and end["kind"] == "text":
-        data, end = _arrived(data, end, path)
+        data, end = _keep_arrived(data, end, path)
     text = data.decode("utf-8", "replace")
     if end.get("next") is not None:
         text = text.removesuffix("\n")
@@ -132,7 +132,7 @@ def binary_result(end: Mapping[str, Any], data: bytes) -> ReadResult:
     return ReadResult(file_data=file, version=end["version"])
 
 
-def _arrived(data: bytes, end: Mapping[str, Any], path: str) -> tuple[bytes, Mapping[str, Any]]:
+def _keep_arrived(data: bytes, end: Mapping[str, Any], path: str) -> tuple[bytes, Mapping[str, Any]]:
     """Keep the whole lines, or the beginning of the first, and say where to read on."""
     lines = data.count(b"\n")
     if lines:

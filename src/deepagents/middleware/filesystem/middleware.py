@@ -17,7 +17,7 @@ from deepagents._paths import overlap
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._resolve import warn_form
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.guard import CallRights, check_enforceable, exposed_rule
+from deepagents.backends.guard import CallRights, check_enforceable, find_exposed_rule
 from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
@@ -245,7 +245,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
 
     def _capabilities(self, files: FileCalls) -> Capabilities:
         can = files.capabilities()
-        hidden = can.execute and exposed_rule(files.capabilities_or_raise, self._rules)
+        hidden = can.execute and find_exposed_rule(files.capabilities_or_raise, self._rules)
         return replace(can, execute=False) if hidden else can
 
     def _is_offered(self, tool: Any, can: Capabilities) -> bool:

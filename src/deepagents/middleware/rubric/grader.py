@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 
-from deepagents._text import described, truncate
+from deepagents._text import describe_exception, truncate
 from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner, keeping
 from deepagents.middleware.rubric.types import RUBRIC_GRADER_MESSAGE_SOURCE, GraderResponse
 
@@ -108,7 +108,7 @@ def verdict_strategy(model: Any) -> str:
 def describe_failure(error: Exception, metadata: Mapping[str, Any]) -> str:
     """Describe what went wrong with a grading, and with which model."""
     status: object = getattr(error, "status_code", None)
-    parts = [truncate(described(error), _MAX_LENGTH)]
+    parts = [truncate(describe_exception(error), _MAX_LENGTH)]
     parts += [f"HTTP status {status}"] if isinstance(status, int) else []
     parts += [f"{key}={value}" for key, value in metadata.items()]
     return f"The grader failed: {'; '.join(parts)}"

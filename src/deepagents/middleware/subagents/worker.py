@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.runnables import Runnable
 
-from deepagents._text import described
+from deepagents._text import describe_exception
 from deepagents.errors import ToolFailure
 
 Mode: TypeAlias = Literal["isolated", "fork"]
@@ -75,8 +75,8 @@ class Worker:
         except Exception as error:
             raise ToolFailure(
                 "not_supported",
-                f"the subagent {self.name!r} cannot be built: {described(error)}; each call of it will fail, "
-                "so do the work another way",
+                f"the subagent {self.name!r} cannot be built: {describe_exception(error)}; each call of it "
+                "will fail, so do the work another way",
             ) from error
 
     @property

@@ -19,7 +19,7 @@ from deepagents._async import IOCall, as_io_call, gather, in_thread
 from deepagents._deprecation import warn_caller
 from deepagents._state.custom_events import emit
 from deepagents._state.runtime import has_channel, in_graph
-from deepagents._text import described
+from deepagents._text import describe_exception
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.state import CHANNEL
 from deepagents.errors import BackendError, ToolFailure
@@ -145,8 +145,10 @@ class ContextCompactor:
         archived, summary = await self._archive_and_summarize(context, evicted, archive, digest, or_extract)
         if isinstance(summary, Exception):
             if not or_extract:
-                raise SummaryFailed(described(summary)) from summary
-            logger.warning("No summary could be had, so extracts take its place: %s", described(summary))
+                raise SummaryFailed(describe_exception(summary)) from summary
+            logger.warning(
+                "No summary could be had, so extracts take its place: %s", describe_exception(summary)
+            )
             summary = extract(evicted)
         ids = [each.id for each in new if each.id]
         event = context.memory.event
@@ -372,7 +374,7 @@ async def _archive(archive: Archive, messages: Sequence[AnyMessage], since: str 
     except Exception as error:
         if isinstance(error, GraphBubbleUp):
             raise
-        archived = Archived(None, described(error))
+        archived = Archived(None, describe_exception(error))
     if archived.error is not None:
         text = _NOT_ARCHIVED.format(error=archived.error)
         logger.error(text)

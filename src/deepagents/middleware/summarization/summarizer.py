@@ -16,7 +16,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents import _models
 from deepagents._async import IOCall
-from deepagents._text import described
+from deepagents._text import describe_exception
 from deepagents.errors import ConfigError
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.summarization.archive import describe_parts
@@ -160,7 +160,7 @@ class Summarizer:
             elif not insist or isinstance(error, TypeError | GraphBubbleUp):
                 raise
             else:
-                logger.warning("Asking for the summary once more: %s", described(error))
+                logger.warning("Asking for the summary once more: %s", describe_exception(error))
         return await self._ask(fit(messages, room, self._size))
 
     async def _ask(self, messages: list[AnyMessage]) -> str:

@@ -12,7 +12,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
 from deepagents import _models
-from deepagents._text import described
+from deepagents._text import describe_exception
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.middleware._base import BaseMiddleware, Request, Response, add_section, inner
 from deepagents.middleware.summarization.middleware import (
@@ -76,7 +76,7 @@ class SummarizationToolMiddleware(BaseMiddleware):
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
-            text = f"Compaction failed, and nothing has changed: {described(error)}"
+            text = f"Compaction failed, and nothing has changed: {describe_exception(error)}"
             return ToolOutput(text, code="tool_failed")
         if done is None:
             return ToolOutput(f"{_NOTHING}: there is not enough in the conversation.")

@@ -31,7 +31,7 @@ HIDDEN = ["/d/secret/x.txt", "/d/secret/.env", "/d/secret/deep/er/y.txt"]
 class AllowingContract(ContractBase):
     """The option `allowed`, wherever a method names it."""
 
-    def _filled(self, files: Called, method: str) -> None:
+    def _fill(self, files: Called, method: str) -> None:
         files.takes(method, "allowed")
         assert all(
             done.error is None for done in files.upload(*((each, b"word\n") for each in OPEN + HIDDEN))
@@ -39,7 +39,7 @@ class AllowingContract(ContractBase):
 
     @pytest.mark.parametrize("path", [None, "/", "/d"])
     def test_a_walk_passes_over_what_is_not_allowed(self, files: Called, path: str | None) -> None:
-        self._filled(files, "glob")
+        self._fill(files, "glob")
 
         found = files.call("glob", "{*,.*}", path, allowed=RULE)
 
@@ -49,7 +49,7 @@ class AllowingContract(ContractBase):
 
     @pytest.mark.parametrize("path", [None, "/", "/d"])
     def test_a_search_passes_over_what_is_not_allowed(self, files: Called, path: str | None) -> None:
-        self._filled(files, "grep")
+        self._fill(files, "grep")
         seen = [each for each in OPEN if path != "/d" or each.startswith("/d/")]
 
         found = files.grep("word", path, allowed=RULE)
@@ -60,14 +60,14 @@ class AllowingContract(ContractBase):
 
     @pytest.mark.parametrize("path", ["/d/secret", "/d/secret/deep", "/d/secret/x.txt"])
     def test_nothing_is_found_below_what_is_not_allowed(self, files: Called, path: str) -> None:
-        self._filled(files, "glob")
+        self._fill(files, "glob")
         files.takes("grep", "allowed")
 
         assert not files.call("glob", "{*,.*}", path, allowed=RULE).matches
         assert not files.grep("word", path, allowed=RULE).matches
 
     def test_a_listing_passes_over_what_is_not_allowed(self, files: Called) -> None:
-        self._filled(files, "ls")
+        self._fill(files, "ls")
 
         listed = files.listed("/d", allowed=RULE)
         inside = files.call("ls", "/d/secret", allowed=RULE)
@@ -77,7 +77,7 @@ class AllowingContract(ContractBase):
 
     @pytest.mark.parametrize("path", HIDDEN)
     def test_a_file_that_is_not_allowed_is_refused(self, files: Called, path: str) -> None:
-        self._filled(files, "read")
+        self._fill(files, "read")
         for method in ("write", "edit"):
             files.takes(method, "allowed")
 
@@ -92,7 +92,7 @@ class AllowingContract(ContractBase):
         assert files.bytes(path) == b"word\n"
 
     def test_a_new_file_that_is_not_allowed_is_not_made(self, files: Called) -> None:
-        self._filled(files, "write")
+        self._fill(files, "write")
 
         assert files.write("/d/secret/new/z.txt", "x", allowed=RULE).code == "permission_denied"
 
@@ -105,14 +105,14 @@ class AllowingContract(ContractBase):
     @pytest.mark.parametrize("path", ["/d/secret/x.txt", "/d/secret/deep", "/d/secret", "/d"])
     def test_what_holds_a_file_that_is_not_allowed_cannot_be_deleted(self, files: Called, path: str) -> None:
         files.needs("delete")
-        self._filled(files, "delete")
+        self._fill(files, "delete")
 
         assert files.call("delete", path, allowed=RULE).code == "permission_denied"
 
         assert [files.bytes(each) for each in OPEN + HIDDEN] == [b"word\n"] * 6
 
     def test_transfers_refuse_each_for_itself(self, files: Called) -> None:
-        self._filled(files, "upload_files")
+        self._fill(files, "upload_files")
         files.takes("download_files", "allowed")
 
         sent = files.call("upload_files", [("/new.txt", b"n"), (HIDDEN[0], b"n")], allowed=RULE)
@@ -123,7 +123,7 @@ class AllowingContract(ContractBase):
         assert files.bytes(HIDDEN[0]) == b"word\n"
 
     def test_all_else_is_as_without_a_rule(self, files: Called) -> None:
-        self._filled(files, "read")
+        self._fill(files, "read")
         for method in ("write", "edit"):
             files.takes(method, "allowed")
 

@@ -61,9 +61,9 @@ class Called:
         """Call a method of the backend; what it raises is raised here."""
         request = _Request(method, args, options, Future())
         self._requests.put(request)
-        return self._awaited(request.answer)
+        return self._await_answer(request.answer)
 
-    def _awaited(self, answer: Future[Any]) -> Any:
+    def _await_answer(self, answer: Future[Any]) -> Any:
         server: tuple[Future[Any], ...] = () if self._server is None else (self._server,)
         done, _ = wait((answer, *server), _PATIENCE, FIRST_COMPLETED)
         # The backend's surroundings failed, so no answer will ever come.
@@ -86,10 +86,10 @@ class Called:
         # In a thread, so that the backend's own tasks go on between two calls.
         while request := await asyncio.to_thread(self._requests.get):
             with request:
-                answer = self._started(backend, request)
+                answer = self._start_call(backend, request)
                 request.answer.set_result(await answer if inspect.isawaitable(answer) else answer)
 
-    def _started(self, backend: BackendProtocol, request: _Request) -> Any:
+    def _start_call(self, backend: BackendProtocol, request: _Request) -> Any:
         method = getattr(backend, f"a{request.method}", None) or getattr(backend, request.method)
         return method(*request.args, **request.options)
 
@@ -148,18 +148,18 @@ class Called:
 
     def needs(self, capability: str) -> None:
         """Skip the check when the backend does not claim a capability."""
-        if not getattr(self._awaited(self._capabilities), capability):
+        if not getattr(self._await_answer(self._capabilities), capability):
             pytest.skip(f"the backend does not claim {capability!r}")
 
     def has(self, method: str) -> None:
         """Skip the check when the backend brings no such method, which it need not."""
-        self._awaited(self._capabilities)
+        self._await_answer(self._capabilities)
         if not (overrides(self._type, method) or overrides(self._type, f"a{method}")):
             pytest.skip(f"{self._type.__name__} has no {method!r}")
 
     def takes(self, method: str, option: str) -> None:
         """Skip the check when a method of the backend does not name an option."""
-        self._awaited(self._capabilities)
+        self._await_answer(self._capabilities)
         if not accepts(self._type, method, option):
             pytest.skip(f"{self._type.__name__}.{method} does not take {option!r}")
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from deepagents.backends.sandbox.scripts.common import (
     Root,
     chunks,
-    packed,
+    pack,
     reason_of,
     to_lf,
     whole_characters,
@@ -85,7 +85,7 @@ class Kept:
         ends_open = self.edge or not self.tail.endswith(b"\n")
         return [], {
             "seen": self.seen, "kept": self.size, "problem": self.problem, "joined": joined,
-            "head": packed(head), "tail": packed(tail if joined else from_a_character(tail)),
+            "head": pack(head), "tail": pack(tail if joined else from_a_character(tail)),
             "lines": self.lines + bool(ends_open),
         }  # fmt: skip
 
@@ -97,7 +97,7 @@ def capture(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """
     target = Root(params["root"]).find(params["path"])
     if params["command"] is None:
-        kept, exit_code = left_in(target, params), None
+        kept, exit_code = recover(target, params), None
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         kept = Kept(os.open(target, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666), params)
@@ -110,7 +110,7 @@ def capture(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     return items, dict(end, exit=exit_code)
 
 
-def left_in(target: bytes, params: "dict[str, Any]") -> Kept:
+def recover(target: bytes, params: "dict[str, Any]") -> Kept:
     """Look through a file as if its content were printed now."""
     kept = Kept(-1, dict(params, most_kept=0))
     with open(target, "rb") as file:

@@ -213,11 +213,11 @@ def append(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     target = root.find(params["path"], params.get("expected"))
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with Change(target, None) as change:
-        version = change.replace(data) if change.before is None else extended(target, data)
+        version = change.replace(data) if change.before is None else extend(target, data)
     return [], {"version": version}
 
 
-def extended(target: bytes, data: bytes) -> str:
+def extend(target: bytes, data: bytes) -> str:
     """Write at the end; take it back if not all of it fits."""
     fd = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

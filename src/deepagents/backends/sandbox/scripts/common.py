@@ -88,14 +88,14 @@ def is_binary(head: bytes) -> bool:
     return False
 
 
-def packed(data: bytes) -> str:
+def pack(data: bytes) -> str:
     """Make bytes fit for a line of JSON."""
     return base64.b64encode(zlib.compress(data, 1)).decode("ascii")
 
 
 def chunks(data: bytes) -> "list[Any]":
     """Part bytes into numbered items, so that the first are of use when the last are lost on their way."""
-    return [[at // CHUNK, packed(data[at : at + CHUNK])] for at in range(0, len(data), CHUNK)]
+    return [[at // CHUNK, pack(data[at : at + CHUNK])] for at in range(0, len(data), CHUNK)]
 
 
 def whole_characters(data: bytes) -> bytes:
@@ -130,23 +130,23 @@ class Root:
 
     def find(self, path: str, expected: "str | None" = None) -> bytes:
         """Resolve every link on the way to a path; refuse any other path than the one expected."""
-        return self._checked(os.path.realpath(self.base + path.encode("utf-8")), expected)
+        return self._check(os.path.realpath(self.base + path.encode("utf-8")), expected)
 
     def find_itself(self, path: str, expected: "str | None" = None) -> bytes:
         """Resolve every link on the way to a path, but not the last one."""
         above, name = os.path.split(self.base + path.encode("utf-8"))
         if name in (b"", b".", b".."):
             return self.find(path, expected)
-        return self._checked(os.path.join(os.path.realpath(above), name), expected)
+        return self._check(os.path.join(os.path.realpath(above), name), expected)
 
-    def shown(self, real: bytes) -> str:
+    def show(self, real: bytes) -> str:
         """Return what the caller calls a resolved path."""
         return printable(real[len(self.real) :]) or "/"
 
-    def _checked(self, real: bytes, expected: "str | None") -> bytes:
+    def _check(self, real: bytes, expected: "str | None") -> bytes:
         if not self.holds(real):
             raise Refused("invalid_path", text="a link leads out of the root")
-        if expected is not None and self.shown(real) != expected:
+        if expected is not None and self.show(real) != expected:
             raise Refused("permission_denied", text="the path has just come to lead elsewhere")
         return real
 
@@ -159,7 +159,7 @@ def check_regular(about: os.stat_result) -> None:
         raise Refused("invalid_path", text="it is not a regular file")
 
 
-def opened(path: bytes) -> int:
+def open_regular(path: bytes) -> int:
     """Open a regular file to read; a pipe does not block."""
     check_regular(os.stat(path))
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -173,5 +173,5 @@ def opened(path: bytes) -> int:
 
 def content_of(path: bytes) -> bytes:
     """Read a regular file whole."""
-    with os.fdopen(opened(path), "rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         return file.read()

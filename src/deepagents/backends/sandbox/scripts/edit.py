@@ -9,7 +9,7 @@ from deepagents.backends.sandbox.scripts.common import (
     Root,
     content_of,
     is_binary,
-    packed,
+    pack,
     to_lf,
 )
 
@@ -35,7 +35,7 @@ def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
         data = content_of(target)
         if params.get("media") or is_binary(data):
             raise Refused("invalid_encoding")
-        content, count = replaced(data.decode("utf-8", "surrogateescape"), texts["old"], texts["new"])
+        content, count = replace_text(data.decode("utf-8", "surrogateescape"), texts["old"], texts["new"])
         if count != 1 and not (count and params["replace_all"]):
             raise unclear(data, count)
         version = change.replace(content.encode("utf-8", "surrogateescape"))
@@ -44,24 +44,24 @@ def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
 
 def unclear(data: bytes, count: int) -> Refused:
     """Report no occurrence, or more than one, with the text if it is not too long."""
-    shown = packed(data)
+    shown = pack(data)
     more = {"data": shown} if len(shown) <= MOST_EXPLAINED else {}
     return Refused("ambiguous_match" if count else "no_match", count=count, **more)
 
 
-def replaced(content: str, old: str, new: str) -> "tuple[str, int]":
+def replace_text(content: str, old: str, new: str) -> "tuple[str, int]":
     """Replace all occurrences; return the text and how many there were."""
     if "\r" in old and old in content:
         return content.replace(old, new), content.count(old)
     ending = line_ending(content)
     if ending is None and "\r" in content:
-        return replaced_among_mixed_ends(content, old, new)
+        return replace_mixed_ends(content, old, new)
     if ending is not None:
         old, new = plain(old).replace("\n", ending), plain(new).replace("\n", ending)
     return content.replace(old, new), content.count(old)
 
 
-def replaced_among_mixed_ends(content: str, old: str, new: str) -> "tuple[str, int]":
+def replace_mixed_ends(content: str, old: str, new: str) -> "tuple[str, int]":
     """Replace where lines end in different ways: new lines end as the replaced ones did."""
 
     def put(found: "re.Match[str]") -> str:

@@ -13,12 +13,12 @@ from deepagents.backends.sandbox.scripts.common import (
     LARGEST,
     Refused,
     Root,
-    opened,
+    open_regular,
     printable,
     reason_of,
     to_lf,
 )
-from deepagents.backends.sandbox.scripts.walk import NOT_FILES, Walk, matcher, start
+from deepagents.backends.sandbox.scripts.walk import NOT_FILES, TreeWalk, matcher, start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ MATCHING = ("--files-with-matches", "--fixed-strings", "--case-sensitive", "--te
 BOUND = f"--max-filesize={LARGEST}"
 
 
-class Search:
+class LineSearch:
     """One search: what it looks for, what it found, and what it could not look into."""
 
     def __init__(self, params: "dict[str, Any]") -> None:
@@ -65,7 +65,7 @@ class Search:
         try:
             if not stat.S_ISREG(os.lstat(real).st_mode):
                 return
-            with os.fdopen(opened(real), "rb", 0) as file:
+            with os.fdopen(open_regular(real), "rb", 0) as file:
                 data = file.read(BLOCK)
                 if os.fstat(file.fileno()).st_size > LARGEST:
                     self._pass_over(file, data, path)
@@ -115,7 +115,7 @@ def grep(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Return path, number, text and the lines around, for each line."""
     root = Root(params["root"])
     real, shown = start(root, params)
-    search = Search(params)
+    search = LineSearch(params)
     is_file = os.path.isfile(real)
     if is_file:
         if matcher(params["glob"])(os.path.basename(shown.encode("utf-8"))):
@@ -126,16 +126,16 @@ def grep(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
                 break
             search.look_into(os.path.join(real, path), printable(path))
     signal.setitimer(signal.ITIMER_PROF, 0)
-    end = {"base": shown, "real": root.shown(real), "is_file": is_file, "cut": search.truncated}
+    end = {"base": shown, "real": root.show(real), "is_file": is_file, "cut": search.truncated}
     return search.items, dict(end, unread=search.unread)
 
 
-def candidates(base: bytes, search: Search, params: "dict[str, Any]") -> "Iterable[bytes]":
+def candidates(base: bytes, search: LineSearch, params: "dict[str, Any]") -> "Iterable[bytes]":
     """Return the files to look into, in order."""
     matches = matcher(params["glob"])
     excluded = {name.encode("utf-8") for name in params["excluded"]}
     found = None if params["only"] is not None else narrow(base, search)
-    walk = Walk(max(search.ends - time.monotonic(), 0), params["excluded"])
+    walk = TreeWalk(max(search.ends - time.monotonic(), 0), params["excluded"])
     if found is None:
         found = set(files_below(base, walk, [""] if params["only"] is None else params["only"]))
     search.truncated = walk.timed_out
@@ -143,7 +143,7 @@ def candidates(base: bytes, search: Search, params: "dict[str, Any]") -> "Iterab
     return sorted(path for path in found if matches(path) and excluded.isdisjoint(path.split(b"/")[:-1]))
 
 
-def files_below(base: bytes, walk: Walk, only: "list[str]") -> "Iterator[bytes]":
+def files_below(base: bytes, walk: TreeWalk, only: "list[str]") -> "Iterator[bytes]":
     """Yield the files below some paths from the base, or that these are, but enter no link."""
     for each in only:
         name = each.encode("utf-8")
@@ -156,7 +156,7 @@ def files_below(base: bytes, walk: Walk, only: "list[str]") -> "Iterator[bytes]"
                 yield prefix + below
 
 
-def narrow(base: bytes, search: Search) -> "set[bytes] | None":
+def narrow(base: bytes, search: LineSearch) -> "set[bytes] | None":
     """Let ripgrep say which files hold the bytes or are too large for it; `None` when that fails.
 
     It keeps whole lines in memory, so it gets no large file; two lists of files say which those are.
@@ -171,7 +171,7 @@ def narrow(base: bytes, search: Search) -> "set[bytes] | None":
     return found | (files - small)
 
 
-def names(base: bytes, search: Search, options: "tuple[str | bytes, ...]") -> "set[bytes] | None":
+def names(base: bytes, search: LineSearch, options: "tuple[str | bytes, ...]") -> "set[bytes] | None":
     """Run ripgrep and take the names that it prints."""
     command: list[str | bytes] = list(RIPGREP)
     command += options

@@ -29,7 +29,7 @@ def ls(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
                 continue
             if item:
                 items.append(item)
-    return items, {"real": root.shown(directory), "problems": sorted(problems)}
+    return items, {"real": root.show(directory), "problems": sorted(problems)}
 
 
 def describe_entry(root: Root, entry: "os.DirEntry[bytes]") -> "list[Any] | None":
@@ -42,7 +42,7 @@ def describe_entry(root: Root, entry: "os.DirEntry[bytes]") -> "list[Any] | None
     if not (is_directory or stat.S_ISREG(about.st_mode)):
         return None
     size = 0 if is_directory else about.st_size
-    leads_to = None if real is None else root.shown(real)
+    leads_to = None if real is None else root.show(real)
     return [printable(entry.name), is_directory, size, about.st_mtime, leads_to]
 
 
@@ -57,16 +57,16 @@ def where(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     except (FileNotFoundError, NotADirectoryError):
         mode = None
     end = {
-        "real": root.shown(real),
+        "real": root.show(real),
         "exists": mode is not None,
         "is_dir": bool(mode and stat.S_ISDIR(mode)),
     }
     if params.get("stage"):
-        end["staged"] = root.shown(staged(real, params["stage"], mode))
+        end["staged"] = root.show(make_stage(real, params["stage"], mode))
     return [], end
 
 
-def staged(real: bytes, name: str, mode: "int | None") -> bytes:
+def make_stage(real: bytes, name: str, mode: "int | None") -> bytes:
     """Return the file for an uploaded text next to the target; for a private target it is private too."""
     staged_path = os.path.join(os.path.dirname(real), name.encode("utf-8"))
     if mode is None or mode & 0o004:

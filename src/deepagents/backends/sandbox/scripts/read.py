@@ -8,7 +8,7 @@ from deepagents.backends.sandbox.scripts.common import (
     Root,
     chunks,
     is_binary,
-    opened,
+    open_regular,
     to_lf,
     version_of,
     whole_characters,
@@ -28,10 +28,10 @@ def read(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Return the content with what is known of it."""
     root = Root(params["root"])
     real = root.find(params["path"])
-    fd = opened(real)
+    fd = open_regular(real)
     try:
         about = os.fstat(fd)
-        known = {"real": root.shown(real), "version": version_of(about), "modified": about.st_mtime}
+        known = {"real": root.show(real), "version": version_of(about), "modified": about.st_mtime}
         found = content(fd, about.st_size, params)
     finally:
         os.close(fd)

@@ -1,4 +1,4 @@
-"""Walk over the regular files below a directory, entering no link; find those that match a pattern."""
+"""TreeWalk over the regular files below a directory, entering no link; find those that match a pattern."""
 
 import os
 import re
@@ -17,7 +17,7 @@ NOT_FILES = (b"/proc", b"/sys", b"/dev")
 CHECK_EVERY = 256
 
 
-class Walk:
+class TreeWalk:
     """A walk with what it missed: directories that it could not read, and whether time ran out."""
 
     def __init__(self, seconds: float, excluded: "list[str]") -> None:
@@ -83,21 +83,21 @@ def start(root: Root, params: "dict[str, Any]") -> "tuple[bytes, str]":
         return root.find(params["path"]), params["path"]
     here = os.path.realpath(os.getcwdb())
     real = here if root.holds(here) else root.find("/")
-    return real, root.shown(real)
+    return real, root.show(real)
 
 
 def glob(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     """Return path, size, time, and where a link leads, for each file."""
     root = Root(params["root"])
     real, shown = start(root, params)
-    walk = Walk(params["seconds"], [])
+    walk = TreeWalk(params["seconds"], [])
     items = list(islice(find(root, walk, real, params["glob"]), params["most"] + 1))
-    end = {"base": shown, "real": root.shown(real), "unread": len(walk.unread)}
+    end = {"base": shown, "real": root.show(real), "unread": len(walk.unread)}
     cut = walk.timed_out or len(items) > params["most"]
     return sorted(items[: params["most"]]), dict(end, cut=cut)
 
 
-def find(root: Root, walk: Walk, real: bytes, wanted: "dict[str, Any]") -> "Iterator[list[Any]]":
+def find(root: Root, walk: TreeWalk, real: bytes, wanted: "dict[str, Any]") -> "Iterator[list[Any]]":
     """Describe the files that match, from the directory on below which they all lie."""
     matches = matcher(wanted)
     names = [name for name in wanted["below"].encode("utf-8").split(b"/") if name]
@@ -120,7 +120,7 @@ def describe_file(root: Root, entry: "os.DirEntry[bytes]") -> "list[Any] | None"
             real = os.path.realpath(entry.path)
             if not root.holds(real):
                 return None
-            leads_to = root.shown(real)
+            leads_to = root.show(real)
         about = entry.stat()
     except OSError:
         return None
