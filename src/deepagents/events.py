@@ -138,7 +138,7 @@ class SubagentFinished(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class TaskChanged(_OfAgent):
-    """A task that runs elsewhere, beside the agent, has a new status."""
+    """A task that runs elsewhere, in parallel with the agent, has a new status."""
 
     type: ClassVar[str] = "task_changed"
     task_id: str
@@ -196,7 +196,7 @@ class ContextCompacted(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class LimitNear(_OfAgent):
-    """A limit is nearly used up, and the model was told so."""
+    """A limit is nearly used up, and the model was warned."""
 
     type: ClassVar[str] = "limit_near"
     kind: str
@@ -236,7 +236,7 @@ class Custom(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer(_Event):
-    """The main agent has answered; a structured answer stands beside its text."""
+    """The main agent has answered; a structured answer stands next to its text."""
 
     type: ClassVar[str] = "final_answer"
     text: str

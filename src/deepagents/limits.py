@@ -1,4 +1,4 @@
-"""Say how much a run may spend, over an agent and all that work for it."""
+"""Define how much a run may spend, over an agent and all that work for it."""
 
 from __future__ import annotations
 

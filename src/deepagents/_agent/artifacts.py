@@ -29,7 +29,7 @@ _FOLDERS: Final = (
 def separate_artifacts(
     main: AgentPlan, children: Sequence[AgentPlan | Worker]
 ) -> Sequence[AgentPlan | Worker]:
-    """Give each subagent under other rules than the main agent a folder of its own for artifacts."""
+    """Separate artifacts: a subagent under other rules than the main agent has a folder of its own."""
     root = _root(main) if any(_is_apart(child, main) for child in children) else None
     if root is None:
         return children

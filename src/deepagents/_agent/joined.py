@@ -31,7 +31,7 @@ _PLAIN: Final = {name: vars(AgentMiddleware)[name] for pair in _WRAPS for name i
 
 
 def join_layers(stack: Sequence[Middleware]) -> list[Middleware]:
-    """Return the stack with each run of adjacent middleware of ours as one layer, in the place of its first.
+    """Return the stack with each run of adjacent middleware of ours as one layer, where its first stands.
 
     The members stay in the stack without their wrapping hooks, so that their tools, state and other hooks are
     found there by name. A caller's middleware with a wrapping hook parts the runs, also one of a subclass of

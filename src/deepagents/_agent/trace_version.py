@@ -28,8 +28,8 @@ def editable_version(release: str) -> str:
 def _is_editable() -> bool:
     try:
         return _runs_from(distribution("deepagents"))
-    # A broken record must not keep an agent from being built: the version is for traces alone.
     except (AttributeError, LookupError, OSError, PackageNotFoundError, TypeError, ValueError):
+        # A broken record must not keep an agent from being built: the version is for traces alone.
         return False
 
 

@@ -36,7 +36,7 @@ _WITH_PARTS: Final = (dict, list, tuple, set, frozenset, BaseMessage)
 def weight(value: Any, most_parts: int = sys.maxsize) -> int:
     """Estimate the bytes that a value takes when saved, looking at so many of its parts at most.
 
-    What is there in many places is looked into once, and so is what refers to itself.
+    What occurs several times is looked into once, and so is what refers to itself.
     """
     total, waiting, seen = 0, [value], set[int]()
     while waiting and most_parts > 0:
@@ -111,7 +111,7 @@ class GrowingChannel(DeltaChannel[Any]):
     def _estimate_held(self) -> int:
         """Estimate what was held at the last whole copy, also where another process made that.
 
-        What was written since came on top of it, or in the place of some of it: at least a third is taken
+        What was written since came on top of it, or replaced some of it: at least a third is taken
         for older, so that files that are rewritten are not saved whole all the time.
         """
         whole = weight(self.value, _MOST_OF_ALL)
@@ -164,9 +164,9 @@ class MessagesChannel(GrowingChannel):
     """A delta channel of messages that also understands `RemoveMessage(REMOVE_ALL_MESSAGES)`.
 
     LangGraph gives ids to strings, tuples and dicts only where the channel's reducer is its own function
-    object, so that object stays the reducer. It looks at the whole history for each write; messages that are
-    new or stand in for older ones, which is nearly all there ever is, are put in place here without that. An
-    empty id is none.
+    object, so that object stays the reducer. It looks at the whole history for each write. Nearly all writes
+    are messages that are new or replace older ones, and these are put in here without that. An empty id is
+    none.
     """
 
     _places: dict[str, int] | None = None
@@ -214,13 +214,13 @@ class MessagesChannel(GrowingChannel):
         standing: list[BaseMessage] = [*self.value]
         places = self._places
         if places is None or self._placed != len(standing):
-            places = _places_of(standing)
+            places = _index_by_id(standing)
         for each in written:
             end = len(standing)
             at = places.setdefault(each.id, end) if each.id else end
             # A copy of the channel may have added to the shared index what does not stand in this one.
             if at != end and (at > end or standing[at].id != each.id):
-                places = _places_of(standing)
+                places = _index_by_id(standing)
                 at = places.setdefault(str(each.id), end)
             standing[at : at + 1] = [each]
         self.value, self._places, self._placed = standing, places, len(standing)
@@ -242,16 +242,16 @@ def _folding() -> Callable[..., list[BaseMessage]]:
     return vars(langgraph_message)["_messages_delta_reducer"]
 
 
-def _places_of(messages: Sequence[BaseMessage]) -> dict[str, int]:
+def _index_by_id(messages: Sequence[BaseMessage]) -> dict[str, int]:
     return {each.id: at for at, each in enumerate(messages) if each.id}
 
 
 def _after_last_reset(values: Sequence[Any]) -> tuple[bool, list[Any]]:
     for at in range(len(values) - 1, -1, -1):
         write: list[Any] = values[at] if isinstance(values[at], list) else [values[at]]
-        for place in range(len(write) - 1, -1, -1):
-            if _is_reset(write[place]):
-                return True, [write[place + 1 :], *values[at + 1 :]]
+        for index in range(len(write) - 1, -1, -1):
+            if _is_reset(write[index]):
+                return True, [write[index + 1 :], *values[at + 1 :]]
     return False, list(values)
 
 

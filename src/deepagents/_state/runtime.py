@@ -92,8 +92,8 @@ def writes_undone_on_failure() -> Generator[None]:
     before = len(written)
     try:
         yield
-    # A task is cancelled by what is no `Exception`.
     except BaseException:
+        # A task is cancelled by what is no `Exception`.
         while len(written) > before:
             written.pop()
         raise

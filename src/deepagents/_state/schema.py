@@ -92,8 +92,8 @@ def collect_sharing(schemas: Iterable[type]) -> dict[str, Sharing]:
 def _find_declared(schema: type) -> Mapping[str, Sharing]:
     try:
         hints = get_type_hints(schema, include_extras=True)
-    # Annotations of a caller may name what only a type checker imports.
     except (NameError, TypeError) as error:
+        # Annotations of a caller may name what only a type checker imports.
         warn_caller(f"cannot tell which keys of {schema!r} are private, so all of them are shared: {error}")
         return {}
     found = {key: _sharing(hint) for key, hint in hints.items() if key not in COMMON_KEYS}

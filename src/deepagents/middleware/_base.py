@@ -150,13 +150,13 @@ def keeping(
 
 
 def specs_of_call(request: ToolCallRequest) -> Mapping[str, ToolSpec]:
-    """Return the specs of all tools that a call may run: a person may have put another one in its place."""
+    """Return the specs of all tools that a call may run: a person may have replaced it."""
     tools = getattr(cast(Any, request).runtime, "tools", None)
     return specs_by_name(tools or [request.tool])
 
 
 def tool_name(tool: Any) -> str | None:
-    """Name a tool, be it an object, a provider's dict or an OpenAI-style dict."""
+    """Return the name of a tool, be it an object, a provider's dict or an OpenAI-style dict."""
     if not isinstance(tool, dict):
         return getattr(tool, "name", None)
     described = cast("dict[str, Any]", tool)
@@ -166,6 +166,6 @@ def tool_name(tool: Any) -> str | None:
 
 
 def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:
-    """Name all tools of these lists, functions by their own names."""
+    """Return the names of all tools of these lists, functions by their own names."""
     names = [tool_name(each) or getattr(each, "__name__", None) for tools in given for each in tools]
     return frozenset(name for name in names if name)

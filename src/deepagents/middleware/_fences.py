@@ -26,5 +26,5 @@ def escape_tags(text: str, names: Collection[str]) -> str:
 
 
 def tag_names(template: str) -> frozenset[str]:
-    """Name the tags of a template, as far as `escape_tags` compares them."""
+    """Return the names of the tags of a template, as far as `escape_tags` compares them."""
     return frozenset(_TAG.findall(template))

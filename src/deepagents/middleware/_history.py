@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 BLOB_KEY: Final = "deepagents_blob"
-"""Where a block holds a digest in the place of the bytes."""
+"""Where a block holds a digest instead of the bytes."""
 LIMIT_REACHED: Final = "limit_reached"
 """Where an answer of ours holds, in `additional_kwargs`, which limit was reached and what was spent."""
 _ADDED_BY_US: Final = ("lc_source", "deepagents_notification", "read_file_media_result")
@@ -18,12 +18,12 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def blobs_below(root: str) -> str:
-    """Name the directory of the files that digests stand for."""
+    """Return the directory of the files that digests stand for."""
     return f"{root.rstrip('/')}/blobs"
 
 
 def blob_of(block: Any) -> str | None:
-    """Return the digest that a block holds in the place of its bytes; `None` where it holds none."""
+    """Return the digest that a block holds instead of its bytes; `None` where it holds none."""
     digest = cast("Mapping[Any, Any]", block).get(BLOB_KEY) if isinstance(block, Mapping) else None
     return digest if isinstance(digest, str) and _DIGEST.match(digest) else None
 

@@ -19,7 +19,7 @@ Its beginning and end:
 
 
 def offload_notice(path: str, text: str, *, whole: bool = True) -> str:
-    """Say where the text of a result was saved and how to read it, and show how it begins and ends.
+    """Describe where the text of a result was saved and how to read it, and show how it begins and ends.
 
     `whole=False` is for a text from which the tool itself had already dropped a part.
     """

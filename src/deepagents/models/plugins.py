@@ -108,6 +108,7 @@ def _run(point: EntryPoint) -> None:
     try:
         register: object = point.load()
     except Exception as error:
+        # A broken plugin must not stop a program that may not need it.
         _logger.exception("failed to load entry point %s", point)
         _warn_of_skipping(point, f"failed to load entry point: {error!r}")
         return

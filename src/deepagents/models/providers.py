@@ -35,7 +35,7 @@ def register_model_provider(name: str, provider: ModelProvider) -> None:
     a function without arguments.
 
     Raises:
-        ValueError: for a name that could not be told from the model's.
+        ValueError: for a name that could not be distinguished from the model's.
         TypeError: for what is no provider.
     """
     if not name or ":" in name:

@@ -139,6 +139,7 @@ def _show_settings(settings: Mapping[str, Any]) -> object:
     """Return what a caller gave: a name, or settings, of which only what names the model is shown."""
     if settings.keys() <= {"model"}:
         return settings.get("model", {})
+    # The other settings may hold keys and headers.
     return {key: settings[key] for key in ("model", "model_provider") if key in settings}
 
 

@@ -182,6 +182,7 @@ class Observer:
         self._waits = True
         if is_for_middleware(namespace):
             return
+        # An interrupt of a subagent comes again from each graph around it.
         new = [each for each in interrupts if each.id not in self._asked]
         self._asked.update(each.id for each in new)
         author = self._roster.who(namespace)

@@ -76,7 +76,7 @@ class Roster:
     def _meet(
         self, namespace: Namespace, name: str | None, otherwise: str, call_id: str, above: Author
     ) -> Author:
-        """Give a label to an agent that no `task` called; it stays as soon as the agent's name is known."""
+        """Label an agent that no `task` called; the label stays as soon as the agent's name is known."""
         if name is None:
             return _author(_free(_below(otherwise, above), self._taken), otherwise, call_id)
         made = self._seen[namespace] = self._new(name, call_id, above)

@@ -13,10 +13,10 @@ from deepagents.middleware.approval.middleware import wrap_langchain as wrap_lan
 from deepagents.middleware.approval.path_rules import ASKED as ASKED
 from deepagents.middleware.approval.path_rules import LINKS as LINKS
 from deepagents.middleware.approval.path_rules import find_links as find_links
+from deepagents.middleware.approval.path_rules import find_named_path as find_named_path
 from deepagents.middleware.approval.path_rules import link_of as link_of
-from deepagents.middleware.approval.path_rules import named_path as named_path
 from deepagents.middleware.approval.path_rules import was_asked as was_asked
-from deepagents.middleware.approval.questions import executed_call as executed_call
+from deepagents.middleware.approval.questions import find_executed_call as find_executed_call
 from deepagents.middleware.approval.state import HELD as HELD
 
 __all__ = ["ApprovalConfig", "RememberedDecision", "RememberedDecisions"]

@@ -62,7 +62,7 @@ def find_decisions(state: Mapping[str, Any]) -> Records:
 
 
 def report_decisions(state: Mapping[str, Any]) -> None:
-    """Give what was learned here to the agent that this one works for."""
+    """Pass what was learned here on to the agent that this one works for."""
     own: Records = state.get(REMEMBERED) or {}
     if task := _own_task():
         task.learned.update(

@@ -21,7 +21,7 @@ from langgraph.graph import END
 from deepagents._async import IOCall, sync_and_async
 from deepagents._globs import anchor
 from deepagents.errors import ConfigError
-from deepagents.middleware.approval.path_rules import Call, Specs, link_of, named_path, waits
+from deepagents.middleware.approval.path_rules import Call, Specs, find_named_path, link_of, waits
 from deepagents.middleware.approval.state import REMEMBERED
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
@@ -32,6 +32,7 @@ ANYTHING: Final = "**"
 Record: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = Mapping[str, Record]
 
+# No spaces, quotes or signs of a shell: a pattern must not admit a word that means more than it shows.
 _PLAIN: Final = re.compile(r"[\w.,:/@+=-]*", re.ASCII)
 _DELIMITER: Final = re.compile("([@=])")
 _UP: Final = re.compile(r"(^|[/\\])\.\.([/\\]|$)")
@@ -224,6 +225,7 @@ def _fits(call: Call, name: str, wanted: Mapping[str, Any], specs: Specs) -> boo
     spec = specs.get(call["name"])
     if spec and name == spec.path_argument:
         path = spec.path_in(call["args"])
+        # By the code of permissions, so that a pattern means the same here and there.
         rules = Rules([FilesystemPermission(["read"], [pattern], "deny")])
         return path is not None and rules.decide("read", path) == "deny"
     plain = isinstance(value, str) and _PLAIN.fullmatch(value) and not _UP.search(value)
@@ -251,7 +253,7 @@ def _lifts_rules(record: Record, call: Call, rules: Rules, state: Any, specs: Sp
     if spec is None or spec.operation is None or not waits(rules, call, state, specs):
         return True
     named, leads_to = link_of(state, call.get("id"))
-    if leads_to is not None and named == named_path(call, specs):
+    if leads_to is not None and named == find_named_path(call, specs):
         return False
     wanted = record["args"].get(spec.path_argument or "", {"is": None})
     if "is" in wanted:

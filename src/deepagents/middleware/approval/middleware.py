@@ -46,14 +46,14 @@ from deepagents.middleware.approval.memory import (
     make_rejection,
     records_of,
 )
-from deepagents.middleware.approval.path_rules import ASKED, Call, Specs, named_path, waits
+from deepagents.middleware.approval.path_rules import ASKED, Call, Specs, find_named_path, waits
 from deepagents.middleware.approval.questions import (
     MOST_ANSWERS,
     describe_error,
-    executed_call,
     explain_no_checkpointer,
     find_bad_edit,
     find_bad_reply,
+    find_executed_call,
     give_up,
     rewrite_question,
     warn_without_checkpointer,
@@ -123,6 +123,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
 
     def _copy(self, rules: Rules, specs: Specs, backend: BACKEND_TYPES | None) -> ApprovalMiddleware:
         made = ApprovalMiddleware(rules, self._given, specs=specs, backend=backend)
+        # No arguments of ours: they come from an approval of LangChain that was wrapped.
         made.description_prefix, made.edit_notice = self.description_prefix, self.edit_notice
         made.tool_names = self.tool_names
         return made
@@ -162,6 +163,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
                 calls = _last_calls(state)
                 raise rewrite_question(raised, calls, self._remembers, problem, no_checkpointer) from None
             except CallerError as error:
+                # As the function of the caller raised it: the marker around it is ours alone.
                 raise error.__cause__ or error from None
             except _UNUSABLE_ANSWER as error:
                 problem = describe_error(error)
@@ -230,7 +232,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         if state.get(HELD):
             finished[HELD] = None
         if seen := state.get(SEEN):
-            paths = {named_path(call, self._specs) for call in asked}
+            paths = {find_named_path(call, self._specs) for call in asked}
             finished[SEEN] = {path: version for path, version in seen.items() if path in paths}
         if self.rules.has("interrupt"):
             finished[ASKED] = [call["id"] for call in calls if self._waits(call, state)]
@@ -244,7 +246,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
 
     async def _around_tool(self, request: Any, handler: Callable[[Any], Any]) -> ToolResult:
         """Run the call, or a person's replacement of it, on the files as the person saw them."""
-        call = executed_call(request)
+        call = find_executed_call(request)
         refusal = _refuse_unknown_tool(request, call)
         if refusal is None and self._handle is not None and (seen := request.state.get(SEEN)):
             files = self._handle.files(request.runtime)
@@ -277,13 +279,14 @@ class PassThroughApproval(BaseMiddleware):
         return await inner(handler, request)
 
     async def _around_tool(self, request: Any, handler: Callable[[Any], ToolResult]) -> ToolResult:
-        with passing_decisions(request.state, executed_call(request)) as learned:
+        with passing_decisions(request.state, find_executed_call(request)) as learned:
             result = await inner(handler, request)
         return with_learned(result, learned)
 
 
 def wrap_langchain(approval: Middleware) -> Middleware:
     """Return LangChain's own approval as one of ours that asks in its words, any other as it is."""
+    # A subclass may ask in its own way, and ours asks about all calls of a turn at once.
     if type(approval) is not HumanInTheLoopMiddleware or approval.interrupt_mode != "batched":
         return approval
     given = cast("LangChainApproval", approval)

@@ -21,11 +21,12 @@ Specs: TypeAlias = Mapping[str, ToolSpec]
 
 def waits(rules: Rules, call: Call, state: Any, specs: Specs) -> bool:
     """Return whether a call waits for a person; the same answer each time for the same state."""
-    spec, path = specs.get(call["name"]), named_path(call, specs)
+    spec, path = specs.get(call["name"]), find_named_path(call, specs)
     if spec is None or spec.operation is None or path is None:
         return False
     named, leads_to = link_of(state, call.get("id"))
     paths = [path, leads_to] if leads_to is not None and named == path else [path]
+    # The tool refuses a denied call anyway, so a question about it would be in vain.
     if any(rules.decide(spec.operation, each) == "deny" for each in paths):
         return False
     return any(_waits_at(rules, spec, each) for each in paths)
@@ -52,7 +53,7 @@ def was_asked(state: Any, call_id: str | None) -> bool | None:
     return None if asked is None else call_id in asked
 
 
-def named_path(call: Call, specs: Specs) -> str | None:
+def find_named_path(call: Call, specs: Specs) -> str | None:
     """Return the path that a call of a file tool names; `None` where it names none."""
     spec = specs.get(call["name"])
     return None if spec is None else spec.path_in(call["args"])
@@ -62,7 +63,7 @@ async def find_links(files: FileCalls, calls: Sequence[Call], specs: Specs) -> d
     """Find where the paths that calls name lead, by the call's id, for those that lead elsewhere."""
     found: dict[str, list[str]] = {}
     for call in calls:
-        path = named_path(call, specs)
+        path = find_named_path(call, specs)
         if not call["id"] or path is None:
             continue
         real = await _resolve(files, specs[call["name"]], path)

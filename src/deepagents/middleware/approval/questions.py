@@ -49,6 +49,7 @@ def explain_no_checkpointer() -> str | None:
 
 def warn_without_checkpointer(messages: Sequence[Any]) -> None:
     """Warn before the first call of the model, rather than at the first question, that no thread is kept."""
+    # Once for each message of a person, not at every step of the work.
     begins = not messages or messages[-1].type == "human"
     if begins and explain_no_checkpointer():
         warn_caller(f"Calls of this agent may wait for a person. {_NO_CHECKPOINTER}", beyond=_RUNNERS)
@@ -60,7 +61,7 @@ def give_up(asked: Sequence[Call]) -> dict[str, Any]:
     return {"messages": answers, EDITED: {}}
 
 
-def executed_call(request: ToolCallRequest) -> Call:
+def find_executed_call(request: ToolCallRequest) -> Call:
     """Return the call of a request, or a person's replacement of it."""
     call = cast("Call", request.tool_call)
     edits: Mapping[str, Any] = cast("Mapping[str, Any]", request.state).get(EDITED) or {}
@@ -78,6 +79,7 @@ def rewrite_question(
     remark = " ".join(filter(None, remarks))
 
     def rewrite(request: Mapping[str, Any]) -> dict[str, Any]:
+        # By identity: a request has no id, and two calls may have equal arguments.
         asked = next((call["id"] for call in calls if call["args"] is request["args"]), None)
         description = f"{remark}\n\n{request['description']}" if remark else request["description"]
         offer = {"remember": request["args"]} if can_remember(request["name"]) else {}

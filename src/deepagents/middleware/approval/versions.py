@@ -9,7 +9,7 @@ from langchain_core.messages import ToolMessage
 
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
-from deepagents.middleware.approval.path_rules import Call, Specs, named_path
+from deepagents.middleware.approval.path_rules import Call, Specs, find_named_path
 from deepagents.tools._tool import failure_message
 
 _ABSENT = "absent"
@@ -40,7 +40,7 @@ async def refuse_stale(
 
 def _find_changed_path(call: Call, specs: Specs) -> str | None:
     spec = specs.get(call["name"])
-    return named_path(call, specs) if spec is not None and spec.changes_files else None
+    return find_named_path(call, specs) if spec is not None and spec.changes_files else None
 
 
 async def _version(files: FileCalls, path: str) -> str | None:
@@ -53,6 +53,7 @@ async def _version(files: FileCalls, path: str) -> str | None:
             return None
         absent = failure.code == "file_not_found"
     try:
+        # A directory has no version of its own, so what lies below it stands for one.
         below = (await files.glob("**", path)).matches or []
     except ToolFailure:
         return _ABSENT if absent else None

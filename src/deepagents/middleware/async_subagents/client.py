@@ -27,6 +27,7 @@ from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, a
 Run = Mapping[str, Any]
 
 REQUEST_SECONDS: Final = 20.0
+# A timeout of 0 would fail at once, although the server may answer.
 _SHORTEST: Final = 0.05
 # Requests are minutes apart: a pooled connection would be dead when it is needed again, and leak until then.
 _HEADERS: Final = {"Connection": "close"}
@@ -202,7 +203,9 @@ def make_malformed_failure(expected: str) -> RemoteFailure:
 def redact_secrets(agent: RemoteAgent, text: str) -> str:
     """Replace headers and API keys that a server may have repeated in its text."""
     values = [*agent.headers.values(), *(os.environ.get(key, "") for key in _API_KEYS)]
+    # Shorter parts are words such as `Bearer`, which would vanish from any text.
     parts = {part for value in values for part in (value, *value.split()) if len(part) >= 8}
+    # The longest first: a shorter part may be inside it.
     for part in sorted(parts, key=len, reverse=True):
         text = text.replace(part, "***")
     return text
@@ -220,9 +223,11 @@ def _as_failure(agent: RemoteAgent, error: Exception, seconds: float) -> RemoteF
     """Describe an error without its own text, which may hold addresses and headers."""
     if isinstance(error, APIStatusError):
         status = error.status_code
+        # An answer about credentials may repeat them.
         detail = "" if status in (401, 403) else _describe_detail(agent, error.message)
         advice = _ADVICE.get(status, _LATER)
         return RemoteFailure("remote_failed", f"the server answered {status}{detail}. {advice}", status)
+    # By name too: the timeouts of httpx are no `TimeoutError`, and it is not imported for them.
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         return RemoteFailure("timeout", f"no answer within {seconds:g} s. {_LATER}")
     if isinstance(error, ValueError):
@@ -267,6 +272,7 @@ async def fetch_status(client: RemoteClient, task: AsyncTask) -> TaskStatus:
     if run["status"] in UNFINISHED or run["status"] == "timeout":
         return TaskStatus(run["status"], run["run_id"])
     thread = await client.get_thread(thread_id)
+    # A newer run is under way or has failed, and that is the one that counts.
     if run["status"] == "success" and thread.get("status") in ("busy", "error"):
         run = await client.get_newest_run(thread_id) or run
     return _combine(client, run, thread)

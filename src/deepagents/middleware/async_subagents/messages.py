@@ -129,7 +129,7 @@ def read_event(message: Any) -> TaskEvent | None:
 
 
 def find_announced_questions(messages: Sequence[AnyMessage]) -> frozenset[str]:
-    """Name the tasks whose questions were announced since a person last wrote."""
+    """Find the tasks whose questions were announced since a person last wrote."""
     found: set[str] = set()
     for message in reversed(messages):
         event = read_event(message)

@@ -96,6 +96,7 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
     def connect(self, shown: ShownMessages, *, announces: bool) -> None:
         """Use what the model of one agent sees, and announce ends or not."""
         self._shown, self._announces = shown, announces
+        # Made anew: each holds the context of the middleware that it was made for.
         self.tools = make_tools(self._agents, self._context)
 
     def _context(self, runtime: Runtime) -> TaskContext:

@@ -1,4 +1,4 @@
-"""Tell the agent that started this run, on the same server, how the run ended."""
+"""Notify the agent that started this run, on the same server, of how the run ended."""
 
 from __future__ import annotations
 
@@ -86,9 +86,11 @@ class ParentNotifierMiddleware(BaseMiddleware):
         try:
             return await inner(handler, request)
         except GraphBubbleUp:
+            # A question to a person is no end of this run.
             raise
         except Exception as error:
             if parent := ParentRun.find("error"):
+                # The type alone: the text of an error may hold addresses and keys.
                 await self._notify(parent, to_json({"error": type(error).__name__}), request.runtime)
             raise
 
@@ -96,6 +98,7 @@ class ParentNotifierMiddleware(BaseMiddleware):
         run_id = parent.event.get("run_id", "")
         if run_id in self._notified:
             return
+        # Before the request: a call of the model that is made again comes here again.
         self._notified.append(run_id)
         try:
             await self._start_run(parent, content, runtime)
@@ -112,6 +115,7 @@ class ParentNotifierMiddleware(BaseMiddleware):
         notification = make_notification(parent.event, content_blocks(content))
         context = plain_context(getattr(runtime, "context", None))
         options: dict[str, Any] = {
+            # A parent that began a run meanwhile polls by itself.
             "multitask_strategy": "reject",
             **({"context": context} if context else {}),
         }

@@ -68,6 +68,7 @@ class PollSchedule:
             ]
             chosen = sorted(due, key=age.__getitem__, reverse=True)[:MAX_AT_ONCE]
             for task_id in chosen:
+                # Noted before there is an answer, so that parallel runs do not ask about it as well.
                 self._note(task_id, now)
             return chosen
 
@@ -87,6 +88,7 @@ class PollSchedule:
         with self._lock:
             failures, until = self._pauses.get(server, (0, 0.0))
             if now >= until:
+                # Bounded before the power is taken: a float cannot hold that of a thousand failures.
                 pause = min(_FIRST_PAUSE * 2 ** min(failures, 10), _LONGEST_PAUSE)
                 self._pauses[server] = failures + 1, now + pause
 
@@ -121,6 +123,7 @@ async def poll_tasks(
         except RemoteFailure as failure:
             if failure.status == 404:
                 return _as_news(task, TaskStatus("error", task["run_id"], error=_LOST))
+            # That is our own refusal to block without a url, and no failure of the server.
             if failure.code != "not_supported":
                 schedule.note_failure(agent.server)
                 _log.warning("a task of async subagent %r could not be polled: %s", agent.name, failure.text)

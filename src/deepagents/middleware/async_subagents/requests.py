@@ -40,6 +40,7 @@ def first_messages(
 def to_wire(message: BaseMessage) -> dict[str, Any]:
     """Return a message as a server takes it, without the artifact of a tool."""
     if isinstance(message, ToolMessage):
+        # An artifact may be any Python object, which JSON cannot hold.
         message = message.model_copy(update={"artifact": None})
     found = message_to_dict(message)
     return {**found["data"], "type": found["type"]}

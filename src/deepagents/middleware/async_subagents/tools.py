@@ -304,6 +304,7 @@ async def _cancel_superseded(client: RemoteClient, task: AsyncTask) -> None:
 async def _find_end(client: RemoteClient, task: AsyncTask, failure: RemoteFailure) -> TaskStatus:
     """Return the end of a task that could not be cancelled because it had ended; else raise the failure."""
     refusal = _prefix("Failed to cancel run", failure)
+    # Servers differ in the status by which they refuse to cancel what has ended.
     if failure.status not in (400, 404, 409, 422):
         raise refusal from None
     try:

@@ -24,6 +24,7 @@ CHANNEL: Final = "_blob_payloads"
 
 T = TypeVar("T")
 _GONE: Final = "The content of this {kind}{source} is gone.{way_out}"
+# Bounds on the media that are in memory at once, coded and decoded.
 _FILES_PER_TRANSFER: Final = 16
 _CHARACTERS_PER_UPLOAD: Final = 16 * 1024 * 1024
 _CHARACTERS_IN_A_MOMENT: Final = 1024 * 1024
@@ -168,6 +169,7 @@ def _encode_all(contents: Mapping[str, bytes]) -> dict[str, str]:
 
 # A piece at a time: base64 holds the interpreter's lock, and one of 100 MB would stop all other threads.
 def _decode(payload: str) -> bytes:
+    # Each piece is decoded by itself, so padding at the end of one would go unnoticed.
     if "=" in payload[:-2]:
         raise ValueError("padding stands before the end")
     pieces = range(0, len(payload), _PIECE * 4)
@@ -175,6 +177,7 @@ def _decode(payload: str) -> bytes:
 
 
 def _encode(content: bytes) -> str:
+    # Three bytes are four characters, so that only the last piece has padding.
     pieces = range(0, len(content), _PIECE * 3)
     return "".join(base64.b64encode(content[at : at + _PIECE * 3]).decode("ascii") for at in pieces)
 

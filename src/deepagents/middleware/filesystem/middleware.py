@@ -128,6 +128,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         self.backend: BACKEND_TYPES = StateBackend() if backend is None else backend
         warn_form(self.backend)
         self._handle = open_backend(self.backend, backend_timeout)
+        # Where files are elsewhere, the state and output of the agent have no `files`.
         self.state_schema = FilesystemState if self._may_hold_state() else FilesElsewhereState
         self.system_prompt = FILESYSTEM_PROMPT if system_prompt is None else system_prompt
         self.tool_token_limit_before_evict = tool_token_limit_before_evict
@@ -250,6 +251,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
 
     def _is_offered(self, tool: Any, can: Capabilities) -> bool:
         possible = not isinstance(tool, SpecTool) or tool.spec.is_possible(can)
+        # By identity: a tool of the caller may have the same name.
         return possible or not any(tool is own for own in self.tools)
 
     async def _find_links(

@@ -85,6 +85,7 @@ class Budget:
 
     def learn(self, name: str, price: Price) -> None:
         """Note the price of a model by its name."""
+        # A new dict: another thread may be looking up a price in the old one.
         self.prices = {**self.prices, name: price}
 
     def is_limited(self, *kinds: Kind) -> bool:
@@ -112,6 +113,7 @@ class Budget:
                 return
             self.is_restored, self._again = True, dict(again)
             parts = (saved, failed, *again.values())
+            # Parts of a run share one stretch of time, so the longest counts and not the sum.
             self._began = min(self._began, monotonic() - max(each.get(SECONDS, 0.0) for each in parts))
             self.refused = any(each.get(REFUSED) for each in parts)
             self._unsaved = counts_in(failed)
@@ -153,6 +155,7 @@ class Budget:
     def start(self, call: CallKind) -> Reached | None:
         """Count a call that begins, unless it was reserved, or return the limit that forbids it."""
         with self.lock:
+            # The callback reports the very call that `reserve` has counted.
             if call == "tool_calls" and self._reserved:
                 self._reserved -= 1
                 return None

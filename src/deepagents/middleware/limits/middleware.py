@@ -127,8 +127,8 @@ class LimitsMiddleware(BaseMiddleware):
         try:
             with counting(call):
                 result = await inner(handler, request)
-        # It runs again when the person has answered, and goes on from what it has spent.
         except GraphInterrupt:
+            # It runs again when the person has answered, and goes on from what it has spent.
             await save_unfinished(agent, call, again=True)
             raise
         except Exception:

@@ -133,8 +133,8 @@ def counting_between_steps() -> Generator[None]:
     try:
         with counting(call):
             yield
-    # A question is no failure: the step runs again, and the call would be counted twice.
     except GraphBubbleUp:
+        # A question is no failure: the step runs again, and the call would be counted twice.
         raise
     except Exception:
         agent.keep(call)

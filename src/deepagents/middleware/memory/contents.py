@@ -25,7 +25,7 @@ MAX_SHOWN: Final = 40_000
 
 
 def fold_changes(known: dict[str, Any] | None, writes: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
-    """Fold changes file by file; a `None` in place of a change forgets everything before it."""
+    """Fold changes file by file; `None` instead of a change forgets everything before it."""
     reset = max((at for at, write in enumerate(writes) if write is None), default=-1)
     later = [write for write in writes[reset + 1 :] if write is not None]
     return merge_latest(None if reset >= 0 else known, later)
@@ -50,7 +50,7 @@ class MemoryState(AgentState[Any]):
 
 
 class MemoryStateUpdate(TypedDict, total=False):
-    """The state keys that reading memory writes; `None` in place of a text forgets a file."""
+    """The state keys that reading memory writes; `None` instead of a text forgets a file."""
 
     memory_contents: dict[str, str | None]
     memory_problems: dict[str, str | None]
@@ -106,7 +106,7 @@ def _decode(answer: FileDownloadResponse) -> str:
 
 
 async def sources_below(files: FileCalls, sources: Sequence[str], path: str) -> list[str]:
-    """Name the sources that are the file at a path or lie below it, with links resolved."""
+    """Find the sources that are the file at a path or lie below it, with links resolved."""
     changed = await _real_path(files, path)
     return [source for source in sources if is_within(await _real_path(files, source), changed)]
 

@@ -25,7 +25,7 @@ from deepagents.middleware._base import (
     inner,
     specs_of_call,
 )
-from deepagents.middleware.approval import executed_call
+from deepagents.middleware.approval import find_executed_call
 from deepagents.middleware.memory.contents import (
     CHANGED,
     CONTENTS,
@@ -128,7 +128,7 @@ class MemoryMiddleware(BaseMiddleware):
         is_error = isinstance(result, ToolMessage) and result.status == "error"
         if is_error or not self.sources or not in_graph():
             return result
-        call = executed_call(request)
+        call = find_executed_call(request)
         # A subagent writes with tools of its own, so which files it changed is not seen here.
         if call["name"] == "task" and has_channel(CHANGED):
             write_channel(CHANGED, True)

@@ -36,7 +36,7 @@ class PatchToolCallsMiddleware(BaseMiddleware):
         self._outcomes = CallOutcomes()
 
     def before_agent(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
-        """Give each call one result right behind it, and drop results of no call, before the model reads."""
+        """Put one result right behind each call, and drop results of no call, before the model reads."""
         outcomes = self._outcomes.take(_thread())
         messages: Sequence[AnyMessage] = state["messages"]
         fault = find_fault(messages)
@@ -62,8 +62,8 @@ class PatchToolCallsMiddleware(BaseMiddleware):
         self._outcomes.forget(thread, call_id)
         try:
             return await inner(handler, request)
-        # A cancelled task leaves no message: only this process knows that the call had begun.
         except (CancelledError, KeyboardInterrupt):
+            # A cancelled task leaves no message: only this process knows that the call had begun.
             self._outcomes.note(thread, call_id, "cancelled")
             raise
         except GraphInterrupt as raised:

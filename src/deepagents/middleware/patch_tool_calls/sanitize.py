@@ -51,10 +51,10 @@ def _is_usable(call_id: str | None) -> bool:
 
 
 def separate_ids(message: AIMessage) -> tuple[AIMessage, NewIds]:
-    """Give each call of a message an id of its own; the first call with an id keeps it.
+    """Make each call of a message have an id of its own; the first call with an id keeps it.
 
     LangGraph takes a call for answered when any result has its id, and providers refuse a second result. The
-    ids stand in blocks of the content too, which some providers send back in place of `tool_calls`.
+    ids stand in blocks of the content too, which some providers send back instead of `tool_calls`.
     """
     if not shares_ids(message):
         return message, {}

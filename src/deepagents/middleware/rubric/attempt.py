@@ -135,7 +135,7 @@ def _request(state: Mapping[str, Any]) -> str | None:
 
 
 def find_gap(response: GraderResponse, criteria: Sequence[str]) -> str | None:
-    """Say what keeps an answer from covering the rubric; a verdict `failed` needs no criteria."""
+    """Describe what keeps an answer from covering the rubric; a verdict `failed` needs no criteria."""
     if response.result == "failed":
         return None
     given = {_normalise(each["name"]) for each in response.criteria}

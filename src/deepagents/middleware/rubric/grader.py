@@ -93,7 +93,7 @@ def parse_verdict(result: Any) -> GraderResponse:
 
 
 def model_name(model: Any) -> str:
-    """Name a model as its caller would."""
+    """Return the name of a model as its caller would."""
     if isinstance(model, str):
         return model
     return str(getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__)

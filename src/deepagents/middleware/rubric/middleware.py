@@ -190,6 +190,7 @@ class RubricMiddleware(BaseMiddleware):
         messages: Sequence[AnyMessage] = list(state["messages"])
         if self._prepare_messages:
             messages = self._prepare_messages(list(messages))
+        # Part of each tag, so that no text of the transcript can close one.
         nonce = secrets.token_hex(8)
         text = ask_grade(
             attempt.rubric,
@@ -220,6 +221,7 @@ class RubricMiddleware(BaseMiddleware):
     def _ensure_grader(self) -> Runnable[Any, Any]:
         """Return the agent that grades, made on first use."""
         with self._lock:
+            # Parallel runs share this middleware and must not make two.
             if self._grader is None:
                 self._grader = make_grader(
                     _models.resolve_model(self._model),
@@ -263,6 +265,7 @@ class RubricMiddleware(BaseMiddleware):
         except GraphBubbleUp:
             raise
         except Exception:
+            # What a caller does with a report must not end the run.
             _logger.exception("on_evaluation failed")
 
 

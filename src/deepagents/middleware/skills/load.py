@@ -184,6 +184,7 @@ def _bytes_of(contents: _Contents) -> Iterable[bytes]:
 def _digest(parts: Iterable[bytes]) -> str:
     made = hashlib.sha256()
     for part in parts:
+        # Each part by its own digest, so that no two lists of parts run into the same bytes.
         made.update(hashlib.sha256(part).digest())
     return made.hexdigest()
 

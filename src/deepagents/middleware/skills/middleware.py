@@ -28,7 +28,7 @@ from deepagents.middleware._base import (
     specs_of_call,
     with_changes,
 )
-from deepagents.middleware.approval import executed_call
+from deepagents.middleware.approval import find_executed_call
 from deepagents.middleware.skills import prompt
 from deepagents.middleware.skills.load import (
     SkillSource,
@@ -59,7 +59,7 @@ BACKEND_SECONDS: Final = 60.0
 
 
 class SkillsMiddleware(BaseMiddleware):
-    """Tell an agent which skills there are, so that it reads their SKILL.md when it needs them.
+    """Show an agent which skills there are, so that it reads their SKILL.md when it needs them.
 
     Args:
         backend: where the skills are; give the one of the agent's file tools, so that `read_file` finds them.
@@ -79,7 +79,7 @@ class SkillsMiddleware(BaseMiddleware):
     state_schema: type[Any] = SkillsState
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Give a subclass with only `abefore_model` a blocking twin that does nothing."""
+        """Add to a subclass with only `abefore_model` a blocking twin that does nothing."""
         super().__init_subclass__(**options)
         # LangChain refuses to run such a class blocking; ours does the same work in wrap_model_call.
         if "abefore_model" in cls.__dict__ and cls.before_model is AgentMiddleware.before_model:
@@ -143,6 +143,7 @@ class SkillsMiddleware(BaseMiddleware):
         is_first = state.get("_skills_opened") is None
         messages: list[AnyMessage] = [*state.get("messages", ()), *update.get("messages", ())]
         update |= self._note_opened({**state, **update}, find_opened_paths(messages, with_reads=is_first))
+        # An empty list says that the messages from before were looked through.
         if is_first and self._sources and in_graph():
             update.setdefault("_skills_opened", [])
         return update or None
@@ -151,6 +152,7 @@ class SkillsMiddleware(BaseMiddleware):
         """Load skills that are not loaded yet, or again where a source changed."""
         current, known = state.get("skills_metadata"), cast("Loaded | None", state.get("_skills_loaded"))
         update: dict[str, Any] = {"_skills_changed": False} if state.get("_skills_changed") else {}
+        # A list whose digest is not the one noted was written by the caller, and stays.
         is_given = current is not None and (known is None or known["skills"] != digest_skills(current))
         if is_given or not self._sources:
             return update
@@ -222,6 +224,7 @@ class SkillsMiddleware(BaseMiddleware):
     async def _around_tool(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
+        # The tool node knows only the tools that the agent was compiled with.
         is_unknown = request.tool is None
         if is_unknown:
             request = await self._insert_tool(request)
@@ -244,7 +247,7 @@ class SkillsMiddleware(BaseMiddleware):
 
     def _note_call(self, request: ToolCallRequest) -> None:
         """Note that a call opened a skill, or may have changed the list."""
-        call = executed_call(request)
+        call = find_executed_call(request)
         spec = specs_of_call(request).get(call["name"])
         path = spec.path_in(call["args"]) if spec else None
         if spec and spec.effect == "read":
@@ -278,7 +281,7 @@ def _is_error(result: ToolResult) -> bool:
 
 
 def _add_error_code(result: ToolResult) -> ToolResult:
-    """Give the failure of a disclosed tool its code: layers outside take the tool for unknown."""
+    """Add its code to the failure of a disclosed tool: layers outside take the tool for unknown."""
     if not isinstance(result, ToolMessage) or result.status != "error":
         return result
     marks = {"error_code": "tool_failed", **result.additional_kwargs}

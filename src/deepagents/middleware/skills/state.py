@@ -143,6 +143,7 @@ class SkillsState(AgentState[Any]):
     _skills_changed: NotRequired[Annotated[bool, PrivateStateAttr, keep_latest]]
     _skills_opened: NotRequired[Annotated[list[str], SkillsChannel(fold_unique), PrivateStateAttr]]
     _skill_tools_disclosed: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    # Untracked, because answers of a resolver hold for one run: a resumed one asks anew.
     _skill_tools_run: NotRequired[
         Annotated[str, UntrackedValue(str, guard=False), PrivateStateAttr, NOT_SHARED]
     ]
@@ -174,7 +175,7 @@ def find_disclosed_tools(state: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def disclosed_skill_tool_names(state: Mapping[str, Any]) -> frozenset[str]:
-    """Name the tools that opened skills made available; a record that cannot be read names none."""
+    """Return the names of the tools that opened skills made available; none where the record is malformed."""
     return frozenset(find_disclosed_tools(state))
 
 

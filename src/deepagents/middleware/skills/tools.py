@@ -104,6 +104,7 @@ async def _resolve(resolve: SkillToolResolver, name: str, runtime: Any) -> Seque
 def _validate_answer(name: str, answer: object) -> Sequence[BaseTool]:
     if isawaitable(answer):
         if iscoroutine(answer):
+            # A coroutine that is dropped without this warns that it was never awaited.
             answer.close()
         raise TypeError(
             f"the resolver of skill tools must be awaited for {name!r}; run the agent with ainvoke or astream"
@@ -154,7 +155,7 @@ def find_opened_paths(messages: Sequence[AnyMessage], *, with_reads: bool = Fals
     """Return the paths of pinned skills, in the order of the messages.
 
     `with_reads` adds all files that `read_file` answered, as far as messages show that: where a person
-    answered in place of the tool, they look the same.
+    answered instead of the tool, they look the same.
     """
     specs = specs_by_name()
     reads = {

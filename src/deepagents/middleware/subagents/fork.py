@@ -41,6 +41,7 @@ class ForkedContextMiddleware(BaseMiddleware):
 
     async def _before_agent(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
         inherited = state.get(FORKED)
+        # It is `True` once taken over, so that a resumed fork keeps what it wrote since.
         if not isinstance(inherited, Mapping):
             return None
         return {**cast("Mapping[str, Any]", inherited), FORKED: True}

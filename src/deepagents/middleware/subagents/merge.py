@@ -55,6 +55,7 @@ def same(one: Any, other: Any) -> bool:
 def _are_equal(one: Any, other: Any) -> bool:
     with suppress(Exception):
         equal: Any = one == other
+        # Arrays compare element by element.
         return bool(equal.all()) if hasattr(equal, "all") else bool(equal)
     return False
 
@@ -63,6 +64,7 @@ def _difference(before: Any, after: Any, channels: Channels, key: str) -> Any:
     """Return the first update that makes the channel hold `after`, or `after` itself if none does."""
     if key not in channels:
         return after
+    # Exact first. What was added up in floats seldom comes out the same twice.
     for like in (same, _close):
         for update in _candidates(before, after):
             if _explains(channels[key], before, update, after, like):
@@ -76,6 +78,7 @@ def _explains(channel: Channel, before: Any, update: Any, after: Any, like: Like
     adds = getattr(channel, "operator", None) is operator.add
     held, trial, wanted = (before, update, after) if adds else _apart(before, update, after)
     with suppress(Exception):
+        # A reducer may refuse an update that no agent ever wrote: then it is not the one.
         return like(value_after_write(channel, held, trial), wanted)
     return False
 
@@ -84,6 +87,7 @@ def _apart(*values: Any) -> tuple[Any, ...]:
     """Return copies that a reducer may change; parts that the values share stay shared."""
     with suppress(Exception):
         return deepcopy(values)
+    # Locks, clients and other open things cannot be copied deep.
     return tuple(map(copy, values))
 
 
@@ -111,6 +115,7 @@ def _candidates(before: Any, after: Any) -> Iterator[Any]:
 
 
 def _subtract(before: Any, after: Any) -> Iterator[Any]:
+    # The difference of two bools is a number.
     if not isinstance(before, bool):
         with suppress(Exception):
             yield after - before

@@ -114,6 +114,7 @@ class SubAgentMiddleware(BaseMiddleware):
     ) -> None:
         """Use the state schemas of one agent, and what its model sees."""
         self._schemas, self._shown = schemas, shown
+        # Made anew: it holds the method of the middleware that it was made for.
         self.tools = [self._tool()]
 
     def _tool(self) -> BaseTool:
@@ -172,7 +173,7 @@ def create_sub_agent(
     Args:
         spec: with `name`, `model` and `tools`.
         state_schema: base state; default `DeepAgentState`.
-        response_format: takes the place of the spec's own.
+        response_format: replaces the spec's own.
     """
     middleware: list[Middleware] = list(spec.get("middleware") or ())
     if spec.get("interrupt_on"):

@@ -133,6 +133,7 @@ async def _task(context: Delegation, description: str, subagent_type: str) -> To
     wanted = context.response_format()
     runnable = worker.find_made(wanted)
     if runnable is None:
+        # In a thread: to compile an agent would hold up all other tasks of the event loop.
         runnable = await in_thread(lambda: worker.runnable(wanted))
     state = context.initial_state(worker, description)
     result = await _run(runnable, worker.name, state, context.runtime)
@@ -145,7 +146,7 @@ async def _task(context: Delegation, description: str, subagent_type: str) -> To
 
 
 def _warn_of_conflicts(update: Mapping[str, Any], call_id: str) -> str:
-    """Name the keys without a reducer that another call of this step sets to another value."""
+    """Warn of the keys without a reducer that another call of this step sets to another value."""
     channels = running_channels()
     keys: list[str] = []
     for key, value in update.items():
@@ -160,6 +161,7 @@ def _warn_of_conflicts(update: Mapping[str, Any], call_id: str) -> str:
 
 
 async def _run(runnable: Made, name: str, state: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
+    # The format is reset: what the subagent calls must not answer in that of this call.
     within = {"ls_agent_type": "subagent", SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: None}
     config: Any = {"configurable": within, **_lower_limit(runnable, runtime)}
     inherited = _common_start(state["messages"], runtime.state.get("messages", ()))
@@ -188,6 +190,7 @@ def _is_cancelled() -> bool:
         running = current_task()
     except RuntimeError:
         return False
+    # A subagent may raise the error by itself, for example out of a client that was closed.
     return running is not None and running.cancelling() > 0
 
 

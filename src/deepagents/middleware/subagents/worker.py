@@ -49,6 +49,7 @@ class Worker:
                 f'response_schema cannot be used with compiled subagent "{self.name}"; call it without one, '
                 "or choose another subagent",
             )
+        # Parallel calls would each compile the graph.
         with self._lock:
             if made := self.find_made(response_format):
                 return made

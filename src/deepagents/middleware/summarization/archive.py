@@ -104,6 +104,7 @@ class Archive:
             length = len(text.encode())
             if size and size + length > self.part_bytes:
                 number, size = number + 1, 0
+            # One append for each section: a torn write costs that section alone, which is added again.
             await self.files.append(part_path(self.path, number), text)
             size += length
         return Archived(part_path(self.path, number))
@@ -140,7 +141,7 @@ class Archive:
 
 
 def archive_path(root: str, thread_id: str | None, session_id: str, namespace: str) -> str:
-    """Name the first file of a conversation: one for a thread, one more for each subagent in it.
+    """Return the first file of a conversation: one for a thread, one more for each subagent in it.
 
     `namespace` is the checkpoint namespace of the node that asks; its last part is the node's own.
     """
@@ -153,7 +154,7 @@ def archive_path(root: str, thread_id: str | None, session_id: str, namespace: s
 
 
 def part_path(first: str, number: int) -> str:
-    """Name a part of an archive; they are counted from 1."""
+    """Return the path of a part of an archive; parts are counted from 1."""
     return first if number == 1 else f"{first.removesuffix('.md')}.{number}.md"
 
 
@@ -164,7 +165,7 @@ def part_number(path: str, first: str) -> int | None:
 
 
 def describe_parts(path: str) -> str:
-    """Name a part and the parts that were written before it."""
+    """Describe a part and the parts that were written before it."""
     first, number = _parse_part(path)
     if number == 1:
         return path
@@ -216,6 +217,7 @@ def write_message(message: BaseMessage, media: MediaFiles) -> str:
 
 
 def _write_fence(label: str, text: str) -> str:
+    # Longer than any row of backticks inside, so that no text closes its own fence.
     fence = "`" * max(3, 1 + max(map(len, _FENCES.findall(text)), default=0))
     if _UNFIT.search(text):
         kind, _, rest = label.partition(" ")

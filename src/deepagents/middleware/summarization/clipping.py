@@ -144,7 +144,7 @@ class Clipping:
     def show(
         self, messages: list[AnyMessage], record: Mapping[str, str | None], specs: Specs
     ) -> list[AnyMessage]:
-        """Return the messages with copies in place of those in the record.
+        """Return the messages with copies instead of those in the record.
 
         Of a model's message, long arguments of file writes that succeeded are clipped; of any other, the file
         that the record names holds the text.
@@ -197,6 +197,7 @@ class Clipping:
             return message
         calls = [{**call, "args": args.get(call["id"], call["args"])} for call in message.tool_calls]
         changed: dict[str, Any] = {"tool_calls": calls}
+        # Packages of providers send a call back from any of the three forms, so all are clipped.
         if isinstance(message.content, list):
             changed["content"] = [_with_args(block, args) for block in message.content]
         raw = message.additional_kwargs.get("tool_calls")
@@ -254,6 +255,7 @@ def _with_args(block: Any, args: Mapping[str | None, Mapping[str, Any]]) -> Any:
     if not isinstance(block, dict):
         return block
     given = cast("dict[str, Any]", block)
+    # Blocks of OpenAI's have an `id` of their own next to that of the call.
     clipped = args.get(given.get("call_id") or given.get("id"))
     if clipped is None:
         return given

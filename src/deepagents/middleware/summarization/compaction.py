@@ -135,12 +135,13 @@ class ContextCompactor:
         """
         at = self._cut(context) if at is None else at
         only_here = context.only_here if at else frozenset[int]()
-        evicted = [each for place, each in enumerate(context.shown[:at]) if place not in only_here]
-        kept = [each for place, each in enumerate(context.shown) if place >= at or place in only_here]
+        evicted = [each for index, each in enumerate(context.shown[:at]) if index not in only_here]
+        kept = [each for index, each in enumerate(context.shown) if index >= at or index in only_here]
         if all(map(is_summary, evicted)):
             return None
         new = [each for each in evicted if not is_summary(each)]
         archive = Archive(files, self._archive_path(context, files))
+        # In a thread: a context holds megabytes, and hashing them would hold up the event loop.
         digest = await in_thread(lambda: _digest(evicted))
         archived, summary = await self._archive_and_summarize(context, evicted, archive, digest, or_extract)
         if isinstance(summary, Exception):
@@ -158,6 +159,7 @@ class ContextCompactor:
             path if path is not None and self.rules.decide("read", path) != "deny" else None,
             find_evicted_request(context.own, {*context.memory.hidden, *ids}),
             window=context.window,
+            # The same when the call is made again, so that the state never holds two.
             message_id=f"summary-{digest[:32]}",
             in_part=archived.error is not None,
         )
@@ -369,6 +371,7 @@ async def _archive(archive: Archive, messages: Sequence[AnyMessage], since: str 
     """Save evicted messages, with a warning where that cannot be done."""
     try:
         _require_files_channel(archive)
+        # Whatever fails in here is a warning: the state still has all messages.
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
         archived = await archive.add(messages, made_at=made_at, since=since)
     except Exception as error:

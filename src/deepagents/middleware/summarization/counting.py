@@ -139,6 +139,7 @@ class ContextCounter:
         try:
             return count()
         except Exception:
+            # A counter of the caller may raise anything about a list that is no whole request.
             self._takes_parts = False
             logger.info("Counting whole requests: the token counter takes no parts of them", exc_info=True)
         return None
@@ -199,7 +200,7 @@ def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def _takes_tools(counter: TokenCounter) -> bool:
-    """Return whether a counter's signature has a place for `tools=`."""
+    """Return whether a counter's signature takes `tools=`."""
     try:
         parameters = inspect.signature(counter).parameters
     except (TypeError, ValueError):

@@ -90,7 +90,7 @@ class MediaFiles:
         self.unsaved |= frozenset(each.name for each in self._inside(dumped))
 
     def describe(self, message: AnyMessage) -> AnyMessage:
-        """Return a message with a tag in place of each medium, for a reader that cannot see media."""
+        """Return a message with a tag instead of each medium, for a reader that cannot see media."""
         update: dict[str, Any] = {}
         for part in ("content", "additional_kwargs", "artifact"):
             before = getattr(message, part, None)

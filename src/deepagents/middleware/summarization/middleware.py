@@ -144,7 +144,7 @@ class SummarizationMiddleware(BaseMiddleware):
         return clone
 
     def take_permissions(self, permissions: Sequence[FilesystemPermission]) -> None:
-        """Name no archive that these rules forbid to read."""
+        """Keep archives that these rules forbid to read out of summaries."""
         self._compactor = replace(self._compactor, rules=Rules(permissions))
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:

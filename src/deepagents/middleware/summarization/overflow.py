@@ -12,6 +12,7 @@ from deepagents.models.failures import status_of
 _TOO_LARGE: Final = 413
 # Refused for another reason, though the text may speak of tokens: keys, missing models, rate limits.
 _OTHER_STATUS: Final = frozenset({401, 403, 404, 408, 409, 429})
+# A refusal may repeat the whole request.
 _MOST_TEXT: Final = 20_000
 MARKERS: Final = (
     "context_length_exceeded",

@@ -130,6 +130,7 @@ class _Cuts:
         """Return the first boundary from which on there are no more tokens; the last one if there is none."""
         if self.sums[0] <= most or not self.boundaries:
             return 0
+        # Negated, since the sums fall from left to right and bisection needs them to rise.
         at = bisect_left(self.boundaries, -most, key=lambda index: -self.sums[index])
         return self.boundaries[min(at, len(self.boundaries) - 1)]
 

@@ -1,4 +1,4 @@
-"""Ask for a summary, and make of it the message that takes the place of what was evicted."""
+"""Ask for a summary, and make of it the message that replaces what was evicted."""
 
 from __future__ import annotations
 
@@ -225,6 +225,7 @@ def fit(
         tokens = size(shown)
         if tokens <= room:
             break
+        # A little less than the share: the note in the middle of each text has tokens too.
         characters = int(characters * room / tokens * 0.95)
         shown = _shorten_all(messages, characters)
     return shown

@@ -42,6 +42,7 @@ def _general(
 def _both(base: Extra, override: Extra) -> Extra:
     if not base or not override:
         return override or base
+    # A function, so that each agent gets instances of its own.
     return lambda: _by_class(checks.make(base), checks.make(override))
 
 
