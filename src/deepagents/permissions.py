@@ -89,7 +89,7 @@ class Rules:
         return bool(self.given)
 
     def has(self, mode: Mode, operation: FilesystemOperation | None = None) -> bool:
-        """Tell whether any rule is of this mode."""
+        """Return whether any rule is of this mode."""
         return any(
             rule.mode == mode and (operation is None or operation in rule.operations) for rule in self.given
         )
@@ -111,12 +111,12 @@ class Rules:
         return "allow" if found is None else found.mode
 
     def waits(self, operation: FilesystemOperation, directory: str) -> bool:
-        """Tell whether a path itself, or any name right below it, waits for a person."""
+        """Return whether a path itself, or any name right below it, waits for a person."""
         below = f"{directory.rstrip('/')}/{_ANY_NAME}"
         return "interrupt" in (self.decide(operation, directory), self.decide(operation, below))
 
     def is_free_below(self, operation: FilesystemOperation, directory: str) -> bool:
-        """Tell whether everything below a directory is surely allowed."""
+        """Return whether everything below a directory is surely allowed."""
         return self._first_below(operation, directory, ("deny", "interrupt")) is None
 
     def doubtful_names(
@@ -180,7 +180,7 @@ class Rules:
 
 
 class Access:
-    """What one call may do; it also notes what it held back for a person to approve.
+    """The rights of one call, which also note what they held back for a person to approve.
 
     Everything at and below the `approved` paths counts as approved.
     """
@@ -204,19 +204,19 @@ class Access:
         return False
 
     def all_below(self, directory: str) -> bool:
-        """Tell whether every path below a directory is surely allowed."""
+        """Return whether every path below a directory is surely allowed."""
         return self.rules.is_free_below(self.operation, directory)
 
     def is_approved(self, path: str) -> bool:
-        """Tell whether a person approved of a path."""
+        """Return whether a person approved of a path."""
         return any(is_within(path, each) for each in self.approved)
 
 
 class DeleteAccess(Access):
-    """What one deletion may do: a directory goes whole or not at all."""
+    """The rights of one deletion: a directory goes whole or not at all."""
 
     def all_below(self, directory: str) -> bool:
-        """Tell whether a directory may be deleted with all that is in it."""
+        """Return whether a directory may be deleted with all that is in it."""
         if self.rules.deletion_blockers(directory):
             return False
         return self.is_approved(directory) or self.rules.waiting_below("write", directory) is None
@@ -232,7 +232,7 @@ class _Pattern(NamedTuple):
         return self.glob(name) if name else self.has_root
 
     def overlaps_deletion(self, name: str) -> bool:
-        """Tell whether deleting the directory of this name could take away what is matched."""
+        """Return whether deleting the directory of this name could take away what is matched."""
         return self.matches(name) or any(
             self._overlaps(anchor, rest, f"/{name}") for anchor, rest in self.anchored
         )

@@ -48,7 +48,7 @@ def model_label(model: BaseChatModel) -> str:
 
 
 def is_local(model: BaseChatModel) -> bool:
-    """Tell whether this is the small model in this process, which needs watching."""
+    """Return whether this is the small model in this process, which needs watching."""
     return model_provider(model) == LOCAL
 
 

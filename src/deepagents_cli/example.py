@@ -22,7 +22,7 @@ class Example:
 
     @property
     def task(self) -> str:
-        """What the agent is asked to do."""
+        """The task that the agent gets."""
         return (self.home / "task.txt").read_text("utf-8").strip()
 
     def copy_to(self, directory: Path) -> None:

@@ -59,7 +59,7 @@ class Threads:
             ) from error
 
     def choose(self, directory: Path, wanted: str | None, *, latest: bool) -> str:
-        """Name the thread to work in: the one wanted, the directory's latest, or a new one.
+        """Choose the thread to work in: the one wanted, the directory's latest, or a new one.
 
         Raises:
             CommandError: when the wanted thread belongs to another directory, or there is no latest.

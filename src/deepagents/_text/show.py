@@ -62,11 +62,11 @@ def escape_controls(text: str) -> str:
 
 def describe_exception(error: BaseException) -> str:
     """Return the kind of an error and its text, if it has any."""
-    said = ""
+    text = ""
     # `__str__` of a foreign exception may itself raise, and must not hide the error.
     with suppress(Exception):
-        said = str(error)
-    return f"{type(error).__name__}: {said}".rstrip(": ")
+        text = str(error)
+    return f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 def format_size(size: int) -> str:

@@ -114,7 +114,7 @@ def _call(backend: object, name: str, *positional: Any, **keywords: Any) -> Any:
 
 
 def lacks(backend: object, method: str) -> str:
-    """Say that a backend has no such method, and if it has the awaiting one alone, how to run it."""
+    """Describe that a backend lacks a method, and how to run it if it has the awaiting form alone."""
     text = f"{type(backend).__name__} does not implement {method}()"
     awaiting = (f"a{method}", f"a{OLDER_NAME.get(method, '')}")
     if any(overrides(type(backend), name) for name in awaiting):

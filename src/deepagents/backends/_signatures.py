@@ -22,7 +22,7 @@ _POSITIONAL = frozenset(("offset", "limit", "replace_all", "path", "glob"))
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What one function of a backend class takes."""
+    """The parameters of one function of a backend class."""
 
     names: frozenset[str]
     takes_any: bool
@@ -51,7 +51,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class MethodFacts:
-    """How a method of a class of backends and its awaiting twin are called.
+    """Facts about a method of a class of backends and its awaiting twin: how each is called.
 
     `blocking` and `awaiting` are `None` where the newest definition has only the other form: a newer `write`
     serves awaiting callers too, in a thread, and a newer `awrite` serves no blocking caller.

@@ -1,4 +1,4 @@
-"""What a backend can do, asked once and never guessed from its class."""
+"""Describe what a backend can do; it is asked once and never guessed from its class."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class HubClient(Protocol):
-    """What is used of a `langsmith.Client`."""
+    """The methods of a `langsmith.Client` that are used here."""
 
     def pull_agent(self, identifier: str, *, version: str | None = None) -> Any:
         """Return the newest commit with all its entries."""
@@ -53,11 +53,11 @@ class ContextHubBackend(TransferBackend):
         self._client = client
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what this backend can do."""
+        """Return what this backend can do."""
         return Capabilities(delete=True, versions=True, host=False)
 
     def has_prior_commits(self) -> bool:
-        """Tell whether anything was ever committed.
+        """Return whether anything was ever committed.
 
         Raises:
             BackendError: `io_error`, when the hub cannot be reached.

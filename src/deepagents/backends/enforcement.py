@@ -41,7 +41,7 @@ class Denied(BackendError):
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """What a backend is asked under rules, and what of its answers may be known."""
+    """Enforces rules for one backend: what it is asked, and what of its answers may be known."""
 
     backend: BackendProtocol
     in_process: bool

@@ -170,7 +170,7 @@ def _as_problem(unread: list[str]) -> _Problem:
 
 @dataclass(frozen=True, slots=True)
 class MappingSearch:
-    """What lines to look for, in which files, and how many."""
+    """One search in a mapping: the lines to find, the files to look in, and how many matches."""
 
     query: Query
     glob: GlobPattern | None = None

@@ -62,7 +62,7 @@ class CallRights:
             raise _without_text(error, op.at) from error
 
     def describe_left_out(self) -> str | None:
-        """Say in one line what earlier answers left out because it waits for a person."""
+        """Describe in one line what earlier answers left out because it waits for a person."""
         return describe_left_out(self.held_back, self.asks)
 
     async def _search(self, op: ops.Ls | ops.Glob | ops.Grep, following: Perform) -> Any:
@@ -119,7 +119,7 @@ class CallRights:
         return access(path) and access(await following(ops.Resolve(path)))
 
     def _refusal(self, access: Access, path: str) -> ToolFailure:
-        """Say that something is not permitted, and how it could be."""
+        """Make the error for what is not permitted, with the way to permit it."""
         text = f"permission denied for {access.operation} on {path}"
         if self.rules.decide(access.operation, path) == "interrupt" and not self.asks:
             text += (
@@ -148,7 +148,7 @@ def _without_text(error: BackendError, path: str) -> ToolFailure:
 
 
 def describe_left_out(held_back: Iterable[str], asks: bool) -> str | None:
-    """Say in one line that entries wait for approval, and how to ask for it."""
+    """Describe in one line that entries wait for approval, and how to ask for it."""
     patterns = sorted(held_back)
     if not patterns:
         return None

@@ -37,7 +37,7 @@ from deepagents.errors import BackendError, ConfigError, ToolFailure
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to search: most matches in all, whether the pattern is an expression, and lines around a match."""
+    """Options of a search: most matches in all, expression or literal text, and lines around a match."""
 
     max_count: int | None = None
     regex: bool = False
@@ -46,7 +46,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class OutputCapture:
-    """Where output of more than so many bytes goes, if the backend can keep it there."""
+    """The file for output of more than so many bytes, if the backend can keep it there."""
 
     path: str
     most_inline: int
@@ -153,7 +153,7 @@ class FileCalls:
         return Capabilities() if self.backend is None else can_at(self.backend, path)
 
     def describe_left_out(self) -> str | None:
-        """Say in one line what earlier answers left out because it waits for a person."""
+        """Describe in one line what earlier answers left out because it waits for a person."""
         return self.rights.describe_left_out() if self.rights else None
 
     async def real_path(self, path: str) -> str:

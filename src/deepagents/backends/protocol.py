@@ -110,7 +110,7 @@ class BackendProtocol(OlderNames, ABC):
     """
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what this backend can do at `path`."""
+        """Return what this backend can do at `path`."""
         kind = type(self)
         return Capabilities(delete=overrides(kind, "delete") or overrides(kind, "adelete"))
 
@@ -238,7 +238,7 @@ class SandboxBackendProtocol(BackendProtocol):
         raise NotImplementedError(lacks(self, "id"))
 
     def capabilities(self, path: str = "/") -> Capabilities:
-        """Say what this backend can do at `path`: always `execute`, which goes round rules."""
+        """Return what this backend can do at `path`: always `execute`, which goes round rules."""
         return replace(super().capabilities(path), execute=True, exposed=True)
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:

@@ -59,7 +59,7 @@ class GrepMatch(TypedDict):
 
 
 class ExecuteArtifact(TypedDict):
-    """What a program may read about a finished command."""
+    """Facts about a finished command, for programs."""
 
     exit_code: NotRequired[int]
     truncated: NotRequired[bool]
@@ -77,7 +77,7 @@ class FileDownloadResponse:
 
 @dataclass
 class FileUploadResponse:
-    """Whether one file was taken."""
+    """The outcome of uploading one file."""
 
     path: str
     error: FileOperationError | str | None = None
@@ -145,7 +145,7 @@ class WriteResult:
 
 @dataclass
 class EditResult:
-    """How many occurrences were replaced; `version` names the new content."""
+    """The outcome of an edit: how many occurrences were replaced; `version` names the new content."""
 
     error: str | None = None
     path: str | None = None
@@ -166,7 +166,7 @@ class EditResult:
 
 @dataclass
 class DeleteResult:
-    """Whether a path is gone."""
+    """The outcome of a deletion."""
 
     error: str | None = None
     path: str | None = None
@@ -209,7 +209,7 @@ class GlobResult:
 
 @dataclass
 class ExecuteResponse:
-    """What a command printed and how it ended; `exit_code` is `None` when unknown."""
+    """The output of a command and how it ended; `exit_code` is `None` when unknown."""
 
     output: str
     exit_code: int | None = None

@@ -250,12 +250,12 @@ class StoreItems:
 
 
 def _may_be_cut(items: int) -> bool:
-    """Tell whether a page has so many items as a store may take for the most that it gives at once."""
+    """Return whether a page may have been cut: its size is a likely page size of a store."""
     return 0 < items <= _LARGEST_CUT and (items % 50 == 0 or items in _USUAL_MOST)
 
 
 def _are_paths(keys: Collection[str]) -> bool:
-    """Tell, fast, that all keys are paths that a file can have; what is unusual is left to be looked at."""
+    """Return whether all keys are surely paths of files, fast; unusual keys are left to a closer look."""
     text = "\n" + "\n".join(keys)
     plain = text.count("\n/") == text.count("\n") == len(keys) and text.replace("\n", "").isprintable()
     return plain and not any(unusual in f"{text}\n" for unusual in _UNUSUAL)
@@ -267,7 +267,7 @@ def _file(item: Item) -> FileData:
 
 
 def _report_failure(error: Exception) -> BackendError:
-    """Name the kind of failure alone: its text may tell of machines and passwords, and goes to the log."""
+    """Make an error with the kind of failure alone: its text may hold hosts or passwords, and is logged."""
     _log.warning("the store failed", exc_info=error)
     return BackendError(
         "io_error",

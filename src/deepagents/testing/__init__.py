@@ -1,4 +1,4 @@
-"""What tests of agents need: scripted models, checks of requests, the suite that backends must pass."""
+"""Test agents: scripted models, checks of requests, and the suite that backends must pass."""
 
 from deepagents.testing.histories import history_faults
 from deepagents.testing.prefixes import (

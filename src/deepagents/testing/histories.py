@@ -1,4 +1,4 @@
-"""What a strict provider refuses in a history: results without calls, calls without results."""
+"""Find what a strict provider refuses in a history: results without calls, calls without results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 
 def history_faults(messages: Sequence[BaseMessage]) -> list[str]:
-    """Say what the strictest of the providers would refuse; an empty list for a valid history.
+    """Return what the strictest of the providers would refuse; an empty list for a valid history.
 
     System messages stand first. Each call, malformed or not, has an id of its own and is answered exactly
     once, right behind the message that made it, and no result stands anywhere else. Something is there to
@@ -41,7 +41,7 @@ class _PendingCalls:
         self._open = self._all.copy()
 
     def take_result(self, at: int, result: ToolMessage) -> list[str]:
-        """Take a result; say what is wrong with it."""
+        """Take a result, and return what is wrong with it."""
         call_id = result.tool_call_id
         if self._open[call_id] > 0:
             self._open[call_id] -= 1
@@ -50,7 +50,7 @@ class _PendingCalls:
         return [f"message {at}: {wrong} call {call_id!r}"]
 
     def find_shared_ids(self) -> list[str]:
-        """Say which ids several calls have."""
+        """Find the ids that several calls have."""
         return [
             f"message {self._at}: several calls have the id {each!r}"
             for each, n in self._all.items()
@@ -58,7 +58,7 @@ class _PendingCalls:
         ]
 
     def find_unanswered(self) -> list[str]:
-        """Say which calls were left without a result."""
+        """Find the calls that were left without a result."""
         return [f"message {self._at}: no result for call {call_id!r}" for call_id in (+self._open).elements()]
 
 

@@ -1,4 +1,4 @@
-"""How much of one request stands at the beginning of the next, which is what a provider's cache can reuse."""
+"""Measure how much of one request begins the next, which is what a provider's cache can reuse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class SharedPrefix:
-    """What two requests have in common from their beginning, in parts: each tool, system block and message.
+    """The common beginning of two requests, in parts: each tool, system block and message.
 
     Providers cache tools first, then the system prompt, then messages. `characters` and `lost` count what of
     the earlier request is shared and what is not; `difference` shows where they part, `None` when the later
@@ -33,7 +33,7 @@ class SharedPrefix:
 
     @property
     def whole(self) -> bool:
-        """Whether the later request starts with all of the earlier one."""
+        """True when the later request starts with all of the earlier one."""
         return self.difference is None
 
 

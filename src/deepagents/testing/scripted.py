@@ -58,12 +58,12 @@ Reply: TypeAlias = Said | Callable[[Asked], Said]
 
 
 def call(tool: str, /, **arguments: Any) -> AIMessage:
-    """Say: call one tool with these arguments."""
+    """Make a reply that calls one tool with these arguments."""
     return calls((tool, arguments))
 
 
 def calls(*wanted: tuple[str, Mapping[str, Any]], text: str = "") -> AIMessage:
-    """Say: call several tools at once."""
+    """Make a reply that calls several tools at once."""
     made = [
         ToolCall(name=name, args=dict(arguments), id=f"call_{uuid4().hex[:12]}") for name, arguments in wanted
     ]
@@ -123,7 +123,7 @@ class ScriptedModel(BaseChatModel):
         return self
 
     def finish(self) -> None:
-        """Fail when replies are left that nobody asked for."""
+        """Fail when replies are left that were never asked for."""
         if self._replies:
             raise ScriptError(
                 f"{len(self._replies)} scripted replies were never asked for; the next is "
@@ -205,7 +205,7 @@ class ScriptedModel(BaseChatModel):
         return 0
 
     def _add_report(self, asked: Asked, said: AIMessage) -> AIMessage:
-        """Add to a reply what a provider tells beside it."""
+        """Add to a reply what a provider reports with it."""
         return said
 
     def _reply(self, asked: Asked) -> Reply:

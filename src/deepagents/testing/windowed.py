@@ -18,7 +18,7 @@ _MARKS = ("<messages>", "Messages to summarize:")
 
 
 def is_summary_request(asked: Asked) -> bool:
-    """Tell whether a request asks for a summary of messages that it quotes."""
+    """Return whether a request asks for a summary of messages that it quotes."""
     return not asked.tools and any(mark in asked.last for mark in _MARKS)
 
 
@@ -34,8 +34,8 @@ class WindowedModel(ScriptedModel):
     `count_tokens_approximately` unless another is given) and kept in `asked` with its size in `tokens`.
     One above `window` is refused, one with a history that strict providers refuse is an error of the test
     (`strict=False` lets it pass). Requests for a summary are answered by `summary` and take nothing from the
-    script. Replies tell their usage as providers do; `honesty` is the share of the truth that is told, and
-    `None` tells nothing.
+    script. Replies report their usage as providers do; `honesty` is the share of it that they report, and
+    `None` reports nothing.
 
     Raises:
         ContextOverflowError: for a request above the window.
@@ -68,7 +68,7 @@ class WindowedModel(ScriptedModel):
         return [each for each in self.asked if self.refuses(each)]
 
     def refuses(self, asked: Asked) -> bool:
-        """Tell whether a request is above the window."""
+        """Return whether a request is above the window."""
         return asked.tokens > self.window
 
     def _measure(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> int:

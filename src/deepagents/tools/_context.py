@@ -1,4 +1,4 @@
-"""What a file tool works with during one call."""
+"""Hold what a file tool works with during one call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RESULT_TOKENS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """How much one tool call may return or take. Tokens are counted as four characters each."""
+    """Limits of one tool call: what it may return or take. Tokens are counted as four characters each."""
 
     result_tokens: int | None = _RESULT_TOKENS
     grep_matches: int | None = 1000

@@ -91,7 +91,7 @@ _CONTAINERS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What a file is, by its name and its first bytes."""
+    """The kind of a file, by its name and its first bytes."""
 
     kind: str
     media_type: str

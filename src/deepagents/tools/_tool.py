@@ -36,7 +36,7 @@ Effect: TypeAlias = Literal["read", "search", "write", "delete", "run"]
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool shows the model, and what it leaves for programs.
+    """The output of a tool: what the model reads, and what is left for programs.
 
     Args:
         content: what the model reads.
@@ -88,17 +88,17 @@ class ToolSpec:
 
     @property
     def changes_files(self) -> bool:
-        """Whether it writes or deletes."""
+        """True when it writes or deletes."""
         return self.effect in ("write", "delete")
 
     @property
     def asks_by_default(self) -> bool:
-        """Whether a person is asked before it runs, where nothing else was chosen."""
+        """True when a person is asked before it runs, where nothing else was chosen."""
         return self.changes_files or self.effect == "run"
 
     @property
     def needs(self) -> Literal["execute", "delete"] | None:
-        """What a backend must be able to do, beyond what all can."""
+        """The capability that a backend needs, beyond what all have."""
         return "execute" if self.effect == "run" else "delete" if self.effect == "delete" else None
 
     def is_possible(self, can: Capabilities) -> bool:
@@ -215,7 +215,7 @@ def failure_text(code: ErrorCode, text: str) -> str:
 
 
 def artifact_name(call_id: str, mark: str) -> str:
-    """Name a file for what a call returned: readable, and made unique by its mark."""
+    """Make a file name for what a call returned: readable, and unique by its mark."""
     readable = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:60]
     return f"{readable}-{mark}" if readable else mark
 

@@ -46,7 +46,7 @@ class VideoExtractionError(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How much one reading of a video may take and give."""
+    """Limits of reading a part of a video."""
 
     frames: int = 64
     emitted_bytes: int = 4 * 1024 * 1024

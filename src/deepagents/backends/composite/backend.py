@@ -54,7 +54,7 @@ class CompositeBackend(TransferBackend):
 
     @property
     def artifacts_root(self) -> str:
-        """Where the harness may put files of its own."""
+        """The directory in which the harness may put files of its own."""
         if self._artifacts_root is not None:
             return self._artifacts_root
         return self._backends.can(self._table.default, "/").artifacts_root

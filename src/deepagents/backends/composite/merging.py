@@ -19,7 +19,7 @@ Found = TypeVar("Found", FileInfo, GrepMatch)
 
 @dataclass(frozen=True, slots=True)
 class RouteAnswer(Generic[Result]):
-    """What one route answered; its paths are those of the tree."""
+    """The answer of one route, with the paths of the tree."""
 
     route: Route
     result: Result

@@ -269,7 +269,7 @@ class Router:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What one route is asked in a search: from where, by which pattern, and what of its answer counts."""
+    """The part of a search that one route gets: a start, a pattern, and a filter for its answer."""
 
     route: Route
     start: str | None

@@ -1,4 +1,4 @@
-"""What a method that takes `allowed` promises."""
+"""Check what a method that takes `allowed` promises."""
 
 from __future__ import annotations
 

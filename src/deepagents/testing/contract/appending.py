@@ -1,4 +1,4 @@
-"""What adding to the end of a file promises, where a backend has `append`."""
+"""Check what adding to the end of a file promises, where a backend has `append`."""
 
 from __future__ import annotations
 

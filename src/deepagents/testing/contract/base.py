@@ -1,4 +1,4 @@
-"""How a check reaches the backend: one call at a time, blocking or awaiting, wherever it can work."""
+"""Let a check reach the backend: one call at a time, blocking or awaiting, wherever it can work."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Called:
         self._server: Future[None] | None = None
 
     def start(self, server: Future[None]) -> None:
-        """Name the work that serves the calls."""
+        """Remember the work that serves the calls."""
         self._server = server
 
     def stop(self) -> None:

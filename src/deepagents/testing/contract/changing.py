@@ -1,4 +1,4 @@
-"""What writing, deleting, uploading and downloading promise."""
+"""Check what writing, deleting, uploading and downloading promise."""
 
 from __future__ import annotations
 

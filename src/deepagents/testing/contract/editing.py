@@ -1,4 +1,4 @@
-"""What exact replacement promises."""
+"""Check what exact replacement promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading and listing promise."""
+"""Check what reading and listing promise."""
 
 from __future__ import annotations
 

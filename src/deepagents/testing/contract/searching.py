@@ -1,4 +1,4 @@
-"""What finding files and lines promises."""
+"""Check what finding files and lines promises."""
 
 from __future__ import annotations
 
