@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from langgraph.errors import GraphInterrupt
 from deepagents import create_deep_agent
 from deepagents._async import Coro, sync_and_async
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.handle import FileCalls, SearchOptions, open_backend
 from deepagents.backends.protocol import (
     BackendProtocol,
@@ -196,6 +198,51 @@ def test_what_a_backend_raises_has_a_code(
 def test_interrupts_pass(call_mode: CallMode, error: BaseException) -> None:
     with pytest.raises(type(error)):
         do(call_mode, Raising(error), lambda files: files.ls("/"))
+
+
+def test_an_interrupt_passes_where_a_backend_says_what_it_can_do() -> None:
+    class Asking(StateBackend):
+        def capabilities(self, path: str = "/") -> Capabilities:
+            if path == "/":
+                return super().capabilities(path)
+            raise GraphInterrupt(())
+
+    with pytest.raises(GraphInterrupt):
+        open_backend(Asking()).capabilities("/a")
+
+
+class Mirroring(StateBackend):
+    """Notes where it writes a copy elsewhere, which takes time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[threading.Thread] = []
+
+    def write(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        self.threads.append(threading.current_thread())
+        return super().write(file_path, content, **options)
+
+
+class InMemory(Mirroring):
+    """Says itself that all this answers from memory."""
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        return super().capabilities(path)
+
+
+@pytest.mark.parametrize("kind", [Mirroring, InMemory])
+@pytest.mark.parametrize("routed", [False, True])
+async def test_a_subclass_of_files_in_memory_does_not_stop_the_event_loop(
+    kind: type[Mirroring], routed: bool
+) -> None:
+    backend = kind()
+    script = [call("write_file", file_path="/a", content="one"), call("read_file", file_path="/a"), "Done."]
+    with ScriptedModel(*script) as model:
+        given = CompositeBackend(backend, {}) if routed else backend
+        result = await create_deep_agent(model, backend=given).ainvoke({"messages": "Go"})
+
+    assert "one" in result["messages"][-2].text
+    assert (backend.threads == [threading.current_thread()]) == (kind is InMemory)
 
 
 class Moving(BackendProtocol):

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from deepagents import create_deep_agent
 from deepagents.backends import (
     CompositeBackend,
     FilesystemBackend,
     LocalShellBackend,
+    StateBackend,
 )
-from deepagents.backends.protocol import BackendProtocol, SandboxBackendProtocol
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.handle import FileCalls
+from deepagents.backends.protocol import BackendProtocol, ExecuteResponse, SandboxBackendProtocol
+from deepagents.backends.results import ExecuteOffloadResult
 from deepagents.backends.sandbox import BaseSandbox
+from deepagents.testing import ScriptedModel, call
 from tests.backends.sandboxes import DirectorySandbox
+from tests.backends.test_call import Files
+from tests.conftest import CallMode
 
 ORDINARY = (
     "root", "path", "name", "client", "timeout", "env", "config", "cwd", "workdir", "directory", "session",
@@ -70,3 +79,85 @@ def test_a_backend_works_when_a_subclass_sets_ordinary_names(
     assert [match["text"] for match in files.grep("two").matches or ()] == ["two"]
     assert [entry["path"] for entry in files.glob("*.txt").matches or ()] == ["/a.txt"]
     assert files.delete("/a.txt").error is None
+
+
+class Refusing(CompositeBackend):
+    """Runs no command that a model asks for."""
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        return ExecuteResponse(f"refused {command}", 1)
+
+
+class Remote(Refusing):
+    """Answers commands itself, whatever its default can do."""
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        return replace(super().capabilities(path), execute=True)
+
+
+class Capturing(DirectorySandbox):
+    """Keeps long output in a file."""
+
+    enable_capture_offload = True
+
+
+class RefusingCapture(CompositeBackend):
+    """Runs no command whose output would be kept."""
+
+    def execute_with_offload(
+        self,
+        command: str,
+        capture_path: str,
+        *,
+        max_inline_bytes: int,
+        max_capture_bytes: int | None = None,
+        timeout: int | None = None,
+    ) -> ExecuteOffloadResult:
+        return ExecuteOffloadResult(False, ExecuteResponse(f"refused {command}", 1))
+
+
+def run_command(call_mode: CallMode, backend: BackendProtocol) -> str:
+    with ScriptedModel(call("execute", command="echo ran > proof"), "Done.") as model:
+        result = call_mode.invoke(create_deep_agent(model, backend=backend), {"messages": "Go"})
+    return result["messages"][-2].text
+
+
+@pytest.mark.parametrize(
+    ("kind", "make_default"),
+    [
+        (Refusing, LocalShellBackend),
+        (Refusing, Capturing),
+        (RefusingCapture, Capturing),
+        (Remote, FilesystemBackend),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_no_command_goes_past_what_a_subclass_runs_it_with(
+    call_mode: CallMode,
+    kind: type[CompositeBackend],
+    make_default: Callable[[Path], BackendProtocol],
+    nested: bool,
+    tmp_path: Path,
+) -> None:
+    backend = kind(make_default(tmp_path), {"/memories/": StateBackend()})
+
+    answer = run_command(call_mode, CompositeBackend(backend, {}) if nested else backend)
+
+    assert answer.startswith("refused echo ran")
+    assert not (tmp_path / "proof").exists()
+
+
+class Linked(CompositeBackend):
+    """Knows a link of its own."""
+
+    def real_path(self, path: str) -> str:
+        return "/secret/a" if path == "/public" else super().real_path(path)
+
+
+def test_paths_lead_where_a_subclass_says(call_mode: CallMode, tmp_path: Path) -> None:
+    async def resolve(files: FileCalls) -> list[str]:
+        return [await files.resolve("/public"), await files.real_path("/public"), await files.resolve("/b")]
+
+    found = call_mode.call(Files(Linked(FilesystemBackend(tmp_path), {})), "do", resolve)
+
+    assert found == ["/secret/a", "/secret/a", "/b"]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
+from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents._async import IOCall
+from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.handle import FileCalls, SearchOptions
 from deepagents.backends.protocol import BackendProtocol, GrepResult, ReadResult
 from deepagents.backends.timeout import bound
 from deepagents.errors import BackendError, ToolFailure
+from deepagents.testing import ScriptedModel, call
 from tests.backends.test_call import Files
 from tests.conftest import CallMode
 
@@ -90,6 +94,41 @@ def test_the_fifth_overdue_call_is_not_tried_until_one_is_back(call_mode: CallMo
 
     with pytest.raises(ToolFailure, match="tried again"):
         read(call_mode, files)
+
+
+def in_tree(wedged: Wedged) -> Any:
+    with pytest.warns(DeprecationWarning, match="factory"):
+        return CompositeBackend(StateBackend(), {"/w/": lambda runtime: Again(wedged)})
+
+
+class Again(Wedged):
+    """A backend that hangs as long as another."""
+
+    def __init__(self, other: Wedged) -> None:
+        super().__init__()
+        self.let_go = other.let_go
+
+
+@pytest.mark.filterwarnings("ignore:A backend factory")
+@pytest.mark.parametrize(
+    ("make_backend", "path"),
+    [
+        (lambda wedged: lambda runtime: Again(wedged), "/a"),
+        (in_tree, "/w/a"),
+        (lambda wedged: lambda runtime: CompositeBackend(StateBackend(), {"/w/": Again(wedged)}), "/w/a"),
+    ],
+    ids=["factory", "factory of a route", "factory of a tree"],
+)
+def test_overdue_calls_count_for_all_that_a_factory_makes(
+    call_mode: CallMode, wedged: Wedged, make_backend: Callable[[Wedged], Any], path: str
+) -> None:
+    backend = make_backend(wedged)
+    with ScriptedModel(*[call("read_file", file_path=path)] * 6, "Done.") as model:
+        files = FilesystemMiddleware(backend=backend, backend_timeout=SHORT)
+        agent = create_deep_agent(model, middleware=[files])
+        answers = call_mode.invoke(agent, {"messages": "Go"})["messages"][2:-1:2]
+
+    assert ["was not tried" in each.text for each in answers] == [False] * 4 + [True] * 2
 
 
 def test_files_that_hang_hold_up_no_search(call_mode: CallMode, wedged: Wedged) -> None:

@@ -54,7 +54,8 @@ class MethodFacts:
     """Facts about a method of a class of backends and its awaiting twin: how each is called.
 
     `blocking` and `awaiting` are `None` where the newest definition has only the other form: a newer `write`
-    serves awaiting callers too, in a thread, and a newer `awrite` serves no blocking caller.
+    serves awaiting callers too, in a thread, and a newer `awrite` serves no blocking caller. With
+    `is_described`, the class that says what the backend can do has this definition, and no older one.
     """
 
     name: str
@@ -64,6 +65,7 @@ class MethodFacts:
     options: frozenset[str]
     only_blocking: bool
     is_ours: bool
+    is_described: bool
     enforces: bool
 
     def takes(self, option: str) -> bool:
@@ -92,6 +94,7 @@ def method_facts(kind: type[Any], method: str) -> MethodFacts:
         options=frozenset(each for each in _OPTIONS if all(form.takes(each) for form in forms)),
         only_blocking=newest is not None and blocks and (by_default or not awaits),
         is_ours=newest is not None and newest.__module__.startswith(_PACKAGE),
+        is_described=newest is None or issubclass(_definer(kind, "capabilities") or kind, newest),
         enforces=any("allowed" in signature_of(kind, name).names for name in newer)
         and all(form.takes("allowed") for form in forms),
     )
@@ -121,8 +124,12 @@ def signature_of(kind: type[Any], name: str) -> Signature:
 
 def overrides(kind: type, method: str) -> bool:
     """Return whether a class has a method of its own, and not only the protocol's default."""
-    definer = next((each for each in kind.__mro__ if method in vars(each)), None)
+    definer = _definer(kind, method)
     return definer is not None and definer.__module__ not in _PROTOCOL
+
+
+def _definer(kind: type, method: str) -> type | None:
+    return next((each for each in kind.__mro__ if method in vars(each)), None)
 
 
 def execute_accepts_timeout(cls: type[Any]) -> bool:

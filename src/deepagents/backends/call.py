@@ -86,6 +86,8 @@ def call_methods(backend: BackendProtocol, can: Capabilities) -> Perform:
 
 async def _start(backend: BackendProtocol, facts: MethodFacts, op: Operation, in_process: bool) -> Any:
     """Call a method in the form that the driver of this code wants, and that the newest class has."""
+    # A method newer than the claim to answer from memory may wait for anything.
+    in_process = in_process and facts.is_described
     if isinstance(op, Resolve):
         return await _resolve(backend, op, in_process)
     given = arguments_of(op, facts.options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,7 +30,7 @@ from deepagents.backends.results import (
     ReadResult,
     WriteResult,
 )
-from deepagents.backends.timeout import CallTimeout
+from deepagents.backends.timeout import CallTimeout, Overdue
 from deepagents.errors import BackendError, ConfigError, ToolFailure
 
 
@@ -55,13 +54,15 @@ class OutputCapture:
 class BackendHandle:
     """A backend as one agent or middleware uses it: older forms resolved, and the layers before it composed.
 
-    A factory has nothing to keep, so it is opened anew for each call.
+    What a factory makes is opened anew for each call; only the overdue calls are kept, or nothing would bound
+    them.
     """
 
     def __init__(self, backend: BACKEND_TYPES, seconds: float | None = None) -> None:
         self.backend = backend
         self.seconds = seconds
         self.is_factory = is_factory(backend)
+        self._overdue = Overdue()
         self._opened = None if self.is_factory else self._open(resolve_backend(backend, None))
 
     def capabilities(self, path: str = "/") -> Capabilities:
@@ -84,7 +85,7 @@ class BackendHandle:
             return FileCalls(None, partial(_raise, failure("making the backend", error)), self.seconds)
 
     def _open(self, backend: BackendProtocol) -> FileCalls:
-        return FileCalls(backend, open_layers(backend, self.seconds), self.seconds)
+        return FileCalls(backend, open_layers(backend, self.seconds, self._overdue), self.seconds)
 
 
 def open_backend(backend: BACKEND_TYPES | BackendHandle, seconds: float | None = None) -> BackendHandle:
@@ -100,21 +101,34 @@ async def _raise(error: BackendError, _: Operation) -> Any:
     raise error
 
 
-def open_layers(backend: BackendProtocol, seconds: float | None = None) -> Perform:
+def open_layers(backend: BackendProtocol, seconds: float | None, overdue: Overdue) -> Perform:
     """Compose what stands before a backend: only those layers that it needs."""
     kind = type(backend)
     # Asked by name: the composite package builds on this module, so it cannot be imported here.
     open_routes = getattr(backend, "_open_routes", None)
     if open_routes is None:
-        return _layers(backend, seconds)
-    routed: Perform = open_routes(seconds)
+        return _layers(backend, seconds, overdue)
+    routed: Perform = open_routes(seconds, overdue)
     # A tree is not called by its public methods, except for those that a subclass has written anew.
-    anew = frozenset(method for method in METHODS if not method_facts(kind, method).is_ours)
-    called = _layers(backend, seconds) if anew else routed
-    return (lambda op: (called if op.method in anew else routed)(op)) if anew else routed
+    methods = (*METHODS, ops.Execute.method, ops.CapturedExecute.method, ops.Resolve.method)
+    anew = frozenset(method for method in methods if not method_facts(kind, method).is_ours)
+    if not anew:
+        return routed
+    called = _layers(backend, seconds, overdue)
+
+    async def perform(op: Operation) -> Any:
+        if op.method in anew:
+            return await called(op)
+        if isinstance(op, ops.CapturedExecute) and ops.Execute.method in anew:
+            # The inherited method would run the command past the class's own `execute`.
+            plain = ops.Execute(op.command, op.timeout, op.left, allowed=op.allowed, seconds=op.seconds)
+            return ExecuteOffloadResult(False, await called(plain))
+        return await routed(op)
+
+    return perform
 
 
-def _layers(backend: BackendProtocol, seconds: float | None) -> Perform:
+def _layers(backend: BackendProtocol, seconds: float | None, overdue: Overdue) -> Perform:
     kind = type(backend)
     can = can_at(backend, "/")
     performing = call_methods(backend, can)
@@ -123,16 +137,19 @@ def _layers(backend: BackendProtocol, seconds: float | None) -> Perform:
         performing = partial(Enforcement(backend, can.in_process).enforce, following=performing)
     # What answers from memory cannot hang, and a timeout would cost it a thread for each call.
     if not can.in_process:
-        timeout = CallTimeout(seconds, execute_accepts_timeout(kind))
+        timeout = CallTimeout(seconds, execute_accepts_timeout(kind), overdue)
         performing = partial(timeout.in_time, following=performing)
     return performing
 
 
 def can_at(backend: BackendProtocol, path: str) -> Capabilities:
     """Return what a backend can do at a path; one that cannot tell can do nothing."""
-    with suppress(Exception):
+    try:
         return backend.capabilities(path)
-    return Capabilities()
+    except Exception as error:
+        if isinstance(error, GraphBubbleUp):
+            raise
+        return Capabilities()
 
 
 @dataclass(frozen=True, slots=True)

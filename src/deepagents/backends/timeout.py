@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from deepagents._async import IOCall, as_io_call, collect_threads, start_thread
@@ -20,18 +20,33 @@ _MOST_FOR_CANCELLING = 2.0
 _Running: TypeAlias = Future[Any] | asyncio.Future[Any]
 
 
+class Overdue:
+    """The calls of one backend that were given up and may still run, and those of each of its routes.
+
+    Searches are counted by themselves: a few files that hang should not hide all others.
+    """
+
+    def __init__(self) -> None:
+        self.searches: list[_Running] = []
+        self.others: list[_Running] = []
+        self._routes: dict[str, Overdue] = {}
+
+    def on_route(self, prefix: str) -> Overdue:
+        """Return the overdue calls of what serves a route, the same ones each time."""
+        return self._routes.setdefault(prefix, Overdue())
+
+
 @dataclass(frozen=True, slots=True)
 class CallTimeout:
     """A bound on the time of each call of one backend, and on how many overdue calls may be left running.
 
     A call that is given up goes on: a thread cannot be stopped. So a backend with four of those is not called
-    again until one has come back, or each try of the model would leave one more thread. Searches are counted
-    by themselves: a few files that hang should not hide all others.
+    again until one has come back, or each try of the model would leave one more thread.
     """
 
-    seconds: float | None = None
-    takes_timeout: bool = True
-    _overdue: dict[bool, list[_Running]] = field(default_factory=lambda: {False: [], True: []})
+    seconds: float | None
+    takes_timeout: bool
+    overdue: Overdue
 
     async def in_time(self, op: Operation, following: Perform) -> Any:
         """Perform an operation within the time that it, or else any operation, may take."""
@@ -41,7 +56,7 @@ class CallTimeout:
             seconds = min(seconds or op.left, max(op.left, 1))
         if seconds is None:
             return await following(op)
-        overdue = self._overdue[isinstance(op, (Glob, Grep))]
+        overdue = self.overdue.searches if isinstance(op, (Glob, Grep)) else self.overdue.others
         return await bound(as_io_call(lambda: following(op)), op.method, seconds, overdue)
 
 

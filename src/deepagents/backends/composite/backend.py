@@ -15,6 +15,7 @@ from deepagents.backends.composite.routing import RouteBackends, Router
 from deepagents.backends.operations import CapturedExecute, Execute, Operation, Perform, TransferBackend
 from deepagents.backends.protocol import BACKEND_TYPES, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
+from deepagents.backends.timeout import Overdue
 
 
 class CompositeBackend(TransferBackend):
@@ -155,9 +156,9 @@ class CompositeBackend(TransferBackend):
     async def _perform(self, op: Operation) -> Any:
         return await self._router.perform(op)
 
-    def _open_routes(self, seconds: float | None) -> Perform:
+    def _open_routes(self, seconds: float | None, overdue: Overdue) -> Perform:
         """Open the routes for one agent, with its bound on the time of a call."""
-        return Router(self._backends, seconds, self._route_timeout).perform
+        return Router(self._backends, seconds, self._route_timeout, overdue).perform
 
     def _execution(self, command: str, timeout: int | None) -> Execute:
         default = self._backends.get(self._table.default)

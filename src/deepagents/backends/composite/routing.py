@@ -32,6 +32,7 @@ from deepagents.backends.handle import open_layers
 from deepagents.backends.operations import Operation, Perform
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BackendProtocol
 from deepagents.backends.results import GlobResult, GrepResult, LsResult
+from deepagents.backends.timeout import Overdue
 from deepagents.errors import BackendError, HarnessError
 
 T = TypeVar("T")
@@ -70,9 +71,14 @@ class RouteBackends:
             last = self._made[route.prefix] = (runtime, _make(route, runtime))
         return last[1]
 
-    def open_given(self, seconds: float | None) -> dict[str, tuple[BackendProtocol, Perform]]:
+    def open_given(
+        self, seconds: float | None, overdue: Overdue
+    ) -> dict[str, tuple[BackendProtocol, Perform]]:
         """Return what performs operations on each route that has a backend already."""
-        return {prefix: (backend, open_layers(backend, seconds)) for prefix, backend in self._given.items()}
+        return {
+            prefix: (backend, open_layers(backend, seconds, overdue.on_route(prefix)))
+            for prefix, backend in self._given.items()
+        }
 
     def can(self, route: Route, key: str) -> Capabilities:
         """Return what can be done at a path of a route."""
@@ -111,19 +117,26 @@ class Router:
     """
 
     def __init__(
-        self, backends: RouteBackends, seconds: float | None = None, route_seconds: float | None = None
+        self,
+        backends: RouteBackends,
+        seconds: float | None = None,
+        route_seconds: float | None = None,
+        overdue: Overdue | None = None,
     ) -> None:
         self.backends = backends
         self.seconds = seconds
         self.route_seconds = route_seconds
-        self._opened = backends.open_given(seconds)
+        self._overdue = overdue or Overdue()
+        self._opened = backends.open_given(seconds, self._overdue)
 
     def _open(self, route: Route) -> Perform:
         """Return what performs operations on a route; a factory's is opened for each task of a run."""
         backend = self.backends.get(route)
         last = self._opened.get(route.prefix)
         if last is None or last[0] is not backend:
-            last = self._opened[route.prefix] = (backend, open_layers(backend, self.seconds))
+            # A factory's backends share their overdue calls, or each task would start with none.
+            layers = open_layers(backend, self.seconds, self._overdue.on_route(route.prefix))
+            last = self._opened[route.prefix] = (backend, layers)
         return last[1]
 
     async def perform(self, op: Operation) -> Any:
