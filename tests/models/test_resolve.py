@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -165,3 +166,25 @@ def test_a_provider_has_a_name_that_can_be_told_from_a_model(name: str) -> None:
 def test_only_a_provider_is_registered() -> None:
     with pytest.raises(TypeError, match="ModelProvider"):
         register_model_provider("parrot", cast(Any, ScriptedModel))
+
+
+@pytest.fixture
+def crow_and_starling() -> Iterator[None]:
+    """One provider that fails when it is asked, and one after it that has a model."""
+
+    def fail() -> bool:
+        raise RuntimeError("the package is broken")
+
+    register_model_provider("crow", ModelProvider(ScriptedModel, fail))
+    register_model_provider("starling", ModelProvider(lambda _: ScriptedModel("Here."), lambda: True))
+    yield
+    for name in ("crow", "starling"):
+        register_model_provider(name, ModelProvider(ScriptedModel))
+
+
+@pytest.mark.usefixtures("crow_and_starling")
+def test_a_provider_that_fails_when_asked_is_skipped_with_its_name() -> None:
+    with pytest.warns(UserWarning, match="'crow' is skipped.*the package is broken"):
+        made = default_model()
+
+    assert made.invoke("Who is there?").text == "Here."

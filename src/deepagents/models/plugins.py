@@ -128,7 +128,7 @@ def _warn_of_skipping(point: EntryPoint, why: str) -> None:
 
 
 def _describe(point: EntryPoint) -> str:
-    return f"Profile plugin {point.name!r} of distribution {_distribution(point)!r} ({point.group})"
+    return f"Plugin {point.name!r} of distribution {_distribution(point)!r} ({point.group})"
 
 
 def _distribution(point: EntryPoint) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -11,11 +12,13 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from deepagents._deprecation import warn_legacy
+from deepagents._deprecation import warn_caller, warn_legacy
 from deepagents.errors import UnknownModel
 from deepagents.models.provider_profiles import apply_provider_profile, get_provider_profile
-from deepagents.models.providers import model_providers
+from deepagents.models.providers import ModelProvider, model_providers
 from deepagents.models.traits import model_identifier, model_provider
+
+_logger = logging.getLogger(__name__)
 
 DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-4-6"
 
@@ -72,9 +75,19 @@ def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> Ba
         if os.environ.get(key) and find_spec(package):
             return resolve(f"{provider}:{name}")
     for name, provider in model_providers().items():
-        if provider.is_ready():
+        if _is_ready(name, provider):
             return resolve(name)
     raise UnknownModel(f"There is no model to use: {_choices()}")
+
+
+def _is_ready(name: str, provider: ModelProvider) -> bool:
+    try:
+        return provider.is_ready()
+    # Installed packages bring these: one that fails must not keep the others from being asked.
+    except Exception as error:
+        _logger.exception("is_ready of model provider %s raised", name)
+        warn_caller(f"The model provider {name!r} is skipped: its is_ready raised {error!r}.")
+        return False
 
 
 def _make_with_profile(settings: Mapping[str, Any], make: Make) -> BaseChatModel:
