@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from deepagents.errors import BackendError
+
+LARGE_RESULTS: Final = "large_tool_results"
+HISTORY: Final = "conversation_history"
+BLOBS: Final = "blobs"
+ARTIFACT_FOLDERS: Final = (LARGE_RESULTS, HISTORY, BLOBS)
+"""Where large results, earlier messages and media that messages refer to lie, below the artifacts root."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # Halves of surrogate pairs, which no file system and no JSON encoder takes.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
 
 from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
@@ -17,6 +19,8 @@ from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import FileDownloadResponse, FileUploadResponse
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.testing import ScriptedModel, call
+from deepagents.tools import ToolSpec, file_tools
+from deepagents.tools._tool import ToolOutput
 from tests.conftest import CallMode
 from tests.tools.films import film
 
@@ -93,6 +97,33 @@ def test_frames_of_films_are_moved_as_well(call_mode: CallMode, disk: Disk) -> N
 
     assert "deepagents_blob" in result["messages"][3].content[-1]
     assert "base64" in model.asked[1].messages[-1].content[-1]
+
+
+class PageSchema(BaseModel):
+    """The arguments of `read_page`."""
+
+    target: str
+
+
+async def show_page(context: Any, target: str) -> ToolOutput:
+    return ToolOutput([PICTURE])
+
+
+class FilesAndPages(FilesystemMiddleware):
+    """File tools and one more that reads."""
+
+    def _tool_specs(self) -> Sequence[ToolSpec]:
+        page = ToolSpec("read_page", "Read.", PageSchema, show_page, effect="read", path_argument="target")
+        return (*file_tools(), page)
+
+
+def test_what_another_tool_reads_is_moved_as_well(call_mode: CallMode, disk: Disk) -> None:
+    files = FilesAndPages(backend=disk, offload_binary_content=True)
+    with ScriptedModel(call("read_page", target="/a"), "Done.") as model:
+        result = call_mode.invoke(create_deep_agent(model, middleware=[files]), {"messages": "Look"})
+
+    assert result["messages"][2].content == [NAMED]
+    assert model.asked[1].messages[-1].content == [PICTURE]
 
 
 def test_checkpoints_hold_no_payload(call_mode: CallMode, disk: Disk) -> None:
@@ -252,7 +283,7 @@ def test_one_picture_that_cannot_be_saved_does_not_keep_the_others_in_state(
 def test_work_on_large_media_is_a_call_that_is_awaited_in_a_thread(
     disk: Disk, size: int, in_a_call: bool
 ) -> None:
-    flow = Blobs(open_backend(disk).files(None)).extract(HumanMessage([picture(1, size)]))
+    flow = Blobs(open_backend(disk).files(None), ["read_file"]).extract(HumanMessage([picture(1, size)]))
     first = flow.send(None).block()
 
     assert isinstance(first, dict) is in_a_call

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from deepagents._agent.plan import AgentPlan
+from deepagents._paths import BLOBS, HISTORY, LARGE_RESULTS
 from deepagents.backends.composite import CompositeBackend
 from deepagents.backends.handle import open_backend
 from deepagents.middleware.subagents.worker import Worker
@@ -19,10 +20,10 @@ from deepagents.permissions import FilesystemPermission
 
 # Not all of `conversation_history`: the folders of subagents lie in there, each hidden by its own name.
 _FOLDERS: Final = (
-    "conversation_history/*.md",
-    "conversation_history/media/**",
-    "large_tool_results/**",
-    "blobs/**",
+    f"{HISTORY}/*.md",
+    f"{HISTORY}/media/**",
+    f"{LARGE_RESULTS}/**",
+    f"{BLOBS}/**",
 )
 
 
@@ -79,7 +80,7 @@ def _rules_name(plan: AgentPlan) -> str:
 
 
 def _path(root: str, name: str) -> str:
-    return f"{root}/conversation_history/{name}"
+    return f"{root}/{HISTORY}/{name}"
 
 
 def _root(main: AgentPlan) -> str | None:

@@ -231,12 +231,6 @@ def messages_channel() -> MessagesChannel:
     return MessagesChannel(_folding())
 
 
-def fold_messages(state: Sequence[Any] | None, writes: Sequence[Any]) -> list[BaseMessage]:
-    """Fold writes into messages: the same id replaces, a removal takes one or all away, the rest is added."""
-    reset, rest = _after_last_reset(writes)
-    return _folding()([] if reset else list(state or ()), rest)
-
-
 def _folding() -> Callable[..., list[BaseMessage]]:
     # Private, and needed at import: an upgrade that drops it fails there and not in a run.
     return vars(langgraph_message)["_messages_delta_reducer"]

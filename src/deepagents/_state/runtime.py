@@ -25,9 +25,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
 from langgraph.graph.state import CompiledStateGraph
 
-from deepagents._state.delta_channels import SNAPSHOT_AFTER as SNAPSHOT_AFTER
-from deepagents._state.delta_channels import GrowingChannel as GrowingChannel
-from deepagents._state.delta_channels import MessagesChannel as MessagesChannel
+from deepagents._state.delta_channels import MessagesChannel
 
 Channel: TypeAlias = BaseChannel[Any, Any, Any]
 Channels: TypeAlias = Mapping[str, Channel]

@@ -30,8 +30,6 @@ from deepagents.permissions import FilesystemOperation
 _forms = cast("Callable[[Any], tuple[Any, Any]]", sync_and_async)
 Perform: TypeAlias = Callable[["Operation"], Coroutine[Any, Any, Any]]
 """What performs an operation: it returns the result, or raises `BackendError`. There is no third way."""
-Layer: TypeAlias = Callable[["Operation", Perform], Coroutine[Any, Any, Any]]
-"""What stands before a `Perform`: it may refuse, change the operation, or filter the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
+from deepagents._paths import BLOBS
+
 BLOB_KEY: Final = "deepagents_blob"
 """Where a block holds a digest instead of the bytes."""
 LIMIT_REACHED: Final = "limit_reached"
@@ -19,7 +21,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 def blobs_below(root: str) -> str:
     """Return the directory of the files that digests stand for."""
-    return f"{root.rstrip('/')}/blobs"
+    return f"{root.rstrip('/')}/{BLOBS}"
 
 
 def blob_of(block: Any) -> str | None:

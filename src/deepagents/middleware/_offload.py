@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
+from deepagents._paths import LARGE_RESULTS
 from deepagents._text import preview
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
@@ -32,7 +33,7 @@ def large_result_path(files: FileCalls, call_id: str, text: str) -> str:
     root = files.capabilities().artifacts_root.rstrip("/")
     # Tools return lone surrogates too, which UTF-8 alone refuses to encode.
     digest = hashlib.sha256(f"{call_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
-    return f"{root}/large_tool_results/{artifact_name(call_id, digest[:12])}"
+    return f"{root}/{LARGE_RESULTS}/{artifact_name(call_id, digest[:12])}"
 
 
 async def save_text(files: FileCalls, path: str, text: str) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pydantic import BaseModel, Field
 
-from deepagents._paths import is_within, name, normalise, parent
+from deepagents._paths import ARTIFACT_FOLDERS, is_within, name, normalise, parent
 from deepagents.errors import ToolFailure
 from deepagents.tools._context import ToolContext
 from deepagents.tools._tool import ToolOutput, ToolSpec
-
-# Where middleware puts large results, earlier messages and media that messages refer to.
-_ARTIFACTS: Final = ("large_tool_results", "conversation_history", "blobs")
 
 
 class DeleteSchema(BaseModel):
@@ -34,7 +29,9 @@ async def _delete(context: ToolContext, file_path: str) -> ToolOutput:
 def _refuse_artifacts(context: ToolContext, path: str) -> None:
     """Refuse to delete a folder whose files the conversation still refers to."""
     root = context.files.capabilities(path).artifacts_root.rstrip("/")
-    kept = next((each for each in _ARTIFACTS if path != "/" and is_within(f"{root}/{each}", path)), None)
+    kept = next(
+        (each for each in ARTIFACT_FOLDERS if path != "/" and is_within(f"{root}/{each}", path)), None
+    )
     if kept is not None:
         raise ToolFailure(
             "permission_denied",

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
+from deepagents._paths import LARGE_RESULTS
 from deepagents.backends.handle import OutputCapture
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
@@ -58,9 +59,7 @@ def _keep(context: ToolContext) -> OutputCapture | None:
     if most is None:
         return None
     root = context.files.capabilities().artifacts_root.rstrip("/")
-    return OutputCapture(
-        f"{root}/large_tool_results/{artifact_name(context.call_id, uuid4().hex[:12])}", most
-    )
+    return OutputCapture(f"{root}/{LARGE_RESULTS}/{artifact_name(context.call_id, uuid4().hex[:12])}", most)
 
 
 def _report_saved(response: ExecuteResponse, path: str) -> str:

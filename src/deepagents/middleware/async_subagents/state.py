@@ -60,11 +60,6 @@ class AsyncSubAgentState(AgentState[Any]):
     async_tasks: NotRequired[Tasks]
 
 
-def merge_tasks(known: dict[str, Any] | None, update: dict[str, Any] | None) -> dict[str, Any]:
-    """Merge two mappings of tasks; the update wins."""
-    return {**(known or {}), **(update or {})}
-
-
 def as_mapping(value: object) -> Mapping[str, Any]:
     """Return a server's answer as a mapping, an empty one when it is something else."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else dict[str, Any]()

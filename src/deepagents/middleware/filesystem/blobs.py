@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
@@ -17,7 +17,6 @@ from deepagents._state.runtime import in_graph, read_channel, write_channel
 from deepagents.backends.handle import BackendHandle, FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._history import BLOB_KEY, blob_of, blobs_below
-from deepagents.tools.read_file import READ_FILE
 
 CHANNEL: Final = "_blob_payloads"
 """State key of this run's memory: payloads by digest, and which messages could not be saved."""
@@ -54,9 +53,15 @@ def keeps_out_of_state(handle: BackendHandle) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Blobs:
-    """Moves the bytes of media out of messages, and back in for a request."""
+    """Moves the bytes of media out of messages, and back in for a request.
+
+    Args:
+        files: where the bytes go.
+        readers: names of the tools whose results show what is in files.
+    """
 
     files: FileCalls
+    readers: Collection[str]
 
     async def extract(self, message: Any) -> Any:
         """Return a message with its media saved and named; what cannot be saved stays in it."""
@@ -64,7 +69,7 @@ class Blobs:
 
     async def extract_all(self, messages: Sequence[Any]) -> Sequence[Any]:
         """Return messages with their media saved and named; what cannot be saved stays in them."""
-        holding = [message for message in messages if _holds_bytes(message)]
+        holding = [message for message in messages if self._holds_bytes(message)]
         known: Mapping[str, str] = _recall() if holding else {}
         holding = [message for message in holding if not message.id or _failure_key(message) not in known]
         if not holding:
@@ -77,18 +82,30 @@ class Blobs:
             digests.update(await self._upload(batch))
         replaced = {id(message): _with_digests(message, digests) for message in holding}
         # A message whose media cannot be saved is not tried again at every step of the run.
-        failed = {_failure_key(each): "" for each in replaced.values() if each.id and _holds_bytes(each)}
+        failed = {_failure_key(each): "" for each in replaced.values() if each.id and self._holds_bytes(each)}
         _remember({**{digest: payload for payload, digest in digests.items()}, **failed})
         return [replaced.get(id(message), message) for message in messages]
 
     async def insert_all(self, messages: list[AnyMessage]) -> list[AnyMessage]:
         """Return messages with the bytes of their media, or a sentence where those are gone."""
-        holding = [each for each in messages if _may_hold(each) and any(map(_is_reference, each.content))]
+        holding = [
+            each for each in messages if self._may_hold(each) and any(map(_is_reference, each.content))
+        ]
         if not holding:
             return messages
         payloads = await self._find(holding)
         filled = {id(message): _with_payloads(message, payloads) for message in holding}
         return [filled.get(id(message), message) for message in messages]
+
+    def _holds_bytes(self, message: Any) -> bool:
+        return self._may_hold(message) and any(map(_is_inline, message.content))
+
+    def _may_hold(self, message: Any) -> bool:
+        """Return whether this is a message whose media are kept in files."""
+        if not isinstance(message, BaseMessage) or isinstance(message.content, str):
+            return False
+        is_result = isinstance(message, ToolMessage) and message.name in self.readers
+        return is_result or isinstance(message, HumanMessage)
 
     async def _upload(self, payloads: Sequence[str]) -> dict[str, str]:
         """Save some payloads; return the digest of each that is in a file now."""
@@ -180,19 +197,6 @@ def _encode(content: bytes) -> str:
     # Three bytes are four characters, so that only the last piece has padding.
     pieces = range(0, len(content), _PIECE * 3)
     return "".join(base64.b64encode(content[at : at + _PIECE * 3]).decode("ascii") for at in pieces)
-
-
-def _holds_bytes(message: Any) -> bool:
-    return _may_hold(message) and any(map(_is_inline, message.content))
-
-
-def _may_hold(message: Any) -> bool:
-    """Return whether this is a message whose media are kept in files."""
-    if not isinstance(message, BaseMessage) or isinstance(message.content, str):
-        return False
-    return isinstance(message, HumanMessage) or (
-        isinstance(message, ToolMessage) and message.name == READ_FILE.name
-    )
 
 
 def _is_inline(block: Any) -> bool:

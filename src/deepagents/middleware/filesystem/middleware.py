@@ -13,7 +13,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from deepagents._deprecation import warn_legacy
-from deepagents._paths import overlap
+from deepagents._paths import HISTORY, overlap
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._resolve import warn_form
 from deepagents.backends.capabilities import Capabilities
@@ -141,6 +141,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         self._rules = Rules(_permissions_of(permissions, _permissions))
         self._descriptions = custom_tool_descriptions or {}
         self._specs = {spec.name: spec for spec in self._tool_specs()}
+        self._readers = {name for name, spec in self._specs.items() if spec.effect == "read"}
         chosen = _choose_tools(list(self._specs), tools)
         self.tools = [self._make_by_name(name) for name in self._specs if name in chosen]
         self._check_rules()
@@ -271,9 +272,11 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
     def _preparation(self, files: FileCalls) -> RequestPreparation:
         limit = self.human_message_token_limit_before_evict
         root = files.capabilities().artifacts_root.rstrip("/")
-        readable = self._may_read(f"{root}/conversation_history/any.md")
+        readable = self._may_read(f"{root}/{HISTORY}/any.md")
         threshold = limit * CHARACTERS_PER_TOKEN if limit and readable else None
-        return RequestPreparation(files, threshold, self._keeps_blobs(files), self._candidates)
+        return RequestPreparation(
+            files, Blobs(files, self._readers), threshold, self._keeps_blobs(files), self._candidates
+        )
 
     def _keeps_blobs(self, files: FileCalls) -> bool:
         return self._offloads and not lands_in_state(files)
@@ -289,8 +292,8 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
 
     async def _offload(self, name: str, result: ToolResult, files: FileCalls) -> ToolResult:
         spec = self._specs.get(name)
-        if spec and spec.effect == "read" and self._keeps_blobs(files):
-            result = await map_messages(result, Blobs(files).extract)
+        if name in self._readers and self._keeps_blobs(files):
+            result = await map_messages(result, Blobs(files, self._readers).extract)
         limit = self.tool_token_limit_before_evict
         # A tool that bounds its results does not bound the report of wrong arguments, which repeats them.
         if not limit or (spec and not spec.offload_result and not _has_failed(result)):
@@ -319,15 +322,6 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
     def _find_changed_path(self, call: Mapping[str, Any]) -> str | None:
         spec = self._specs.get(call["name"])
         return spec.path_in(call["args"]) if spec and spec.changes_files else None
-
-
-def file_tools_on(
-    backend: BACKEND_TYPES, custom_tool_descriptions: Mapping[str, str] | None = None
-) -> list[Any]:
-    """Make the file tools of a backend, without the middleware that hides what it cannot do."""
-    return list(
-        FilesystemMiddleware(backend=backend, custom_tool_descriptions=custom_tool_descriptions).tools
-    )
 
 
 def _effect(tool: Any) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
+from deepagents._paths import HISTORY
 from deepagents._state.runtime import in_graph, write_channel
 from deepagents._text import preview
 from deepagents.backends.handle import FileCalls
@@ -41,13 +42,15 @@ class RequestPreparation:
     """What messages go through on their way to the model.
 
     Args:
-        files: where long texts and media are.
+        files: where long texts are.
+        blobs: where media are.
         threshold: characters above which a person's message is shortened; `None` shortens none.
         keeps_blobs: whether media go to files.
         candidates: remembers which messages could be concerned, so that each request looks at new ones only.
     """
 
     files: FileCalls
+    blobs: Blobs
     threshold: int | None
     keeps_blobs: bool
     candidates: Candidates
@@ -75,7 +78,7 @@ class RequestPreparation:
         if not self.keeps_blobs:
             return changed
         before = [changed.get(id(message), message) for message in messages]
-        after = await Blobs(self.files).extract_all(before)
+        after = await self.blobs.extract_all(before)
         return changed | {
             id(message): new
             for message, old, new in zip(messages, before, after, strict=True)
@@ -112,7 +115,7 @@ class RequestPreparation:
 
     async def _show(self, request: Request, candidates: list[AnyMessage]) -> Request:
         """Return the request with its messages as the model is to see them; most stay as they are."""
-        ready = await Blobs(self.files).insert_all(
+        ready = await self.blobs.insert_all(
             [_shorten(each) if _is_saved(each) else each for each in candidates]
         )
         changed = {id(old): new for old, new in zip(candidates, ready, strict=True) if new is not old}
@@ -143,7 +146,7 @@ def _replace_messages(request: Request, changed: dict[int, AnyMessage]) -> tuple
 def _message_path(message_id: str, text: str) -> str:
     """Return the file for a message, below the artifacts root; another text gets another file."""
     digest = hashlib.sha256(f"{message_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
-    return f"/conversation_history/{digest[:32]}.md"
+    return f"/{HISTORY}/{digest[:32]}.md"
 
 
 @lru_cache(maxsize=16)

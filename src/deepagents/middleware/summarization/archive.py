@@ -18,12 +18,12 @@ from typing import Any, Final, cast
 from langchain_core.messages import AnyMessage, BaseMessage
 
 from deepagents._async import in_thread
+from deepagents._paths import HISTORY
 from deepagents.backends.handle import FileCalls, SearchOptions
 from deepagents.errors import ToolFailure
 from deepagents.middleware.summarization.media import MediaFiles, may_hold_media
 from deepagents.tools._tool import artifact_name
 
-FOLDER: Final = "conversation_history"
 PART_BYTES: Final = 4 * 1024 * 1024
 """How large a part may be: searches on disk pass over files of more than 10 MB."""
 _ENDING: Final = "<!-- end of section "
@@ -64,8 +64,8 @@ class Archive:
         self.files = files
         self.path = path
         self.part_bytes = part_bytes
-        root = path.rpartition(f"/{FOLDER}/")[0]
-        self.media = MediaFiles(f"{root}/{FOLDER}/media", root)
+        root = path.rpartition(f"/{HISTORY}/")[0]
+        self.media = MediaFiles(f"{root}/{HISTORY}/media", root)
 
     async def add(
         self, messages: Sequence[AnyMessage], *, made_at: str, since: str | None = None
@@ -150,7 +150,7 @@ def archive_path(root: str, thread_id: str | None, session_id: str, namespace: s
     name = thread_id or session_id
     if not _PLAIN.fullmatch(name):
         name = artifact_name(name, _digest(name)[:16])
-    return f"{root.rstrip('/')}/{FOLDER}/{name}{part}.md"
+    return f"{root.rstrip('/')}/{HISTORY}/{name}{part}.md"
 
 
 def part_path(first: str, number: int) -> str:
