@@ -6,7 +6,9 @@ import asyncio
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from deepagents import FilesystemPermission, create_deep_agent
+from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
+from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.results import WriteResult
 from deepagents.errors import UnknownModel
 from deepagents.middleware.summarization import (
@@ -39,6 +43,8 @@ from deepagents.testing import (
     assert_prefix_kept,
     call,
 )
+from deepagents.tools import ToolSpec
+from deepagents.tools._tool import ToolOutput, make_tool
 from tests.conftest import CallMode
 from tests.middleware.archives import parse
 
@@ -291,6 +297,43 @@ def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(call
     assert len(result["messages"]) == 42
 
 
+class Stuck(StateBackend):
+    """Never adds to a file, until the test lets it go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+
+    def append(self, file_path: str, content: Any, **options: Any) -> WriteResult:
+        self.let_go.wait(30)
+        return super().append(file_path, content, **options)
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        return replace(super().capabilities(path), in_process=False, state_files=False)
+
+
+@pytest.mark.parametrize("whose", ["the file tools'", "its own"])
+def test_a_backend_that_never_answers_holds_a_compaction_up_for_the_timeout_alone(
+    call_mode: CallMode, whose: str
+) -> None:
+    backend, model = Stuck(), WindowedModel(*steps(20), "Done.", window=12_000)
+    own: list[Any] = [
+        FilesystemMiddleware(backend=backend, backend_timeout=0.2)
+        if whose == "the file tools'"
+        else SummarizationMiddleware(model, backend=backend, trigger=("messages", 20), backend_timeout=0.2)
+    ]
+    agent = create_deep_agent(model, tools=[research], backend=backend, middleware=own)
+    began = time.monotonic()
+    with pytest.warns(UserWarning, match="Offloading conversation history to backend failed.*timed out"):
+        result = call_mode.invoke(agent, {"messages": TASK})
+    took = time.monotonic() - began
+    backend.let_go.set()
+
+    assert result["messages"][-1].text == "Done."
+    assert compactions(model)
+    assert took < 20
+
+
 def test_what_could_not_be_archived_once_is_archived_with_the_next_compaction(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
@@ -516,6 +559,26 @@ def test_where_it_no_longer_fits_extracts_take_the_place_of_the_summary(call_mod
     assert TASK in shown
     assert "read_file /log.txt" in shown
     assert ARCHIVE in shown
+
+
+class PageSchema(BaseModel):
+    """The arguments of `read_page`."""
+
+    target: str
+
+
+async def show_page(context: Any, target: str) -> ToolOutput:
+    return ToolOutput("A page.")
+
+
+def test_extracts_name_the_paths_of_other_tools_that_state_theirs() -> None:
+    page = ToolSpec("read_page", "Read.", PageSchema, show_page, effect="read", path_argument="target")
+    reading = [call("read_page", target="/log.txt")]
+    model = WindowedModel(*reading, *steps(30), "Done.", window=12_000, summary=down)
+    tools = [research, make_tool(page, lambda runtime: runtime)]
+    create_deep_agent(model, tools=tools).invoke({"messages": TASK})
+
+    assert "read_page /log.txt" in compactions(model)[0].messages[1].text
 
 
 def test_a_summarizer_that_fails_once_is_asked_again_before_extracts_are_taken(call_mode: CallMode) -> None:

@@ -103,7 +103,7 @@ def skills(build: Build, given: Given) -> Middleware | None:
 
 
 def _backend_timeout(build: Build) -> float | None:
-    """Return the timeout of the agent's file tools, which holds for its memory and skills too."""
+    """Return the timeout of the agent's file tools, which holds for memory, skills and archives too."""
     files = build.replacement(FILES)
     return files.backend_timeout if isinstance(files, FilesystemMiddleware) else BACKEND_SECONDS
 
@@ -166,7 +166,9 @@ def tool_exclusion(build: Build, given: Given) -> Middleware | None:
 def summarization(build: Build, given: Given) -> Middleware:
     if not given:
         with already_warned():
-            given = create_summarization_middleware(build.plan.model, build.plan.backend)
+            given = create_summarization_middleware(
+                build.plan.model, build.plan.backend, backend_timeout=_backend_timeout(build)
+            )
     return under_rules(build.rules, given)
 
 

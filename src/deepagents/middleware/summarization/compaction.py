@@ -150,7 +150,7 @@ class ContextCompactor:
             logger.warning(
                 "No summary could be had, so extracts take its place: %s", describe_exception(summary)
             )
-            summary = extract(evicted)
+            summary = extract(evicted, context.specs)
         ids = [each.id for each in new if each.id]
         event = context.memory.event
         path = archived.path or (event.get("file_path") if event else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Final, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain_core.language_models import BaseChatModel
@@ -61,6 +61,8 @@ from deepagents.models.traits import input_window, is_chat_model
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import Runtime
 
+BACKEND_SECONDS: Final = 60.0
+
 
 class SummarizationMiddleware(BaseMiddleware):
     """Replace old messages by a summary when the context grows large; the state keeps all of them.
@@ -83,6 +85,7 @@ class SummarizationMiddleware(BaseMiddleware):
         truncate_args_settings: when and how long arguments of old file writes are clipped; `None` is never.
         summarizer: another model, or a runnable or function of the messages that returns the summary.
         permissions: rules of the agent; a summary names no archive that may not be read.
+        backend_timeout: seconds that the backend may take for one operation; `None` waits for ever.
 
     Raises:
         ConfigError: for impossible sizes and settings (also a ValueError).
@@ -106,13 +109,14 @@ class SummarizationMiddleware(BaseMiddleware):
         truncate_args_settings: TruncateArgsSettings | None = None,
         summarizer: SummarizerLike | None = None,
         permissions: Sequence[FilesystemPermission] = (),
+        backend_timeout: float | None = BACKEND_SECONDS,
         **deprecated_kwargs: object,
     ) -> None:
         super().__init__()
         self.trigger, self.keep = _apply_older_arguments(trigger, keep, deprecated_kwargs)
         self.model = _models.resolve_model(model)
         self.backend: BACKEND_TYPES = backend
-        self._handle = open_backend(backend)
+        self._handle = open_backend(backend, backend_timeout)
         self.token_counter = token_counter
         warn_form(backend)
         written_by = Summarizer.of(
@@ -216,6 +220,7 @@ def create_summarization_middleware(
     token_counter: TokenCounter = count_tokens_approximately,
     summarizer: SummarizerLike | None = None,
     permissions: Sequence[FilesystemPermission] = (),
+    backend_timeout: float | None = BACKEND_SECONDS,
 ) -> SummarizationMiddleware:
     """Make the middleware with the settings that fit a model (see `compute_summarization_defaults`).
 
@@ -232,6 +237,7 @@ def create_summarization_middleware(
         trim_tokens_to_summarize=trim_tokens_to_summarize,
         summarizer=summarizer,
         permissions=permissions,
+        backend_timeout=backend_timeout,
         **compute_summarization_defaults(model),
     )
 

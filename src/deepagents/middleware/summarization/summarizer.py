@@ -20,7 +20,7 @@ from deepagents._text import describe_exception
 from deepagents.errors import ConfigError
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.summarization.archive import describe_parts
-from deepagents.middleware.summarization.clipping import shorten
+from deepagents.middleware.summarization.clipping import Specs, shorten
 from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.middleware.summarization.settings import COMPACT_AT_TOKENS
 from deepagents.models.traits import input_window, is_chat_model
@@ -49,6 +49,7 @@ _FIT_TRIES: Final = 6
 _SHORTEST: Final = 240
 _PER_MESSAGE: Final = 60
 _NO_SUMMARY: Final = "No summary could be written; these are extracts."
+# What tools without a spec, such as those of a server, call the argument that holds a path.
 _PATHS: Final = ("file_path", "path")
 # What names a medium, in a text whose angle brackets were escaped for XML.
 _TAG: Final = re.compile(r'&lt;(image|audio|video|file) ((?:url|error)="[^"<>]*") /&gt;')
@@ -328,10 +329,10 @@ def find_evicted_request(messages: Sequence[AnyMessage], evicted: Container[str 
     return latest.text if latest is not None and latest.id in evicted else None
 
 
-def extract(messages: Sequence[AnyMessage]) -> str:
+def extract(messages: Sequence[AnyMessage], specs: Specs) -> str:
     """Summarize without a model: the earlier summary, the last requests, the files named, the last words."""
     asked = [each.text for each in messages if is_from_person(each)][-3:]
-    files = list(dict.fromkeys(_find_named_files(messages)))[-_MOST_FILES:]
+    files = list(dict.fromkeys(_find_named_files(messages, specs)))[-_MOST_FILES:]
     last = next((each.text for each in reversed(messages) if isinstance(each, AIMessage) and each.text), "")
     earlier = next((each.text for each in reversed(messages) if is_summary(each)), "")
     found = _WRITTEN.search(earlier)
@@ -345,10 +346,12 @@ def extract(messages: Sequence[AnyMessage]) -> str:
     return f"{_NO_SUMMARY}\n\n{shown}".rstrip()
 
 
-def _find_named_files(messages: Sequence[AnyMessage]) -> Iterator[str]:
+def _find_named_files(messages: Sequence[AnyMessage], specs: Specs) -> Iterator[str]:
     for message in messages:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             arguments: dict[str, Any] = call["args"]
-            path = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), None)
+            spec = specs.get(call["name"])
+            keys = (spec.path_argument or "",) if spec else _PATHS
+            path = next((arguments[key] for key in keys if isinstance(arguments.get(key), str)), None)
             if path:
                 yield f"{call['name']} {shorten(path, 200)}"
