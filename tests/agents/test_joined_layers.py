@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRequest
 from langchain_core.messages import AIMessage
 from langsmith import Client, RunTree
@@ -153,3 +154,43 @@ def test_agents_share_a_middleware_without_sharing_layers(call_mode: CallMode) -
     assert call_mode.invoke(first, {"messages": "Go"})["messages"][-1].text == "One."
     assert call_mode.invoke(second, {"messages": "Go"})["messages"][-1].text == "Two."
     assert type(shared) is FilesystemMiddleware
+
+
+class Adding(Between):
+    """Adds to the prompt in place, which it should not, and which must stay in its own request."""
+
+    def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
+        return handler(self.added(request))
+
+    async def awrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
+        return await handler(self.added(request))
+
+    def added(self, request: ModelRequest) -> ModelRequest:
+        content: Any = request.system_message and request.system_message.content
+        content.append({"type": "text", "text": "MY-KEY"})
+        return request
+
+
+def test_a_prompt_that_is_changed_in_place_stays_with_its_request(call_mode: CallMode) -> None:
+    with ScriptedModel(call("ls", path="/"), call("ls", path="/"), "Done.") as model:
+        call_mode.invoke(create_deep_agent(model, middleware=[Adding()]), {"messages": "Go"})
+    assert [asked.system.count("MY-KEY") for asked in model.asked] == [1, 1, 1]
+
+
+def test_no_other_agent_sees_it(call_mode: CallMode) -> None:
+    first, second = ScriptedModel("One."), ScriptedModel("Two.")
+    call_mode.invoke(create_agent(first, middleware=[FilesystemMiddleware(), Adding()]), {"messages": "Go"})
+    call_mode.invoke(create_agent(second, middleware=[FilesystemMiddleware()]), {"messages": "Go"})
+
+    assert "MY-KEY" in first.asked[0].system
+    assert "MY-KEY" not in second.asked[0].system
+
+
+def test_what_a_caller_changes_on_its_own_middleware_later_counts(call_mode: CallMode) -> None:
+    files = FilesystemMiddleware()
+    with ScriptedModel("Done.") as model:
+        agent = create_deep_agent(model, middleware=[files])
+        files.system_prompt = "Look before you write."
+        call_mode.invoke(agent, {"messages": "Go"})
+
+    assert "Look before you write." in model.asked[0].system

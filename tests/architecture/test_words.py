@@ -1,14 +1,16 @@
-"""The project speaks of itself alone: no registry hosts, no paths of one machine, no talk of its making."""
+"""The project speaks of itself alone, in the words of its field."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 import pytest
 
-from tests.architecture.source import ROOT
+from tests.architecture.source import ROOT, Source, sources
 
 HOSTS = (
     "pypi" + r"\.org",
@@ -68,3 +70,39 @@ def test_a_forbidden_word_is_found(line: str) -> None:
 @pytest.mark.parametrize("line", ["the session ends", "open an issue first", "it works/well", "compeer"])
 def test_an_innocent_word_passes(line: str) -> None:
     assert list(offences("x.md", line)) == []
+
+
+DIALECT = frozenset(
+    {
+        "door", "desk", "shelf", "rim", "office", "colour", "honoured", "handed", "fates", "told", "said", "beside",
+        "ledger", "wishes", "acquainted", "newcomer", "whoever", "nobody",
+    }
+)  # fmt: skip
+"""Words that once stood here where the field has its own, and that a reader had to decode."""
+
+
+def test_names_and_docstrings_use_the_words_of_the_field() -> None:
+    assert [found for source in sources("src") for found in dialect_in(source)] == []
+
+
+def test_a_word_of_the_dialect_is_found() -> None:
+    source = Source(PurePosixPath("x.py"), 'def told(desk):\n    """Say what stands beside it."""\n')
+
+    assert [*dialect_in(source)] == ["x.py:1: told", "x.py:1: beside", "x.py:1: desk"]
+
+
+def dialect_in(source: Source) -> Iterator[str]:
+    """Find such words in the names that a file defines, and in its docstrings."""
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                words = [*_parts(node.name), *re.findall(r"[a-z]+", (ast.get_docstring(node) or "").lower())]
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                words = _parts(name)
+            case _:
+                continue
+        yield from (f"{source.at(node)}: {word}" for word in words if word in DIALECT)
+
+
+def _parts(name: str) -> list[str]:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().split("_")

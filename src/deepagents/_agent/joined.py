@@ -7,7 +7,6 @@ LangChain wraps each hook of each middleware in a trace span, whether anything i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from copy import copy
 from functools import cache
 from itertools import groupby
 from typing import Any, Final, cast
@@ -23,7 +22,7 @@ from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
 from deepagents._async import Coro, IOCall, arun, run
-from deepagents.middleware._base import Middleware, Request, Response, ToolResult
+from deepagents.middleware._base import Middleware, Request, Response, ToolResult, unshare_prompt
 
 _WRAPS: Final = (("wrap_model_call", "awrap_model_call"), ("wrap_tool_call", "awrap_tool_call"))
 _LIBRARY: Final = __name__.partition(".")[0]
@@ -35,7 +34,7 @@ def join_layers(stack: Sequence[Middleware]) -> list[Middleware]:
 
     The members stay in the stack without their wrapping hooks, so that their tools, state and other hooks are
     found there by name. A caller's middleware with a wrapping hook parts the runs, also one of a subclass of
-    ours: it may keep what it saw on itself, which the caller would not find on a copy.
+    ours: its hooks are the caller's code.
     """
     joined: list[Middleware] = []
     wraps = [each for each in stack if _has_wraps(each)]
@@ -121,7 +120,7 @@ class _ModelLayers(_ToolLayers):
         # A layer that asks again drops what the try before brought, as in LangChain's own chain.
         self.commands.clear()
         if not self._layers:
-            handler = self._handler
+            handler, request = self._handler, unshare_prompt(request)
             result = await IOCall(lambda: handler(request), lambda: handler(request))
             return _part(result, self.commands)
         outermost, *inside = self._layers
@@ -184,10 +183,10 @@ def _can_join(middleware: Middleware) -> bool:
 
 
 def _without_wraps(middleware: Middleware) -> Middleware:
-    """Return a copy whose class has LangChain's empty hooks, which LangChain then leaves out."""
-    # A copy: the caller may use the same instance in another agent.
-    shell = copy(middleware)
-    shell.__class__ = _shell_of(type(middleware))
+    """Return the middleware once more, with a class that has LangChain's empty hooks, which it leaves out."""
+    shell = object.__new__(_shell_of(type(middleware)))
+    # The same attributes, not a copy: what a caller changes later on the own instance counts here too.
+    shell.__dict__ = middleware.__dict__
     return shell
 
 

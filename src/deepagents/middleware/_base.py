@@ -82,7 +82,18 @@ def inner(handler: Callable[[Any], Any], request: Any) -> Awaitable[Any]:
     code = getattr(handler, "code", None)
     if code is not None:
         return code(request)
-    return IOCall(lambda: handler(request), lambda: handler(request))
+    unshared: Any = unshare_prompt(cast(Any, request)) if type(request) is ModelRequest else request
+    return IOCall(lambda: handler(unshared), lambda: handler(unshared))
+
+
+def unshare_prompt(request: Request) -> Request:
+    """Return a request for the code of others, with a system message that only this request has."""
+    standing = request.system_message
+    if standing is None or isinstance(standing.content, str):
+        return request
+    # Sections are made once for all agents of a process, and others may change what they get in place.
+    content = [dict(block) if isinstance(block, dict) else block for block in standing.content]
+    return with_changes(request, system_message=standing.model_copy(update={"content": content}))
 
 
 def with_changes(request: Request, **changes: Any) -> Request:
