@@ -5,6 +5,7 @@ HarnessError
 │  ├─ UnknownModel                  no model by that name, or none at all
 │  ├─ ProfileError                  a harness profile contradicts the agent it is applied to
 │  ├─ StackError                    middleware that cannot stand together
+│  ├─ StoreMissing                  (also RuntimeError) a store backend that runs without a store
 │  └─ UnenforceableRule             (also NotImplementedError) a permission that commands would go round
 ├─ ToolFailure(code, text)          the model may read it; never ends the run
 ├─ BackendError(code, text)         inside a backend; becomes a result or a ToolFailure
@@ -63,6 +64,10 @@ class ProfileError(ConfigError):
 
 class StackError(ConfigError):
     """Middleware that cannot stand together in one agent."""
+
+
+class StoreMissing(ConfigError, RuntimeError):
+    """A store backend has no store, and the run brings none."""
 
 
 class UnenforceableRule(ConfigError, NotImplementedError):

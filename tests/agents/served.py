@@ -9,7 +9,7 @@ from langchain_core.tools import tool
 
 from deepagents import create_deep_agent
 from deepagents.testing import ScriptedModel, call
-from deepagents.testing.scripted import Asked, Said
+from deepagents.testing.scripted import Asked, ScriptedAnswer
 
 
 @tool
@@ -25,7 +25,7 @@ def blast() -> str:
     return "Boom."
 
 
-def _dig(asked: Asked) -> Said:
+def _dig(asked: Asked) -> ScriptedAnswer:
     last = asked.messages[-1]
     orders = {
         "dig on": call("dig_on"),
@@ -37,7 +37,7 @@ def _dig(asked: Asked) -> Said:
     )
 
 
-def _manage(asked: Asked) -> Said:
+def _manage(asked: Asked) -> ScriptedAnswer:
     last = asked.messages[-1]
     if last.text.startswith("[System notification"):
         return f"Heard: {'Found: gold' in last.text}"

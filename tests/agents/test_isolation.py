@@ -12,7 +12,7 @@ import pytest
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from deepagents.testing.scripted import Said
+from deepagents.testing.scripted import ScriptedAnswer
 
 
 def script_of(number: int) -> tuple[Any, ...]:
@@ -76,7 +76,7 @@ def test_twenty_agents_on_disk_in_parallel_threads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [20])
 def test_one_agent_serves_many_threads_of_conversation(threads: int) -> None:
-    def answer(asked: Asked) -> Said:
+    def answer(asked: Asked) -> ScriptedAnswer:
         number = next(message.text for message in asked.messages if message.type == "human")
         wrote = any(message.type == "tool" for message in asked.messages)
         return f"done {number}" if wrote else call("write_file", file_path="/mine.txt", content=number)

@@ -79,7 +79,9 @@ class Watching(FilesystemMiddleware):
 
 def spans_of(agent: Any) -> list[str]:
     """Return the names of the spans around calls of the model."""
-    client = Client(api_url="http://127.0.0.1:9", api_key="none", auto_batch_tracing=False)
+    client = Client(
+        api_url="http://127.0.0.1:9", api_key="none", auto_batch_tracing=False, tracing_sampling_rate=0
+    )
     tree = RunTree(name="test", ls_client=client)
     with tracing_context(parent=tree, enabled="local", client=client):
         agent.invoke({"messages": "Go"})

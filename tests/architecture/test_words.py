@@ -74,8 +74,8 @@ def test_an_innocent_word_passes(line: str) -> None:
 
 DIALECT = frozenset(
     {
-        "door", "desk", "shelf", "rim", "office", "colour", "honoured", "handed", "fates", "told", "said", "beside",
-        "ledger", "wishes", "acquainted", "newcomer", "whoever", "nobody",
+        "door", "desk", "shelf", "rim", "office", "colour", "honoured", "handed", "fates", "told", "said",
+        "beside", "ledger", "wishes", "acquainted", "newcomer", "whoever", "nobody",
     }
 )  # fmt: skip
 """Words that once stood here where the field has its own, and that a reader had to decode."""

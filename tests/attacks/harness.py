@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.errors import ErrorCode
 from deepagents.testing import Asked, ScriptedModel, calls
-from deepagents.testing.scripted import Said
+from deepagents.testing.scripted import ScriptedAnswer
 from tests.conftest import CallMode
 
 CANARY = "Tw1tt3rYell0wB1rd"
@@ -27,7 +27,7 @@ HINT = "Tw1tt3r"
 SEARCHES = frozenset({"ls", "glob", "grep"})
 """Tools that may answer that nothing is there."""
 
-Script: TypeAlias = Sequence[Said | Callable[[Asked], Said]]
+Script: TypeAlias = Sequence[ScriptedAnswer | Callable[[Asked], ScriptedAnswer]]
 
 
 @dataclass(slots=True)
@@ -43,7 +43,9 @@ class Ground:
     watched: list[Callable[[], Any]] = field(default_factory=list[Callable[[], Any]])
     harmless: frozenset[str] = SEARCHES
 
-    def run(self, call_mode: CallMode, *script: Any, always: Callable[[Asked], Said] | None = None) -> Run:
+    def run(
+        self, call_mode: CallMode, *script: Any, always: Callable[[Asked], ScriptedAnswer] | None = None
+    ) -> Run:
         """Let a model go through a script, and keep all that can be seen of it from outside."""
         before = self._untouched()
         with ScriptedModel(*script, *([] if always else ["Done."]), always=always) as model:

@@ -9,11 +9,15 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.testing import call, calls
 from tests.attacks.harness import CHANGES, LOOKS, Ground, in_turn, on_path
 from tests.attacks.test_directly import as_nobody, open_to_all
 from tests.conftest import CallMode
+
+pytestmark = pytest.mark.filterwarnings("ignore:root_dir .* does not exist")
 
 EVERYTHING = frozenset((*LOOKS, *CHANGES))
 

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import ReadResult
 from deepagents.testing import Asked, calls
-from deepagents.testing.scripted import Said
+from deepagents.testing.scripted import ScriptedAnswer
 from tests.attacks.flipping import FLIP_DIRECTORY, FLIP_FILE, meanwhile
 from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, tried
 from tests.conftest import CallMode
@@ -32,11 +32,11 @@ CHANGING = calls(
 )
 
 
-def as_long_as(there_is_time: Callable[[], bool], *turns: AIMessage) -> Callable[[Asked], Said]:
+def as_long_as(there_is_time: Callable[[], bool], *turns: AIMessage) -> Callable[[Asked], ScriptedAnswer]:
     """Say the same turns again and again."""
     said = 0
 
-    def reply(asked: Asked) -> Said:
+    def reply(asked: Asked) -> ScriptedAnswer:
         nonlocal said
         said += 1
         again = turns[said % len(turns)]

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from deepagents.testing.scripted import Said
+from deepagents.testing.scripted import ScriptedAnswer
 from tests.attacks.harness import Ground, in_turn
 from tests.conftest import CallMode
 
@@ -43,10 +43,12 @@ def _with_time_of(path: Path, text: str) -> None:
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 
-def meanwhile(happens: Callable[[Path], object], path: Path, then: Said) -> Callable[[Asked], Said]:
+def meanwhile(
+    happens: Callable[[Path], object], path: Path, then: ScriptedAnswer
+) -> Callable[[Asked], ScriptedAnswer]:
     """Say: somebody did this while the model was thinking."""
 
-    def reply(asked: Asked) -> Said:
+    def reply(asked: Asked) -> ScriptedAnswer:
         happens(path)
         return then
 

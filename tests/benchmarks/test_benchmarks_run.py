@@ -25,7 +25,7 @@ EXPECTED = {
         for measure in (f"created {workers} first", f"created {workers} next", f"used {workers} used")
     },
     "pages": {"pages first": ["seek", "deepagents"], "pages next": ["seek", "deepagents"]},
-    "steps": {"none 2 step": ["deepagents"], "memory 2 step": ["deepagents"]},
+    "steps": {f"{way} 2 step": ["deepagents"] for way in ("none", "awaited", "memory")},
     "store": {
         f"store {measure}": ["deepagents"]
         for measure in ("search", "ls", "glob", "grep", "delete", "globbed", "grepped")
@@ -71,7 +71,7 @@ def test_every_searcher_finds_the_same_and_a_page_shows_it(tmp_path: Path) -> No
 def test_a_measurement_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     printed, results = benchmarked("steps", tmp_path / "results.json", "--steps", "0,2")
 
-    assert list(results["failures"]) == ["none 0 of deepagents", "memory 0 of deepagents"]
+    assert list(results["failures"]) == [f"{way} 0 of deepagents" for way in ("none", "awaited", "memory")]
     assert "FAILED  none 0 of deepagents: ZeroDivisionError" in printed
     assert results["medians"]["none 2 step"]["deepagents"] > 0
-    assert [target["measured"] for target in results["targets"]] == [None, None]
+    assert [target["measured"] for target in results["targets"]] == [None] * 3

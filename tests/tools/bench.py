@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents.backends import BackendProtocol, FilesystemBackend, StateBackend
 from deepagents.testing import Asked, ScriptedModel, call
-from deepagents.testing.scripted import Said
+from deepagents.testing.scripted import ScriptedAnswer
 from tests.conftest import CallMode
 
 
@@ -75,7 +75,7 @@ class Bench:
 def meddling(bench: Bench, path: str, content: str, then: AIMessage) -> Any:
     """Say: while the model was thinking, somebody else changed a file on disk."""
 
-    def reply(asked: Asked) -> Said:
+    def reply(asked: Asked) -> ScriptedAnswer:
         bench.place(path, content)
         return then
 

@@ -29,7 +29,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.keyed_files import KeyedFiles
 from deepagents.backends.operations import Operation, TransferBackend
 from deepagents.backends.results import FileData
-from deepagents.errors import BackendError, ConfigError
+from deepagents.errors import BackendError, StoreMissing
 
 __all__ = ["BackendContext", "NamespaceFactory", "StoreBackend"]
 
@@ -101,7 +101,7 @@ class StoreBackend(TransferBackend):
         for store in (self._store, getattr(self._runtime, "store", None), _store_of_run()):
             if store is not None:
                 return store
-        raise ConfigError(_NO_STORE)
+        raise StoreMissing(_NO_STORE)
 
     def _get_namespace(self) -> Namespace:
         if self._namespace is None:

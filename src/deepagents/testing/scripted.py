@@ -53,8 +53,8 @@ class Asked:
         return self.messages[-1].text if self.messages else ""
 
 
-Said: TypeAlias = str | AIMessage | Exception
-Reply: TypeAlias = Said | Callable[[Asked], Said]
+ScriptedAnswer: TypeAlias = str | AIMessage | Exception
+Reply: TypeAlias = ScriptedAnswer | Callable[[Asked], ScriptedAnswer]
 
 
 def call(tool: str, /, **arguments: Any) -> AIMessage:
@@ -92,7 +92,7 @@ class ScriptedModel(BaseChatModel):
 
     model_name: str = "scripted"
     provider: str = "scripted"
-    always: Callable[[Asked], Said] | None = None
+    always: Callable[[Asked], ScriptedAnswer] | None = None
     _replies: deque[Reply] = PrivateAttr(default_factory=deque[Reply])
     _asked: list[Asked] = PrivateAttr(default_factory=list[Asked])
     # Parallel subagents ask from several threads, and each reply must go out once.
@@ -193,20 +193,22 @@ class ScriptedModel(BaseChatModel):
             self._asked.append(asked)
             reply = self._reply(asked)
         # Outside the lock: the function may itself run an agent with this model.
-        said = reply(asked) if callable(reply) else reply
-        if isinstance(said, Exception):
-            raise said
+        answer = reply(asked) if callable(reply) else reply
+        if isinstance(answer, Exception):
+            raise answer
         # Without its id: LangGraph replaces a message that has the id of an earlier one.
-        made = AIMessage(content=said) if isinstance(said, str) else said.model_copy(update={"id": None})
+        made = (
+            AIMessage(content=answer) if isinstance(answer, str) else answer.model_copy(update={"id": None})
+        )
         return self._add_report(asked, made)
 
     def _measure(self, messages: list[BaseMessage], tools: list[dict[str, Any]]) -> int:
         """Count a request; a model without a window does not."""
         return 0
 
-    def _add_report(self, asked: Asked, said: AIMessage) -> AIMessage:
+    def _add_report(self, asked: Asked, answer: AIMessage) -> AIMessage:
         """Add to a reply what a provider reports with it."""
-        return said
+        return answer
 
     def _reply(self, asked: Asked) -> Reply:
         """Choose what answers a request."""

@@ -12,7 +12,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from deepagents.errors import ScriptError
 from deepagents.testing.histories import history_faults
-from deepagents.testing.scripted import Asked, Reply, Said, ScriptedModel
+from deepagents.testing.scripted import Asked, Reply, ScriptedAnswer, ScriptedModel
 
 _MARKS = ("<messages>", "Messages to summarize:")
 
@@ -44,7 +44,7 @@ class WindowedModel(ScriptedModel):
 
     window: int = 32_000
     counter: Callable[..., int] = count_tokens_approximately
-    summary: Callable[[Asked], Said] = say_how_long
+    summary: Callable[[Asked], ScriptedAnswer] = say_how_long
     honesty: float | None = 1.0
     strict: bool = True
 
@@ -84,13 +84,17 @@ class WindowedModel(ScriptedModel):
             return ScriptError(f"no strict provider takes this request: {'; '.join(faults)}")
         return self.summary if is_summary_request(asked) else super()._reply(asked)
 
-    def _add_report(self, asked: Asked, said: AIMessage) -> AIMessage:
-        told = {"model_provider": self.provider, "model_name": self.model_name, **said.response_metadata}
-        usage = said.usage_metadata or self._usage(asked, said)
-        return said.model_copy(update={"response_metadata": told, "usage_metadata": usage})
+    def _add_report(self, asked: Asked, answer: AIMessage) -> AIMessage:
+        metadata = {
+            "model_provider": self.provider,
+            "model_name": self.model_name,
+            **answer.response_metadata,
+        }
+        usage = answer.usage_metadata or self._usage(asked, answer)
+        return answer.model_copy(update={"response_metadata": metadata, "usage_metadata": usage})
 
-    def _usage(self, asked: Asked, said: AIMessage) -> UsageMetadata | None:
+    def _usage(self, asked: Asked, answer: AIMessage) -> UsageMetadata | None:
         if self.honesty is None:
             return None
-        given, made = int(asked.tokens * self.honesty), int(self.counter([said]) * self.honesty)
+        given, made = int(asked.tokens * self.honesty), int(self.counter([answer]) * self.honesty)
         return UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
