@@ -87,7 +87,7 @@ def create_deep_agent(
         system_prompt: comes before the built-in prompt.
         middleware: replaces the built-in middleware of the same name; any other lands before the
             model-side ones.
-        subagents: `SubAgent` dicts and `CompiledSubAgent`s that `task` offers in addition to `general-purpose`;
+        subagents: `SubAgent` dicts and `CompiledSubAgent`s, which `task` offers with `general-purpose`;
             and `AsyncSubAgent`s, which work in the background on a server (see
             `docs/concepts/async-subagents.md`).
         skills: directories of the backend, each with one directory for each skill; a later one wins. A pair

@@ -88,7 +88,7 @@ def _spoken(messages: Sequence[BaseMessage], *, structured: bool, remind: bool) 
         if isinstance(message, SystemMessage):
             continue
         if isinstance(message, AIMessage):
-            spoken.append(("assistant", _said(message, structured)))
+            spoken.append(("assistant", _render_turn(message, structured)))
         elif isinstance(message, ToolMessage):
             spoken.append(("user", _result(message, task if remind else "")))
         else:
@@ -97,7 +97,7 @@ def _spoken(messages: Sequence[BaseMessage], *, structured: bool, remind: bool) 
     return spoken
 
 
-def _said(message: AIMessage, structured: bool) -> str:
+def _render_turn(message: AIMessage, structured: bool) -> str:
     calls = [write_call(Call(call["name"], call["args"])) for call in message.tool_calls]
     text = text_of(message)
     if text and not calls:
@@ -106,8 +106,8 @@ def _said(message: AIMessage, structured: bool) -> str:
 
 
 def _result(message: ToolMessage, task: str) -> str:
-    said = text_of(message)
-    shown = _LINE_NUMBER.sub("", said) if message.name == "read_file" else said
+    text = text_of(message)
+    shown = _LINE_NUMBER.sub("", text) if message.name == "read_file" else text
     text = f"Result of {message.name or 'the tool'}:\n{shown}"
     if not task:
         return text
