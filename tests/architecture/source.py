@@ -40,7 +40,7 @@ class Source:
     def functions(self) -> Iterator[Function]:
         return (node for node in ast.walk(self.tree) if isinstance(node, Function))
 
-    def at(self, node: ast.expr | ast.stmt) -> str:
+    def at(self, node: ast.expr | ast.stmt | ast.arg) -> str:
         return f"{self.path}:{node.lineno}"
 
     def within(self, *folders: str) -> bool:
