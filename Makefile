@@ -9,6 +9,7 @@ VENV ?= .venv$(if $(filter-out python3.11,$(PYTHON)),-$(notdir $(PYTHON)))
 THIRD_PARTY ?= $(VENV)-third-party
 DOCS ?= $(VENV)-docs
 JOBS ?= 2
+QUICK ?= tests/kernel tests/tools tests/agents/test_create_deep_agent.py tests/agents/test_tool_errors.py
 ARGS ?=
 
 BIN := $(VENV)/bin

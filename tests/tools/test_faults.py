@@ -34,6 +34,8 @@ from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 from tests.tools.bench import code_of
 
+pytestmark = pytest.mark.slow
+
 TOOLS: dict[str, dict[str, Any]] = {
     "ls": {"path": "/"},
     "read_file": {"file_path": "/a.md"},
