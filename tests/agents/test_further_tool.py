@@ -21,8 +21,7 @@ from deepagents.events import ApprovalNeeded, ApprovalRequest
 from deepagents.limits import Limits
 from deepagents.testing import ScriptedModel, WindowedModel, call, calls
 from deepagents.tools import FILE_TOOLS, FsToolName, ToolSpec, specs_by_name
-from deepagents.tools._context import ToolContext
-from deepagents.tools._tool import ToolOutput
+from deepagents.tools._tool import ToolContext, ToolOutput
 from deepagents_cli.approval import AskPerson
 from deepagents_cli.modes.format import call_line, result_line
 from tests.conftest import CallMode

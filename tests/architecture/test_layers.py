@@ -16,7 +16,7 @@ WRONG_IMPORTS = {
     "_async.py": "from deepagents import graph",
     "errors.py": "import langchain",
     "middleware/_base.py": "from deepagents.middleware import subagents",
-    "tools/ls.py": "from deepagents.tools import glob",
+    "tools/search.py": "from deepagents.tools import change",
     "backends/state.py": "from deepagents.backends import filesystem",
     "models/resolve.py": "from deepagents.testing import scripted",
 }

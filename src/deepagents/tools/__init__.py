@@ -6,14 +6,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from deepagents.tools._tool import SpecTool, ToolSpec
 from deepagents.tools._video import video_dependencies_available
-from deepagents.tools.delete import DELETE
-from deepagents.tools.edit_file import EDIT_FILE
+from deepagents.tools.change import DELETE, EDIT_FILE, WRITE_FILE
 from deepagents.tools.execute import EXECUTE
-from deepagents.tools.glob import GLOB
-from deepagents.tools.grep import GREP
-from deepagents.tools.ls import LS
 from deepagents.tools.read_file import READ_FILE, READ_VIDEO_FILE
-from deepagents.tools.write_file import WRITE_FILE
+from deepagents.tools.search import GLOB, GREP, LS
 
 FsToolName: TypeAlias = Literal[
     "ls", "read_file", "write_file", "edit_file", "delete", "glob", "grep", "execute"

@@ -12,8 +12,7 @@ from deepagents._paths import LARGE_RESULTS
 from deepagents.backends.handle import OutputCapture
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
-from deepagents.tools._context import ToolContext
-from deepagents.tools._tool import ToolOutput, ToolSpec, artifact_name, read_on
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, artifact_name, read_on
 
 _REPLACEMENT_CHARACTER: Final = "\ufffd"
 _GRACE: Final = 30

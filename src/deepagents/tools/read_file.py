@@ -13,9 +13,8 @@ from deepagents.backends._older import NumberedRead
 from deepagents.backends.filedata import file_data_to_string, file_kind
 from deepagents.backends.results import ReadResult
 from deepagents.errors import BackendError, ToolFailure
-from deepagents.tools._context import ToolContext
 from deepagents.tools._media import media_block, media_in_text, media_of, text_inside
-from deepagents.tools._tool import ToolOutput, ToolSpec
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 from deepagents.tools._video import show_video, video_dependencies_available
 
 DEFAULT_READ_OFFSET: Final = 0

@@ -3,6 +3,7 @@
 from typing import Final
 
 from deepagents._deprecation import legacy
+from deepagents.backends.guard import PATHLESS_DENIED_HINT as GLOB_PATHLESS_DENIED_HINT
 from deepagents.backends.handle import supports_execution
 from deepagents.backends.results import FileData
 from deepagents.backends.utils import EMPTY_CONTENT_WARNING, sanitize_tool_call_id, validate_path
@@ -12,19 +13,15 @@ from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.permissions import FilesystemOperation, FilesystemPermission
 from deepagents.tools import FILE_TOOLS, FsToolName
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN as NUM_CHARS_PER_TOKEN
-from deepagents.tools.delete import DELETE, DeleteSchema
-from deepagents.tools.edit_file import EDIT_FILE, EditFileSchema
-from deepagents.tools.execute import EXECUTE, ExecuteSchema
-from deepagents.tools.glob import (
-    GLOB,
-    GLOB_PATHLESS_DENIED_HINT,
-    GLOB_TIMEOUT,
-    GLOB_TRUNCATION_NOTE,
-    GLOB_UNREADABLE_NOTE,
-    GlobSchema,
+from deepagents.tools.change import (
+    DELETE,
+    EDIT_FILE,
+    WRITE_FILE,
+    DeleteSchema,
+    EditFileSchema,
+    WriteFileSchema,
 )
-from deepagents.tools.grep import GREP, GREP_TRUNCATION_NOTE, GrepSchema
-from deepagents.tools.ls import LS, LsSchema
+from deepagents.tools.execute import EXECUTE, ExecuteSchema
 from deepagents.tools.read_file import CUT as READ_FILE_TRUNCATION_MSG
 from deepagents.tools.read_file import (
     DEFAULT_READ_LIMIT,
@@ -35,7 +32,18 @@ from deepagents.tools.read_file import (
     ReadVideoFileSchema,
 )
 from deepagents.tools.read_file import NO_LINES as NO_LINES_REQUESTED_WARNING
-from deepagents.tools.write_file import WRITE_FILE, WriteFileSchema
+from deepagents.tools.search import (
+    GLOB,
+    GLOB_TIMEOUT,
+    GLOB_TRUNCATION_NOTE,
+    GLOB_UNREADABLE_NOTE,
+    GREP,
+    GREP_TRUNCATION_NOTE,
+    LS,
+    GlobSchema,
+    GrepSchema,
+    LsSchema,
+)
 
 TOOLS_EXCLUDED_FROM_EVICTION: Final = tuple(spec.name for spec in FILE_TOOLS if not spec.offload_result)
 GREP_GLOB_DESCRIPTION: Final = GrepSchema.model_fields["glob"].description

@@ -49,11 +49,13 @@ from deepagents.middleware.filesystem.requests import Candidates, RequestPrepara
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools import FsToolName, file_tools
-from deepagents.tools._context import FileVersions, ToolContext, ToolLimits
 from deepagents.tools._tool import (
     CHARACTERS_PER_TOKEN,
+    FileVersions,
     Runtime,
     SpecTool,
+    ToolContext,
+    ToolLimits,
     ToolSpec,
     failure_message,
     make_tool,

@@ -1,0 +1,113 @@
+"""Write, edit and delete files."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from deepagents._paths import ARTIFACT_FOLDERS, is_within, name, normalise, parent
+from deepagents.errors import ToolFailure
+from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
+
+
+class WriteFileSchema(BaseModel):
+    """The arguments of `write_file`."""
+
+    file_path: str = Field(description="Absolute file path.")
+    content: str = Field(description="The whole new content.")
+
+
+async def _write_file(context: ToolContext, file_path: str, content: str) -> ToolOutput:
+    path = normalise(file_path)
+    real_path = await context.files.real_path(path)
+    written = await context.files.write(path, content, context.versions.recall(real_path))
+    context.versions.remember(real_path, written.version)
+    return ToolOutput(f"Updated file {path}")
+
+
+WRITE_FILE = ToolSpec(
+    "write_file",
+    "Create a file or replace it whole. To change part of a file use edit_file.",
+    WriteFileSchema,
+    _write_file,
+    effect="write",
+    path_argument="file_path",
+    offload_result=False,
+    clipped_arguments=("content",),
+    summary_arguments=("file_path",),
+)
+
+
+class EditFileSchema(BaseModel):
+    """The arguments of `edit_file`."""
+
+    file_path: str = Field(description="Absolute file path.")
+    old_string: str = Field(description="Text to replace, exactly as in the file, without line numbers.")
+    new_string: str = Field(description="Text to put there.")
+    replace_all: bool = Field(default=False, description="Replace every occurrence.")
+
+
+async def _edit_file(
+    context: ToolContext, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+) -> ToolOutput:
+    path = normalise(file_path)
+    real_path = await context.files.real_path(path)
+    version = context.versions.recall(real_path)
+    edited = await context.files.edit(path, old_string, new_string, replace_all, version)
+    context.versions.remember(real_path, edited.version)
+    return ToolOutput(f"Successfully replaced {edited.occurrences} instance(s) of the string in '{path}'")
+
+
+EDIT_FILE = ToolSpec(
+    "edit_file",
+    "Replace exact text in a file. Read the file first; old_string must occur once unless replace_all is "
+    "true.",
+    EditFileSchema,
+    _edit_file,
+    effect="write",
+    path_argument="file_path",
+    offload_result=False,
+    clipped_arguments=("old_string", "new_string"),
+    summary_arguments=("file_path",),
+)
+
+
+class DeleteSchema(BaseModel):
+    """The arguments of `delete`."""
+
+    file_path: str = Field(description="Absolute path.")
+
+
+async def _delete(context: ToolContext, file_path: str) -> ToolOutput:
+    path = normalise(file_path)
+    _refuse_artifacts(context, path)
+    # A link is deleted, not what it leads to: only the directory above is resolved.
+    real_parent = await context.files.real_path(parent(path))
+    await context.files.delete(path)
+    context.versions.forget_below(f"{real_parent.rstrip('/')}/{name(path)}")
+    return ToolOutput(f"Deleted {path}")
+
+
+def _refuse_artifacts(context: ToolContext, path: str) -> None:
+    """Refuse to delete a folder whose files the conversation still refers to."""
+    root = context.files.capabilities(path).artifacts_root.rstrip("/")
+    kept = next(
+        (each for each in ARTIFACT_FOLDERS if path != "/" and is_within(f"{root}/{each}", path)), None
+    )
+    if kept is not None:
+        raise ToolFailure(
+            "permission_denied",
+            f"permission denied for write on {path}: {root}/{kept} holds what was moved out of the "
+            "conversation. Delete single files in it.",
+        )
+
+
+DELETE = ToolSpec(
+    "delete",
+    "Delete a file, or a directory with everything in it. This cannot be undone.",
+    DeleteSchema,
+    _delete,
+    effect="delete",
+    path_argument="file_path",
+    offload_result=False,
+    summary_arguments=("file_path",),
+)
