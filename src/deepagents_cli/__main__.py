@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 from deepagents_cli.args import parse
 from deepagents_cli.errors import CommandError, ErrorBoundary
-
-
-class Command(Protocol):
-    """The `run` function of a command's module."""
-
-    def __call__(self, arguments: Namespace, /, *, model: Any) -> int: ...
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
@@ -26,9 +19,10 @@ def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
     return boundary.code
 
 
-def _load_command(name: str) -> Command:
+def _load_command(name: str) -> Any:
+    """Return the `run` function in the module of a command."""
     try:
-        return import_module(f"deepagents_cli.commands.{name.replace('-', '_')}").run
+        return import_module(f"deepagents_cli.{name.replace('-', '_')}").run
     except ModuleNotFoundError as error:
         raise CommandError(
             f"This command needs more packages ({error.name} is missing): pip install 'deepagents[cli]'"

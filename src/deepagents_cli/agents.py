@@ -52,33 +52,34 @@ def is_local(model: BaseChatModel) -> bool:
     return model_provider(model) == LOCAL
 
 
-def refuse_unwatched(model: BaseChatModel) -> None:
-    """Refuse to approve everything that the local model wants on a directory of the person's own.
+def refuse_options(model: BaseChatModel, *, approve_all: bool, shell: bool, limits: Limits | None) -> None:
+    """Refuse what cannot be combined with a model.
 
     Raises:
-        CommandError: for the local model.
+        CommandError: for unwatched changes or commands of the local model, and for a limit of cost where no
+            price was given and the profile of the model tells none.
     """
-    if is_local(model):
-        raise CommandError(
+    problem = None
+    if is_local(model) and approve_all:
+        problem = (
             "--yes is not offered to the local model: it sometimes changes what it was not asked to change. "
-            "Approve each change, or let it work on a copy",
-            Exit.USAGE,
+            "Approve each change, or let it work on a copy"
         )
+    elif is_local(model) and shell:
+        problem = "--shell is not offered to the local model: it is too weak to be trusted with commands"
+    elif limits and limits.money and not (limits.prices or price_of_profile(getattr(model, "profile", None))):
+        problem = (
+            f"--max-cost needs --price: nothing says what {model_label(model)} costs; write --price IN/OUT "
+            "for a million tokens"
+        )
+    if problem:
+        raise CommandError(problem, Exit.USAGE)
 
 
-def make_backend(directory: Path, *, shell: bool, model: BaseChatModel) -> FilesystemBackend:
-    """Confine file tools to a directory, and add commands where asked for.
-
-    Raises:
-        CommandError: when commands are asked for with the small model in this process.
-    """
+def make_backend(directory: Path, *, shell: bool) -> FilesystemBackend:
+    """Confine file tools to a directory, and add commands where asked for."""
     if not shell:
         return FilesystemBackend(root_dir=directory, virtual_mode=True)
-    if is_local(model):
-        raise CommandError(
-            "--shell is not offered to the local model: it is too weak to be trusted with commands",
-            Exit.USAGE,
-        )
     return LocalShellBackend(root_dir=directory, virtual_mode=True, inherit_env=_SHELL_SEES)
 
 
@@ -96,21 +97,6 @@ def make_agent(
         interrupt_on=dict.fromkeys(GATED, True),
         limits=limits,
     )
-
-
-def refuse_unpriced(model: BaseChatModel, limits: Limits | None) -> None:
-    """Refuse to limit the cost of a model without a known price.
-
-    Raises:
-        CommandError: when no price was given and its profile tells none.
-    """
-    unpriced = limits and limits.money and not limits.prices
-    if unpriced and price_of_profile(getattr(model, "profile", None)) is None:
-        raise CommandError(
-            f"--max-cost needs --price: nothing says what {model_label(model)} costs; write --price IN/OUT "
-            "for a million tokens",
-            Exit.USAGE,
-        )
 
 
 def reader(backend: FilesystemBackend) -> Read:

@@ -13,16 +13,16 @@ from typing import Any, Final, cast
 
 from rich.console import Console
 
-from deepagents.events import ApprovalGiven, ApprovalNeeded, ApprovalRequest
+from deepagents.events import ApprovalRequest
 from deepagents.tools import FILE_TOOLS, ToolSpec, specs_by_name
 from deepagents_cli.diffs import Read, propose_diff
-from deepagents_cli.session import Decision, Decisions
+from deepagents_cli.session import Decision
 from deepagents_cli.terminal import clean, drop_typed_ahead, one_line, style_text
 
 GATED: Final = tuple(spec.name for spec in FILE_TOOLS if spec.asks_by_default)
 """The tools that wait for a person."""
 
-REFUSED_UNASKED: Final = (
+_REFUSED_UNASKED: Final = (
     "Refused: this call needs a person's approval and nobody can be asked. Do not try again; say in your "
     "answer what you would have done."
 )
@@ -34,35 +34,19 @@ _DECISIONS: Final = {"y": "approve", "n": "reject", "e": "edit", "r": "respond",
 _CHOICES: Final = {"y": "[y]es", "n": "[n]o", "e": "[e]dit", "r": "[r]eply", "a": "[a]lways"}
 _WORDS: Final = frozenset({"yes", "no", "edit", "reply", "always", "view"})
 
-Report = Callable[[ApprovalGiven], None]
+
+def approve(request: ApprovalRequest, agent: str | None) -> Decision:
+    """Approve, as `--yes` asks."""
+    return {"type": "approve"}
 
 
-class ApproveAll:
-    """Approves every call, as `--yes` asks."""
-
-    refused = 0
-
-    def __call__(self, needed: ApprovalNeeded, report: Report) -> Decisions:
-        """Approve."""
-        return _decide_each(needed, report, lambda request: {"type": "approve"})
-
-
-class RefuseAll:
-    """Rejects every call, because no person can be asked, and counts them."""
-
-    def __init__(self) -> None:
-        self.refused = 0
-
-    def __call__(self, needed: ApprovalNeeded, report: Report) -> Decisions:
-        """Reject, with a reason for the model."""
-        self.refused += len(needed.requests)
-        return _decide_each(needed, report, lambda request: {"type": "reject", "message": REFUSED_UNASKED})
+def refuse(request: ApprovalRequest, agent: str | None) -> Decision:
+    """Reject, because no person can be asked, with a reason for the model."""
+    return {"type": "reject", "message": _REFUSED_UNASKED}
 
 
 class AskPerson:
     """Shows each call, with its diff, and reads a decision; `one_by_one` offers no answer for all."""
-
-    refused = 0
 
     def __init__(
         self,
@@ -82,11 +66,8 @@ class AskPerson:
         self._always: set[str] = set()
         self._choices = {key: text for key, text in _CHOICES.items() if key != "a" or not one_by_one}
 
-    def __call__(self, needed: ApprovalNeeded, report: Report) -> Decisions:
-        """Ask about each call in turn; the end of input is Ctrl-C."""
-        return _decide_each(needed, report, lambda request: self._decide(request, needed.agent))
-
-    def _decide(self, request: ApprovalRequest, agent: str | None) -> Decision:
+    def __call__(self, request: ApprovalRequest, agent: str | None) -> Decision:
+        """Ask about a call; the end of input is Ctrl-C."""
         # By name alone and for this session: the person has seen one such call.
         if request.name in self._always and "approve" in request.allowed:
             return {"type": "approve"}
@@ -185,25 +166,6 @@ class AskPerson:
             return self._console.input(prompt).strip()
         except EOFError as error:
             raise KeyboardInterrupt from error
-
-
-def _decide_each(
-    needed: ApprovalNeeded, report: Report, decide: Callable[[ApprovalRequest], Decision]
-) -> Decisions:
-    decisions: dict[str, list[Decision]] = {}
-    for request in needed.requests:
-        decision = decide(request)
-        decisions.setdefault(request.interrupt_id, []).append(decision)
-        report(
-            ApprovalGiven(
-                request.interrupt_id,
-                request.name,
-                decision["type"],
-                decision.get("message"),
-                request.tool_call_id,
-            )
-        )
-    return decisions
 
 
 def _describe(request: ApprovalRequest, specs: Mapping[str, ToolSpec]) -> str:

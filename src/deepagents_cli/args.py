@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from deepagents_cli.limits import add_limits
+from deepagents.errors import ConfigError
+from deepagents.limits import Limits, Price
 
 _EXITS: Final = """exit codes:
   0    done
@@ -24,6 +27,20 @@ environment:
   DEEPAGENTS_CACHE  the directory that keeps the weights of local models
   NO_COLOR          any value turns colours off
 """
+_REPEATS: Final = 10
+"""How often in a row the same call may be made when nothing was typed."""
+FLAGS: Final = {
+    "tokens": "--max-tokens",
+    "money": "--max-cost",
+    "seconds": "--max-time",
+    "model_calls": "--max-model-calls",
+    "tool_calls": "--max-tool-calls",
+    "repeats": "--max-repeats",
+}
+"""The option for each kind of limit."""
+_SECONDS: Final = {"h": 3600, "m": 60, "s": 1, "bare": 1}
+_N: Final = "[0-9]{1,9}"
+_TIME: Final = re.compile(rf"(?:(?P<h>{_N})h)?(?:(?P<m>{_N})m)?(?:(?P<s>{_N})s)?|(?P<bare>{_N})")
 
 
 class _ShowVersion(argparse.Action):
@@ -83,7 +100,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--shell", action="store_true", help="let the agent run commands, which can reach beyond DIR"
     )
-    add_limits(run)
+    _add_limits(run)
     _add_debug(run)
 
 
@@ -122,3 +139,71 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def _add_debug(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="show the traceback when something fails")
+
+
+def _add_limits(run: argparse.ArgumentParser) -> None:
+    group = run.add_argument_group("limits", "what the agent and all its subagents may use for this task")
+
+    def add(kind: str, read: Any, metavar: str, text: str, default: Any = None) -> None:
+        group.add_argument(FLAGS[kind], dest=kind, type=read, metavar=metavar, help=text, default=default)
+
+    add("tokens", _count, "N", "tokens that models read and write")
+    add("money", _amount, "AMOUNT", "what these may cost")
+    group.add_argument(
+        "--price",
+        type=_price,
+        metavar="IN/OUT[/CACHED]",
+        help="what a million tokens cost: read, written, and read from the provider's cache",
+    )
+    add("seconds", _seconds, "TIME", "such as 90s, 10m or 1h30m; questions do not count")
+    add("model_calls", _count, "N", "requests to models")
+    add("tool_calls", _count, "N", "tool calls")
+    text = f"equal tool calls in a row (default: {_REPEATS}; 0: any number)"
+    add("repeats", _repeats, "N", text, _REPEATS)
+
+
+def limits_of(arguments: argparse.Namespace) -> Limits | None:
+    """Return the limits that were typed; `None` when nothing is limited."""
+    given: dict[str, Any] = {kind: getattr(arguments, kind) or None for kind in FLAGS}
+    prices = {"*": arguments.price} if arguments.price else {}
+    return Limits(**given, prices=prices) if any(given.values()) else None
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or not int(text):
+        raise ArgumentTypeError(f"{text!r} is no whole number greater than 0")
+    return int(text)
+
+
+def _repeats(text: str) -> int:
+    return 0 if text == "0" else _count(text)
+
+
+def _seconds(text: str) -> int:
+    found = _TIME.fullmatch(text)
+    parts = {unit: int(value) for unit, value in found.groupdict().items() if value} if found else {}
+    total = sum(_SECONDS[unit] * value for unit, value in parts.items())
+    if not total:
+        raise ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 1h30m")
+    return total
+
+
+def _price(text: str) -> Price:
+    parts = text.split("/")
+    try:
+        if len(parts) not in (2, 3):
+            raise ValueError(text)
+        return Price(*map(float, parts))
+    except (ValueError, ConfigError) as error:
+        raise ArgumentTypeError(
+            f"{text!r} is no price; write IN/OUT or IN/OUT/CACHED, as in 3/15/0.3"
+        ) from error
+
+
+def _amount(text: str) -> float:
+    try:
+        if 0 < (amount := float(text)) < float("inf"):
+            return amount
+    except ValueError:
+        pass
+    raise ArgumentTypeError(f"{text!r} is no amount greater than 0")

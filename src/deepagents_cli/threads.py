@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -34,6 +34,19 @@ BUSY_SECONDS = 30.0
 _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
     thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL
 )"""
+
+
+def state_dir(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """Return where threads are kept: `DEEPAGENTS_STATE`, or the user's state directory."""
+    if chosen := environment.get("DEEPAGENTS_STATE"):
+        return Path(chosen).expanduser()
+    if chosen := environment.get("XDG_STATE_HOME"):
+        return Path(chosen) / "deepagents"
+    if platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "deepagents"
+    if platform == "win32":
+        return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "deepagents"
+    return Path.home() / ".local" / "state" / "deepagents"
 
 
 class Threads:

@@ -17,13 +17,13 @@ from rich.console import Console
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.errors import StackError
-from deepagents.events import ApprovalNeeded, ApprovalRequest
+from deepagents.events import ApprovalRequest
 from deepagents.limits import Limits
 from deepagents.testing import ScriptedModel, WindowedModel, call, calls
 from deepagents.tools import FILE_TOOLS, FsToolName, ToolSpec, specs_by_name
 from deepagents.tools._tool import ToolContext, ToolOutput
 from deepagents_cli.approval import AskPerson
-from deepagents_cli.modes.format import call_line, result_line
+from deepagents_cli.output import call_line, result_line
 from tests.conftest import CallMode
 
 
@@ -190,13 +190,10 @@ def test_a_skill_that_it_changed_is_read_again(
 
 def test_a_person_reads_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     args = {"target": "/a.txt", "text": "more\n"}
-    asked = ApprovalNeeded((ApprovalRequest("1", "append_file", args),))
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     out = io.StringIO()
     ask = AskPerson(Console(file=out, width=200), lambda path: None, lambda: None, {}, specs=SPECS)
-    answer = ask(asked, lambda given: None)
-
-    assert answer == {"1": [{"type": "approve"}]}
+    assert ask(ApprovalRequest("1", "append_file", args), None) == {"type": "approve"}
     assert "The agent wants to append /a.txt" in out.getvalue()
     assert '"text": "more\\n"' in out.getvalue()
     assert call_line("append_file", args, SPECS) == "append_file /a.txt"

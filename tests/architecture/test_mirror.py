@@ -48,10 +48,7 @@ def test_every_public_module_has_a_test_file() -> None:
 
 
 def test_a_module_is_tested_by_its_name_or_by_the_name_of_its_folder() -> None:
-    assert expected_tests(PurePosixPath("deepagents_cli/modes/print.py")) == [
-        "cli/test_print.py",
-        "cli/test_modes.py",
-    ]
+    assert expected_tests(PurePosixPath("deepagents_cli/output.py")) == ["cli/test_output.py"]
     assert expected_tests(PurePosixPath("deepagents/middleware/filesystem/eviction.py")) == [
         "middleware/test_eviction.py",
         "middleware/test_filesystem.py",

@@ -22,7 +22,7 @@ Script: TypeAlias = Callable[[], ScriptedModel]
 
 PATIENCE = 60.0
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["deepagents_cli.commands.run", "deepagents.testing"])
+_CONTEXT.set_forkserver_preload(["deepagents_cli.run", "deepagents.testing"])
 
 
 class Child:

@@ -17,7 +17,7 @@ def test_a_model_is_named_by_provider_and_name() -> None:
 
 
 def test_files_are_read_as_the_agent_names_them(directory: Path) -> None:
-    read = reader(make_backend(directory, shell=False, model=ScriptedModel()))
+    read = reader(make_backend(directory, shell=False))
 
     assert read("/notes.md") == "first line\nsecond line\n"
     assert read("/none.md") is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepagents_cli.example import Example, find_example
+from deepagents_cli.first_run import Example, find_example
 
 
 @pytest.fixture

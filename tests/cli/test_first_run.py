@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.example import find_example
+from deepagents_cli.first_run import find_example
 from tests.cli.conftest import Command
 
 EXAMPLE = find_example()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from rich.console import Console
 
-from deepagents.events import ApprovalNeeded, ApprovalRequest, Custom, Event, RunStarted, Todo, Token
+from deepagents.events import ApprovalRequest, Custom, Event, RunStarted, Todo, Token
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.approval import AskPerson
-from deepagents_cli.modes.jsonl import JsonLines
-from deepagents_cli.modes.print import Printer
+from deepagents_cli.output import Printer, write_json
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import writes_a_long_file
 
@@ -52,13 +52,12 @@ def events(status: str) -> Iterator[Event]:
 
 
 @pytest.mark.parametrize("status", ["success", "error"])
-@pytest.mark.parametrize("mode", [JsonLines, lambda out: Printer(Console(file=out, width=400))])
-def test_no_event_steers_the_terminal(mode: Callable[[Any], Any], status: str) -> None:
+@pytest.mark.parametrize("as_json", [True, False])
+def test_no_event_steers_the_terminal(status: str, *, as_json: bool) -> None:
     out = io.StringIO()
-    show = mode(out)
+    show = partial(write_json, out=out) if as_json else Printer(Console(file=out, width=400))
     for event in events(status):
         show(event)
-    show.close()
 
     shown = out.getvalue()
     assert [each for each in STEERS if each in shown] == []
@@ -67,7 +66,7 @@ def test_no_event_steers_the_terminal(mode: Callable[[Any], Any], status: str) -
 
 def test_json_still_says_what_was_there() -> None:
     out = io.StringIO()
-    JsonLines(out)(Token(HOSTILE))
+    write_json(Token(HOSTILE), out)
 
     assert json.loads(out.getvalue())["text"] == HOSTILE
 
@@ -84,7 +83,7 @@ def asked(request: ApprovalRequest, monkeypatch: pytest.MonkeyPatch, *answers: s
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{each}\n" for each in answers)))
     out = io.StringIO()
     ask = AskPerson(Console(file=out, width=400), lambda path: None, lambda: None, {})
-    ask(ApprovalNeeded((request,), agent=HOSTILE), lambda given: None)
+    ask(request, HOSTILE)
     return out.getvalue()
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from deepagents import Limits, Price
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.args import parse
-from deepagents_cli.limits import limits_of
+from deepagents_cli.args import limits_of, parse
 from tests.cli.conftest import Command
 
 

@@ -9,7 +9,7 @@ import select
 
 import pytest
 
-from deepagents_cli.progress import PlainLines, download
+from deepagents_cli.models import PlainLines, show_download
 
 
 def test_lines_come_at_the_start_now_and_then_and_at_the_end() -> None:
@@ -41,7 +41,7 @@ def test_the_pace_counts_only_what_was_fetched_now() -> None:
 def test_without_a_terminal_there_is_no_bar() -> None:
     out = io.StringIO()
 
-    with download(out, "small") as report:
+    with show_download(out, "small") as report:
         report(1_000_000, 1_000_000)
 
     assert out.getvalue() == "small: 1 of 1 MB\n"
@@ -62,7 +62,7 @@ def test_in_a_terminal_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     reading, writing = pty.openpty()
     with os.fdopen(writing, "w") as terminal:
-        with download(terminal, "small") as report:
+        with show_download(terminal, "small") as report:
             report(1_000_000, 4_000_000)
         shown = read_until(reading, "1.0/4.0 MB")
     os.close(reading)

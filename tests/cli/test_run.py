@@ -36,3 +36,15 @@ def test_nothing_is_left_in_the_directory(cli: Command, directory: Path) -> None
     cli.run("hello", model=ScriptedModel("Hello."))
 
     assert [path.name for path in directory.iterdir()] == ["notes.md"]
+
+
+def test_the_directory_is_absolute_and_there(cli: Command, directory: Path) -> None:
+    ended = cli("run", "hi", "--json", "--dir", f"{directory}/x/..", model=ScriptedModel("Hello."))
+
+    assert ended.of_kind("run_started")[0]["directory"] == str(directory)
+
+
+def test_a_directory_that_is_none_is_named(cli: Command) -> None:
+    ended = cli("run", "go", "--dir", "nowhere", model=ScriptedModel())
+
+    assert (ended.code, ended.err) == (1, "deepagents: 'nowhere' is not a directory\n")

@@ -17,9 +17,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.events import Event, FinalAnswer, RunStarted
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.approval import ApproveAll
-from deepagents_cli.conversation import converse
-from deepagents_cli.session import Session
+from deepagents_cli.approval import approve
+from deepagents_cli.session import converse
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file
 
@@ -197,11 +196,11 @@ def test_a_crash_between_the_tools_and_the_next_step_is_taken_up() -> None:
     with asyncio.Runner() as runner:
         started = RunStarted("t", "plan")
         with pytest.raises(Killed):
-            converse(runner, Session(agent, "t"), started, ask=ApproveAll(), show=events.append)
+            converse(runner, agent, started, ask=approve, show=events.append)
         saver.alive = True
 
         again = RunStarted("t", resumed=True)
-        converse(runner, Session(agent, "t"), again, ask=ApproveAll(), show=events.append)
+        converse(runner, agent, again, ask=approve, show=events.append)
 
     assert events[-1] == FinalAnswer("Planned.")
     assert [message.type for message in model.asked[-1].messages] == ["system", "human", "ai", "tool"]

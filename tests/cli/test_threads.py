@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepagents_cli.errors import CommandError
-from deepagents_cli.threads import Threads
+from deepagents_cli.threads import Threads, state_dir
 
 HERE, THERE = Path("/here"), Path("/there")
 
@@ -68,3 +68,19 @@ def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path) -> None:
 
     with pytest.raises(CommandError, match=r"threads\.sqlite.*DEEPAGENTS_STATE"):
         Threads(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "expected"),
+    [
+        ({"DEEPAGENTS_STATE": "/here", "XDG_STATE_HOME": "/x"}, "linux", "/here"),
+        ({"XDG_STATE_HOME": "/x"}, "linux", "/x/deepagents"),
+        ({}, "linux", "~/.local/state/deepagents"),
+        ({}, "darwin", "~/Library/Application Support/deepagents"),
+        ({"LOCALAPPDATA": "/local"}, "win32", "/local/deepagents"),
+    ],
+)
+def test_threads_are_kept_where_the_platform_keeps_state(
+    environment: dict[str, str], platform: str, expected: str
+) -> None:
+    assert state_dir(environment, platform) == Path(expected).expanduser()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
@@ -18,22 +21,23 @@ from rich.console import Console
 from deepagents.errors import UnknownModel
 from deepagents.events import RunStarted
 from deepagents_cli.agents import LOCAL, choose_model, make_agent, make_backend, model_label
-from deepagents_cli.approval import DIFF_COLOURS, ApproveAll
-from deepagents_cli.commands.models import pull
-from deepagents_cli.conversation import converse
-from deepagents_cli.errors import Exit
-from deepagents_cli.example import Example, find_example
-from deepagents_cli.modes.print import Printer
-from deepagents_cli.session import Session
+from deepagents_cli.approval import DIFF_COLOURS, approve
+from deepagents_cli.diffs import text_diff
+from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.models import pull
+from deepagents_cli.output import Printer
+from deepagents_cli.session import converse
 from deepagents_cli.terminal import make_console, style_text
 from deepagents_local import DEFAULT_MODEL
 
-_TRIES = 2
+_TRIES: Final = 2
+_INSTALLED: Final = Path(__file__).with_name("first-run")
+_IN_A_CHECKOUT: Final = Path(__file__).parents[2] / "examples" / "first-run"
 
 
-def run(arguments: Namespace, *, model: BaseChatModel | None = None, example: Example | None = None) -> int:
+def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     """Let an agent do the example's job, once more on a fresh copy if it fails; return the exit code."""
-    job = example or find_example()
+    job = find_example()
     chosen = model or _some_model(arguments.model)
     console = make_console(sys.stdout)
     for left in reversed(range(_TRIES)):
@@ -71,11 +75,11 @@ def _attempt(job: Example, model: BaseChatModel, console: Console) -> str:
 
 
 def _work(task: str, directory: Path, model: BaseChatModel, console: Console) -> None:
-    agent = make_agent(model, make_backend(directory, shell=False, model=model), InMemorySaver())
+    agent = make_agent(model, make_backend(directory, shell=False), InMemorySaver())
     printer = Printer(console)
     started = RunStarted("first-run", task, model_label(model), str(directory))
     with asyncio.Runner() as runner:
-        converse(runner, Session(agent, started.thread), started, ask=ApproveAll(), show=printer)
+        converse(runner, agent, started, ask=approve, show=printer)
     printer.close()
 
 
@@ -87,3 +91,54 @@ def _show_diff(console: Console, lines: Sequence[str]) -> None:
 
 def _say(console: Console, text: str, style: str) -> None:
     console.print(style_text(text, style), soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A folder with `task.txt`, the files in `before/`, and in `after/` what they must become."""
+
+    home: Path
+
+    @property
+    def task(self) -> str:
+        """The task that the agent gets."""
+        return (self.home / "task.txt").read_text("utf-8").strip()
+
+    def copy_to(self, directory: Path) -> None:
+        """Copy the files to start from."""
+        shutil.copytree(self.home / "before", directory, dirs_exist_ok=True)
+
+    def diff(self, directory: Path) -> list[str]:
+        """Return what became of the files, as a diff."""
+        before, after = _texts(self.home / "before"), _texts(directory)
+        names = sorted({*before, *after})
+        return [line for name in names for line in text_diff(before.get(name), after.get(name), name)]
+
+    def find_fault(self, directory: Path) -> str:
+        """Describe what is wrong with the outcome; an empty string when each file is as it should be."""
+        wanted, found = _texts(self.home / "after"), _texts(directory)
+        for name in sorted(wanted.keys() | found.keys()):
+            if name not in found:
+                return f"{name} is missing"
+            if name not in wanted:
+                return f"{name} was not asked for"
+            if found[name].rstrip() != wanted[name].rstrip():
+                return f"{name} is not as it should be"
+        return ""
+
+
+def find_example() -> Example:
+    """Find the example, installed with this module or in the checkout.
+
+    Raises:
+        CommandError: when it is in neither of them.
+    """
+    for home in (_INSTALLED, _IN_A_CHECKOUT):
+        if (home / "task.txt").is_file():
+            return Example(home)
+    raise CommandError("The files of the first run are not in this installation")
+
+
+def _texts(root: Path) -> dict[str, str]:
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_text("utf-8", "replace") for path in files}

@@ -30,9 +30,7 @@ from deepagents.events import (
     ToolFinished,
     Usage,
 )
-from deepagents_cli.modes.format import call_line, result_line
-from deepagents_cli.modes.jsonl import JsonLines
-from deepagents_cli.modes.print import Printer
+from deepagents_cli.output import Printer, call_line, result_line, write_json
 from tests.cli.conftest import Command
 from tests.cli.scenarios import greets, writes_a_file
 
@@ -85,7 +83,7 @@ def test_after_a_question_the_result_names_its_call() -> None:
     printer = Printer(Console(file=out, width=60), clock=lambda: 0.0)
 
     printer(ToolCalled("delete", {"file_path": "/a"}, "1"))
-    printer.pause()
+    printer.end_line()
     out.write("May I?\n")
     printer(ToolFinished("1", "delete", "success", "Deleted /a"))
 
@@ -270,11 +268,9 @@ def test_what_happens_to_a_run_is_told_in_a_line() -> None:
 
 def test_each_event_is_one_line_of_json() -> None:
     out = io.StringIO()
-    lines = JsonLines(out)
 
-    lines(Token("a\nb\u2028c"))
-    lines(ToolCalled("t", {"odd": object()}, "1"))
-    lines.close()
+    write_json(Token("a\nb\u2028c"), out)
+    write_json(ToolCalled("t", {"odd": object()}, "1"), out)
 
     first, second = out.getvalue().splitlines()
     assert json.loads(first) == {"type": "token", "version": 1, "text": "a\nb\u2028c", "agent": None}

@@ -1,34 +1,50 @@
-"""Events as text that a person can follow."""
+"""Show the events of a run: as text that a person can follow, or as JSON lines for programs."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, get_args
+from typing import IO, Any, Final
 
 from rich.console import Console
 
 from deepagents.events import (
+    ContextCompacted,
     Custom,
     Event,
     FinalAnswer,
+    LimitNear,
+    LimitReached,
+    ModelFailed,
     PlanChanged,
     RunFailed,
     RunStarted,
     SubagentFinished,
     SubagentStarted,
+    TaskChanged,
     Todo,
     Token,
     ToolCalled,
     ToolFinished,
     Usage,
 )
-from deepagents_cli.modes.format import Notice, call_line, graded_line, notice_line, result_line, todo_line
+from deepagents.tools import ToolSpec, specs_by_name
 from deepagents_cli.terminal import clean, one_line, style_text
 
+_SPECS: Final = specs_by_name()
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
 _MIN_RESULT: Final = 24
+_TODO_MARKS: Final = {"completed": "[x]", "in_progress": "[>]"}
 _TODO_STYLES: Final = {"completed": "green", "in_progress": "bold"}
+
+
+def write_json(event: Event, out: IO[str]) -> None:
+    """Write an event as one line of JSON, and flush it."""
+    # `json` escapes all control characters but this one, and a terminal may show the output too.
+    line = json.dumps(event.as_dict(), default=str).replace("\x7f", "\\u007f")
+    out.write(f"{line}\n")
+    out.flush()
 
 
 class Printer:
@@ -65,26 +81,28 @@ class Printer:
             SubagentFinished: self._subagent_finished,
             Usage: self._usage,
             FinalAnswer: self._final_answer,
-            Custom: self._custom,
-            RunFailed: self._run_failed,
-            **dict.fromkeys(get_args(Notice), self._notice),
+            RunFailed: lambda event: self.end_line(),
         }
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
-        show = self._shows.get(type(event))
-        if show is not None:
+        if show := self._shows.get(type(event)):
             show(event)
+        elif notice := notice_line(event):
+            self.end_line()
+            self._line(_indent(getattr(event, "agent", None)), notice, "yellow")
 
-    def pause(self) -> None:
-        """End the line that is being written, because a question follows."""
-        self._break()
+    def end_line(self) -> None:
+        """End the line that is being written."""
+        if self._column:
+            self._console.out("", highlight=False)
+        self._open, self._column, self._after_line = None, 0, True
 
     def close(self) -> None:
         """End the last line and show what the run took."""
         if not self._begun:
             return
-        self._break()
+        self.end_line()
         self._console.out("", highlight=False)
         sent, written = self._used
         tokens = f"{sent:,} tokens in, {written:,} out, " if sent or written else ""
@@ -100,7 +118,7 @@ class Printer:
             self._subagent_text[event.agent] = self._subagent_text.get(event.agent, "") + event.text
             return
         if self._open is not None:
-            self._break()
+            self.end_line()
         self._written += event.text
         self._write(event.text)
 
@@ -125,7 +143,7 @@ class Printer:
         self._calls[event.call_id] = event
         if event.name in _PLANNING:
             return
-        self._break()
+        self.end_line()
         self._open, self._column = event, self._start_line(event)
 
     def _tool_finished(self, event: ToolFinished) -> None:
@@ -139,7 +157,7 @@ class Printer:
             self._finish_call(call, mark, result, style)
             return
         name = call_line(call.name, call.args) if call is not None else event.name
-        self._break()
+        self.end_line()
         self._line(f"{_indent(event.agent)}{mark} ", f"{name}  {result}".rstrip(), style)
 
     def _finish_call(self, call: ToolCalled, mark: str, result: str, style: str) -> None:
@@ -160,21 +178,22 @@ class Printer:
         if self._plans.get(event.agent) == event.todos:
             return
         self._plans[event.agent] = event.todos
-        self._break()
+        self.end_line()
         indent = _indent(event.agent)
         self._line(indent, "Plan", "bold")
         for todo in event.todos:
-            self._line(f"{indent}  ", todo_line(todo), _TODO_STYLES.get(todo.status, ""))
+            step = f"{_TODO_MARKS.get(todo.status, '[ ]')} {one_line(todo.content)}"
+            self._line(f"{indent}  ", step, _TODO_STYLES.get(todo.status, ""))
 
     def _subagent_started(self, event: SubagentStarted) -> None:
         self._flush_subagent_text(event.agent)
-        self._break()
+        self.end_line()
         self._line(
             f"{_indent(event.agent)}{self._arrow} ", f"{event.name}: {one_line(event.task)}", "magenta"
         )
 
     def _subagent_finished(self, event: SubagentFinished) -> None:
-        self._break()
+        self.end_line()
         self._subagent_text.pop(event.label, None)
         style = "red" if event.status == "error" else "magenta"
         text = f"{event.name}: {one_line(event.text)}"
@@ -186,28 +205,15 @@ class Printer:
 
     def _final_answer(self, event: FinalAnswer) -> None:
         if not self._written.endswith(event.text):
-            self._break()
+            self.end_line()
             self._write(event.text)
-        self._break()
+        self.end_line()
         self._written = ""
-
-    def _custom(self, event: Custom) -> None:
-        verdict = graded_line(event.data)
-        if verdict is not None:
-            self._break()
-            self._line(_indent(event.agent), verdict, "yellow")
-
-    def _notice(self, event: Notice) -> None:
-        self._break()
-        self._line(_indent(event.agent), notice_line(event), "yellow")
-
-    def _run_failed(self, event: RunFailed) -> None:
-        self._break()
 
     def _flush_subagent_text(self, agent: str | None) -> None:
         text = self._subagent_text.pop(agent, "").strip() if agent is not None else ""
         if text:
-            self._break()
+            self.end_line()
             self._line(_indent(agent), one_line(text), "italic")
 
     def _start_line(self, event: ToolCalled) -> int:
@@ -229,11 +235,6 @@ class Printer:
             crop=True,
         )
 
-    def _break(self) -> None:
-        if self._column:
-            self._console.out("", highlight=False)
-        self._open, self._column, self._after_line = None, 0, True
-
 
 def _indent(agent: str | None) -> str:
     return f"  {one_line(agent)} | " if agent is not None else ""
@@ -241,3 +242,54 @@ def _indent(agent: str | None) -> str:
 
 def _has_unicode(console: Console) -> bool:
     return (console.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def call_line(name: str, args: Mapping[str, Any], specs: Mapping[str, ToolSpec] = _SPECS) -> str:
+    """Format a call: the tool's name and its most telling arguments."""
+    spec = specs.get(name)
+    keys = spec.summary_arguments if spec else tuple(args)[:1]
+    shown = [str(args[key]) for key in keys if args.get(key)]
+    return " ".join(map(one_line, [name, *shown]))
+
+
+def result_line(name: str, status: str, text: str, specs: Mapping[str, ToolSpec] = _SPECS) -> str:
+    """Shorten a result to what fits behind its call; an empty string where the mark says it all."""
+    if status == "error":
+        return one_line(text)
+    lines = [line for line in clean(text).split("\n") if line.strip()]
+    spec = specs.get(name)
+    if spec and spec.changes_files and len(lines) == 1:
+        return ""
+    if spec and spec.result_unit and len(lines) != 1:
+        return _count(len(lines), spec.result_unit)
+    if not lines:
+        return ""
+    more = f" (+{_count(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
+    return f"{one_line(lines[0])}{more}"
+
+
+def notice_line(event: Event) -> str | None:
+    """Describe what happened to a run apart from its steps; `None` for what is not shown."""
+    match event:
+        case ContextCompacted():
+            return "older messages were summed up"
+        case ModelFailed(error=error):
+            return f"the model failed: {one_line(error)}"
+        case LimitNear() | LimitReached():
+            how = "near" if isinstance(event, LimitNear) else "reached"
+            return f"limit of {_words(event.kind)} is {how}: {event.spent:,g} of {event.limit:,g}"
+        case TaskChanged(name=name, status=status):
+            return f"{one_line(name)}, elsewhere: {one_line(status)}"
+        case Custom(data={"type": "rubric_evaluation_end", "result": str(result)}):
+            return f"graded: {_words(result)}"
+        case _:
+            return None
+
+
+def _words(name: str) -> str:
+    return one_line(name.replace("_", " "))
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"

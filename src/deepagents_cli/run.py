@@ -1,0 +1,128 @@
+"""`deepagents run`: let an agent work on a directory."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+import aiosqlite
+from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from deepagents.events import ApprovalGiven, Event, LimitReached, RunStarted
+from deepagents_cli.agents import (
+    choose_model,
+    is_local,
+    make_agent,
+    make_backend,
+    model_label,
+    reader,
+    refuse_options,
+)
+from deepagents_cli.approval import AskPerson, approve, refuse
+from deepagents_cli.args import FLAGS, limits_of
+from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
+from deepagents_cli.output import Printer, write_json
+from deepagents_cli.session import Show, converse
+from deepagents_cli.terminal import make_console
+from deepagents_cli.threads import BUSY_SECONDS, Threads, state_dir
+
+
+class _Watch:
+    """Shows events, and notes what decides about the exit code."""
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+        self.decisions = 0
+        self.reached: LimitReached | None = None
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case ApprovalGiven():
+                self.decisions += 1
+            case LimitReached(agent=None):
+                self.reached = event
+            case _:
+                pass
+        self._show(event)
+
+
+def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
+    """Run, or take up, a thread; return the exit code."""
+    directory: Path = arguments.dir.expanduser().resolve()
+    if not directory.is_dir():
+        raise CommandError(f"{str(arguments.dir)!r} is not a directory")
+    chosen, limits = model or choose_model(arguments.model), limits_of(arguments)
+    refuse_options(chosen, approve_all=arguments.yes, shell=arguments.shell, limits=limits)
+    backend = make_backend(directory, shell=arguments.shell)
+    threads = Threads(state_dir())
+    thread = threads.choose(directory, arguments.thread, latest=arguments.resume)
+    resumed = arguments.resume or arguments.task is None
+    started = RunStarted(thread, arguments.task, model_label(chosen), str(directory), resumed=resumed)
+    again = "" if directory == Path.cwd() else f" --dir {shlex.quote(str(directory))}"
+    again = f"Go on with: deepagents run --continue{again}"
+    with (
+        threads.hold(thread),
+        _open_output(as_json=arguments.json) as (show, end_line),
+        asyncio.Runner() as runner,
+        _saver(runner, threads.path) as saver,
+    ):
+        threads.note(thread, directory)
+        ask, watch = approve if arguments.yes else refuse, _Watch(show)
+        asked_on = sys.stderr if arguments.json else sys.stdout
+        # A question that no person sees, or that a pipe answers, is no approval.
+        if ask is refuse and sys.stdin.isatty() and asked_on.isatty():
+            ask = AskPerson(make_console(asked_on), reader(backend), end_line, one_by_one=is_local(chosen))
+        try:
+            converse(runner, make_agent(chosen, backend, saver, limits), started, ask=ask, show=watch)
+        except KeyboardInterrupt:
+            # Closing may wait for a request; a person who presses again wants to leave now.
+            exit_at_next_interrupt()
+            sys.stderr.write("\n")
+            complain(f"stopped. {again}")
+            raise
+    return _report_end(watch, again, refusing=ask is refuse)
+
+
+@contextmanager
+def _open_output(*, as_json: bool) -> Generator[tuple[Show, Callable[[], None]]]:
+    """Yield what shows an event, and what ends the line that is being written."""
+    if as_json:
+        yield partial(write_json, out=sys.stdout), lambda: None
+        return
+    with closing(Printer(make_console(sys.stdout))) as printer:
+        yield printer, printer.end_line
+
+
+@contextmanager
+def _saver(runner: asyncio.Runner, path: Path) -> Generator[AsyncSqliteSaver]:
+    async def connect() -> AsyncSqliteSaver:
+        connection = await aiosqlite.connect(path, timeout=BUSY_SECONDS)
+        # With WAL this loses at most the last steps at a power cut, and never the file.
+        await connection.execute("PRAGMA synchronous=NORMAL")
+        return AsyncSqliteSaver(connection)
+
+    saver = runner.run(connect())
+    try:
+        yield saver
+    finally:
+        runner.run(saver.conn.close())
+
+
+def _report_end(watch: _Watch, again: str, *, refusing: bool) -> int:
+    """Say what the run did not do, and return its exit code."""
+    if reached := watch.reached:
+        flag = FLAGS[reached.kind]
+        complain(f'stopped at {flag} {reached.limit:g}, with the work not finished. {again} "Go on."')
+        return Exit.LIMITED
+    if refusing and watch.decisions:
+        calls = "1 call was" if watch.decisions == 1 else f"{watch.decisions} calls were"
+        complain(f"{calls} refused: there is no terminal to ask for approval; allow changes with --yes")
+        return Exit.REFUSED
+    return Exit.DONE
