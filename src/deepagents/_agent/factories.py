@@ -206,7 +206,7 @@ def approval(build: Build, given: Given) -> Middleware | None:
     if own is None and (interrupt_on or rules.has("interrupt")):
         own = ApprovalMiddleware(rules, interrupt_on)
     if isinstance(own, ApprovalMiddleware):
-        return own.with_rules(rules).with_stack(build.stack, build.tools)
+        return own.in_agent(rules, build.stack, build.tools)
     below = [each for each in build.subagents if isinstance(each, AgentPlan)]
     asks = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in below)
     return own or (PassThroughApproval() if asks else None)

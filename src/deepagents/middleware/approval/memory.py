@@ -2,6 +2,9 @@
 
 A decision is about one agent, one tool and its arguments: of each it keeps the value itself or a pattern that
 the person gave, and it matches calls with exactly those arguments. Only such a pattern widens it.
+
+A subagent begins anew with each task, so the agent that calls it keeps its decisions, under its name
+(`within`). No decision goes from one agent to another: their tools may differ, though they share a name.
 """
 
 from __future__ import annotations
@@ -9,24 +12,30 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
 from langgraph.graph import END
+from langgraph.types import Command
 
 from deepagents._async import IOCall, sync_and_async
 from deepagents._globs import anchor
 from deepagents.errors import ConfigError
-from deepagents.middleware.approval.path_rules import Call, Specs, find_named_path, link_of, waits
-from deepagents.middleware.approval.state import REMEMBERED
+from deepagents.middleware._base import ToolResult
+from deepagents.middleware.approval.files import Call, Specs, find_named_path, link_of, waits
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message
 
-ANYTHING: Final = "**"
+REMEMBERED: Final = "remembered_decisions"
+"""State key: by its key, each decision that a person had remembered in the thread."""
+_ANYTHING: Final = "**"
 """The pattern that any value matches."""
 
 Record: TypeAlias = Mapping[str, Any]
@@ -113,12 +122,12 @@ def _from_record(key: str, record: Record) -> RememberedDecision:
     )
 
 
-def records_of(answer: object, asked: Sequence[Call]) -> dict[str, Record]:
+def records_of(answer: Any, asked: Sequence[Call]) -> dict[str, Record]:
     """Return the decisions of an answer that are to be remembered, by their keys."""
-    return by_key(_make_record(decision, call) for decision, call in _to_remember(answer, asked))
+    return _by_key(_make_record(decision, call) for decision, call in _to_remember(answer, asked))
 
 
-def by_key(records: Iterator[Record]) -> dict[str, Record]:
+def _by_key(records: Iterable[Record]) -> dict[str, Record]:
     """Key records so that a later decision about the same calls replaces an earlier one."""
     return {_key(each): each for each in records}
 
@@ -139,57 +148,54 @@ def _key(record: Record) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def find_bad_memory(
-    answer: object, asked: Sequence[Call], can_remember: Callable[[str], bool], specs: Specs
-) -> str | None:
-    """Describe what is wrong with what a person wants to have remembered, if anything is."""
-    problems = (
-        _describe_memory(decision, call, can_remember, specs)
-        for decision, call in _to_remember(answer, asked)
-    )
-    return next(filter(None, problems), None)
+def check_memory(
+    answer: Any, asked: Sequence[Call], can_remember: Callable[[str], bool], specs: Specs
+) -> None:
+    """Check what a person wants to have remembered.
+
+    Raises:
+        ValueError: for what cannot be.
+    """
+    for decision, call in _to_remember(answer, asked):
+        tool, remember = call["name"], decision["remember"]
+        if not can_remember(tool):
+            raise ValueError(f"decisions about {tool!r} are not remembered here; leave 'remember' out")
+        if decision["type"] not in ("approve", "reject"):
+            raise ValueError(f"only approve and reject can be remembered, not {decision['type']!r}")
+        if remember is True:
+            continue
+        if not isinstance(remember, Mapping):
+            raise ValueError(
+                f"'remember' must be True or a pattern for each argument that may differ, got {remember!r}"
+            )
+        for name, pattern in cast("Mapping[str, Any]", remember).items():
+            _check_pattern(call, name, pattern, specs)
 
 
-def _to_remember(answer: object, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str, Any], Call]]:
-    given: object = cast("Mapping[str, Any]", answer).get("decisions") if isinstance(answer, Mapping) else ()
-    decisions = cast("Sequence[Mapping[str, Any]]", given) if isinstance(given, Sequence) else ()
-    for decision, call in zip(decisions, asked, strict=False):
+def _to_remember(answer: Any, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str, Any], Call]]:
+    for decision, call in zip(answer["decisions"], asked, strict=True) if asked else ():
         if decision.get("remember") not in (None, False):
             yield decision, call
 
 
-def _describe_memory(
-    decision: Mapping[str, Any], call: Call, can_remember: Callable[[str], bool], specs: Specs
-) -> str | None:
-    tool, remember = call["name"], decision["remember"]
-    if not can_remember(tool):
-        return f"decisions about {tool!r} are not remembered here; leave 'remember' out"
-    if decision["type"] not in ("approve", "reject"):
-        return f"only approve and reject can be remembered, not {decision['type']!r}"
-    if remember is True:
-        return None
-    if not isinstance(remember, Mapping):
-        return f"'remember' must be True or a pattern for each argument that may differ, got {remember!r}"
-    patterns = cast("Mapping[str, Any]", remember).items()
-    return next(filter(None, (_describe_pattern(call, *each, specs) for each in patterns)), None)
-
-
-def _describe_pattern(call: Call, name: str, pattern: object, specs: Specs) -> str | None:
+def _check_pattern(call: Call, name: str, pattern: object, specs: Specs) -> None:
     tool, arguments, spec = call["name"], call["args"], specs.get(call["name"])
     if name not in arguments:
-        return f"'remember' names {name!r}, which is no argument of this call; it has {sorted(arguments)}"
+        raise ValueError(
+            f"'remember' names {name!r}, which is no argument of this call; it has {sorted(arguments)}"
+        )
     if _are_equal(pattern, arguments[name]):
-        return None
+        return
     if not isinstance(pattern, str):
-        return f"the pattern for {name!r} must be text, got {pattern!r}"
+        raise ValueError(f"the pattern for {name!r} must be text, got {pattern!r}")
     if spec and spec.effect == "run" and name in spec.summary_arguments:
-        return f"{name!r} of {tool!r} can be remembered only as it is; leave it out of 'remember'"
+        raise ValueError(f"{name!r} of {tool!r} can be remembered only as it is; leave it out of 'remember'")
     try:
         fits = _fits(call, name, {"like": pattern}, specs)
     except (ConfigError, NotImplementedError) as error:
-        return str(error)
-    mismatch = f"the pattern {pattern!r} does not match {name!r} of this call, {arguments[name]!r}"
-    return None if fits else mismatch
+        raise ValueError(str(error)) from error
+    if not fits:
+        raise ValueError(f"the pattern {pattern!r} does not match {name!r} of this call, {arguments[name]!r}")
 
 
 def find_decision(
@@ -220,7 +226,7 @@ def _fits(call: Call, name: str, wanted: Mapping[str, Any], specs: Specs) -> boo
     if "is" in wanted:
         return _are_equal(wanted["is"], value)
     pattern: str = wanted["like"]
-    if pattern == ANYTHING:
+    if pattern == _ANYTHING:
         return True
     spec = specs.get(call["name"])
     if spec and name == spec.path_argument:
@@ -258,7 +264,7 @@ def _lifts_rules(record: Record, call: Call, rules: Rules, state: Any, specs: Sp
     wanted = record["args"].get(spec.path_argument or "", {"is": None})
     if "is" in wanted:
         return True
-    return wanted["like"] != ANYTHING and rules.waits(spec.operation, anchor(wanted["like"]))
+    return wanted["like"] != _ANYTHING and rules.waits(spec.operation, anchor(wanted["like"]))
 
 
 def make_rejection(record: Record, call: Call) -> ToolMessage:
@@ -274,3 +280,84 @@ def _are_equal(one: object, other: object) -> bool:
 
 def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, default=repr)
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskDecisions:
+    """What is remembered for the subagent that a call of `task` starts, and what it learns."""
+
+    subagent: str
+    thread: str | None
+    depth: int
+    known: Records
+    learned: dict[str, Record] = field(default_factory=dict[str, Record])
+
+
+_TASK: ContextVar[_TaskDecisions | None] = ContextVar("deepagents_task_decisions", default=None)
+
+
+@contextmanager
+def passing_decisions(state: Mapping[str, Any], call: Call) -> Generator[dict[str, Record]]:
+    """Let the subagent that this call starts know its decisions; yield what it learns."""
+    subagent = call["args"].get("subagent_type") if call["name"] == "task" else None
+    task = None
+    if isinstance(subagent, str):
+        own = find_decisions(state).values()
+        theirs = [each for each in own if (each.get("within") or [None])[0] == subagent]
+        known = _by_key({**each, "within": [*each["within"][1:]]} for each in theirs)
+        task = _TaskDecisions(subagent, *_running_in(), known)
+    # Set to `None` for other tools: an agent that one of them runs must not take over these decisions.
+    token = _TASK.set(task)
+    try:
+        yield task.learned if task else {}
+    finally:
+        _TASK.reset(token)
+
+
+def find_decisions(state: Mapping[str, Any]) -> Records:
+    """Return what is remembered in this agent, and what the agent that it works for keeps for it."""
+    own: Records = state.get(REMEMBERED) or {}
+    task = _own_task()
+    return {**task.known, **own} if task else own
+
+
+def report_decisions(state: Mapping[str, Any]) -> None:
+    """Pass what was learned here on to the agent that this one works for."""
+    own: Records = state.get(REMEMBERED) or {}
+    if task := _own_task():
+        task.learned.update(
+            _by_key({**each, "within": [task.subagent, *(each.get("within") or ())]} for each in own.values())
+        )
+
+
+def with_learned(result: ToolResult, learned: Mapping[str, Record]) -> ToolResult:
+    """Return the result so that the agent keeps what was learned while the call ran."""
+    if not learned:
+        return result
+    if isinstance(result, ToolMessage):
+        return Command(update={"messages": [result], REMEMBERED: dict(learned)})
+    update: object = result.update
+    if not isinstance(update, dict):
+        return result
+    return replace(result, update={**cast("dict[str, Any]", update), REMEMBERED: dict(learned)})
+
+
+def _own_task() -> _TaskDecisions | None:
+    """Return the task that this very agent works on; none for an agent that a tool of the subagent calls."""
+    task = _TASK.get()
+    if task is None:
+        return None
+    thread, depth = _running_in()
+    return task if (thread, depth) == (task.thread, task.depth + 1) else None
+
+
+def _running_in() -> tuple[str | None, int]:
+    """Return the thread, and how many graphs run one below the other."""
+    try:
+        given: Mapping[str, Any] = get_config().get("configurable", {})
+    except RuntimeError:
+        return None, 0
+    namespace: str = given.get("checkpoint_ns") or ""
+    # LangGraph adds a number where one node calls several graphs; it is no graph.
+    parts = [part for part in namespace.split("|") if part and not part.isdecimal()]
+    return given.get("thread_id"), len(parts)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, NotRequired, TypeAlias, cast
 
+from langchain.agents import AgentState
 from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AIMessage
 from langgraph.errors import GraphInterrupt
 
 from deepagents._async import IOCall
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.runtime import answer_given
+from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.middleware._base import (
@@ -23,53 +27,72 @@ from deepagents.middleware._base import (
     keeping,
     names_of_tools,
 )
-from deepagents.middleware.approval.config import (
-    CallerError,
-    InterruptOn,
-    add_path_rules,
-    asks_about,
-    call_once,
-    can_remember,
-    skip_decided,
-    validate_interrupt_on,
+from deepagents.middleware.approval.files import (
+    ASKED,
+    SEEN,
+    Call,
+    Specs,
+    find_named_path,
+    note_versions,
+    refuse_stale,
+    waits,
 )
-from deepagents.middleware.approval.inheritance import (
+from deepagents.middleware.approval.memory import (
+    REMEMBERED,
+    Record,
+    check_memory,
+    find_decision,
     find_decisions,
+    make_rejection,
     passing_decisions,
+    records_of,
     report_decisions,
     with_learned,
 )
-from deepagents.middleware.approval.memory import (
-    Record,
-    find_bad_memory,
-    find_decision,
-    make_rejection,
-    records_of,
-)
-from deepagents.middleware.approval.path_rules import ASKED, Call, Specs, find_named_path, waits
 from deepagents.middleware.approval.questions import (
+    EDITED,
     MOST_ANSWERS,
+    CallerError,
+    InterruptOn,
+    add_path_rules,
+    call_once,
+    check_answer,
     describe_error,
     explain_no_checkpointer,
-    find_bad_edit,
-    find_bad_reply,
     find_executed_call,
     give_up,
     rewrite_question,
+    validate_interrupt_on,
     warn_without_checkpointer,
 )
-from deepagents.middleware.approval.state import EDITED, HELD, REMEMBERED, SEEN, ApprovalState
-from deepagents.middleware.approval.versions import note_versions, refuse_stale
 from deepagents.permissions import Rules
 from deepagents.tools import specs_by_name
 from deepagents.tools._tool import failure_message
 
 LangChainApproval: TypeAlias = HumanInTheLoopMiddleware[Any, Any, Any]
 
+HELD: Final = "held_calls"
+"""State key: the ids of the calls of the last turn while a person is to decide about one before any runs."""
 _SECONDS: Final = 60.0
 """How long looking at one file may take."""
 # What LangChain raises where an answer has not the form that it indexes and compares.
 _UNUSABLE_ANSWER: Final = (ValueError, KeyError, TypeError, AttributeError, IndexError)
+
+
+class ApprovalState(AgentState[Any]):
+    """State of an agent whose calls may wait for a person."""
+
+    hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    held_calls: NotRequired[Annotated[list[str] | None, PrivateStateAttr, NOT_SHARED]]
+    versions_seen: NotRequired[Annotated[dict[str, str], PrivateStateAttr, NOT_SHARED]]
+    remembered_decisions: NotRequired[
+        Annotated[
+            dict[str, Any],
+            GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER),
+            PrivateStateAttr,
+            NOT_SHARED,
+        ]
+    ]
 
 
 class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]):
@@ -105,27 +128,19 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         """The name of its slot in the stack, which is that of LangChain's."""
         return HumanInTheLoopMiddleware.__name__
 
-    def with_rules(self, rules: Rules) -> ApprovalMiddleware:
-        """Return the approval that asks for these rules, and for whatever else this one asks."""
-        return self if rules.given == self.rules.given else self._copy(rules, self._specs, self._backend)
-
-    def with_stack(self, stack: Sequence[Middleware], tools: Sequence[Any]) -> ApprovalMiddleware:
-        """Return the approval for an agent with these middleware and tools.
+    def in_agent(self, rules: Rules, stack: Sequence[Middleware], tools: Sequence[Any]) -> ApprovalMiddleware:
+        """Return the approval that asks for these rules too, in an agent with these middleware and tools.
 
         A person may replace a call by one of any of its tools; without this, an edit that names no tool
         becomes an error result.
         """
         all_tools = [*(tool for each in stack for tool in getattr(each, "tools", ())), *tools]
         backends = (getattr(each, "backend", None) for each in stack if each.name == "FilesystemMiddleware")
-        made = self._copy(self.rules, specs_by_name(all_tools), next(backends, self._backend))
-        made.tool_names = names_of_tools(all_tools)
-        return made
-
-    def _copy(self, rules: Rules, specs: Specs, backend: BACKEND_TYPES | None) -> ApprovalMiddleware:
-        made = ApprovalMiddleware(rules, self._given, specs=specs, backend=backend)
+        backend = next(backends, self._backend)
+        made = ApprovalMiddleware(rules, self._given, specs=specs_by_name(all_tools), backend=backend)
         # No arguments of ours: they come from an approval of LangChain that was wrapped.
         made.description_prefix, made.edit_notice = self.description_prefix, self.edit_notice
-        made.tool_names = self.tool_names
+        made.tool_names = names_of_tools(all_tools)
         return made
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
@@ -152,6 +167,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         """
         no_checkpointer = explain_no_checkpointer() if self.interrupt_on else None
         decided: dict[str, Record] = {}
+        calls = _last_calls(state)
         langchain = self._ask_once(state, decided)
         problem: str | None = None
         for attempt in range(MOST_ANSWERS):
@@ -159,8 +175,10 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
                 # LangGraph runs this anew for each answer; each `interrupt` then returns the answer that it
                 # got before, and the first one without an answer raises.
                 update = langchain.after_model(state, runtime) or {}
+                answer, asked = answer_given(attempt), _find_asked(langchain, calls)
+                check_answer(answer, update.get(EDITED) or {}, self._choices(calls))
+                check_memory(answer, asked, self._remembers, self._specs)
             except GraphInterrupt as raised:
-                calls = _last_calls(state)
                 raise rewrite_question(raised, calls, self._remembers, problem, no_checkpointer) from None
             except CallerError as error:
                 # As the function of the caller raised it: the marker around it is ours alone.
@@ -168,13 +186,10 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
             except _UNUSABLE_ANSWER as error:
                 problem = describe_error(error)
                 continue
-            answer, asked = answer_given(attempt), self._find_asked(langchain, state)
-            problem = self._find_problem(answer, asked, update, state)
-            if problem is None:
-                records = records_of(answer, asked)
-                update |= {REMEMBERED: records} if records else {}
-                return self._finish(update, asked, decided, state) or None
-        asked = self._find_asked(langchain, state)
+            if records := records_of(answer, asked):
+                update[REMEMBERED] = records
+            return self._finish(update, asked, decided, state) or None
+        asked = _find_asked(langchain, calls)
         return self._finish(give_up(asked), asked, decided, state)
 
     def _ask_once(self, state: Any, decided: dict[str, Record]) -> LangChainApproval:
@@ -189,30 +204,18 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
             found = find_decision(records, call, allowed, self.rules, state, self._specs)
             return None if found is None else decided.setdefault(call["id"] or "", found)
 
-        entries: Any = {name: skip_decided(call_once(each), find) for name, each in self.interrupt_on.items()}
+        entries: Any = {name: call_once(each, find) for name, each in self.interrupt_on.items()}
         return HumanInTheLoopMiddleware(entries, description_prefix=self.description_prefix)
 
-    def _find_asked(self, langchain: LangChainApproval, state: Any) -> Sequence[Call]:
-        entries = langchain.interrupt_on
-        calls = _last_calls(state)
-        return [call for call in calls if (entry := entries.get(call["name"])) and asks_about(entry, call)]
-
-    def _find_problem(
-        self, answer: object, asked: Sequence[Call], update: Mapping[str, Any], state: Any
-    ) -> str | None:
-        edits: Mapping[str, Any] = update.get(EDITED) or {}
-        problem = find_bad_reply(answer) or find_bad_edit(edits, self._choices(state))
-        return problem or find_bad_memory(answer, asked, self._remembers, self._specs)
-
-    def _choices(self, state: Any) -> Collection[str] | None:
+    def _choices(self, calls: Sequence[Call]) -> Collection[str] | None:
         """Return the tools that a person may choose: those of the agent, and what the model called, such as a
         tool that a skill disclosed.
         """
-        called = {call["name"] for call in _last_calls(state)}
-        return None if self.tool_names is None else self.tool_names | called
+        return None if self.tool_names is None else {*self.tool_names, *(call["name"] for call in calls)}
 
     def _remembers(self, tool: str) -> bool:
-        return can_remember(self.interrupt_on.get(tool) or {})
+        entry: Mapping[str, Any] = self.interrupt_on.get(tool) or {}
+        return bool(entry.get("remember"))
 
     def _finish(
         self, update: dict[str, Any], asked: Sequence[Call], decided: Mapping[str, Record], state: Any
@@ -307,3 +310,9 @@ def _refuse_unknown_tool(request: Any, call: Call) -> ToolResult | None:
 def _last_calls(state: Mapping[str, Any]) -> Sequence[Any]:
     answers = (each for each in reversed(state["messages"]) if isinstance(each, AIMessage))
     return last.tool_calls if (last := next(answers, None)) else ()
+
+
+def _find_asked(langchain: LangChainApproval, calls: Sequence[Call]) -> Sequence[Call]:
+    """Return the calls that were asked about; `when` answers by what it returned for the call before."""
+    entries: Mapping[str, Any] = langchain.interrupt_on
+    return [call for call in calls if (entry := entries.get(call["name"])) and entry["when"](call)]

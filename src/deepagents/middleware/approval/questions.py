@@ -1,20 +1,37 @@
-"""Make the question that a person reads, and describe what was wrong with an answer."""
+"""Validate `interrupt_on`, make the question that a person reads, and check the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, cast
+from functools import wraps
+from typing import Any, Final, NotRequired, TypeAlias, cast, get_args
 
+from langchain.agents.middleware import InterruptOnConfig
+from langchain.agents.middleware.human_in_the_loop import DecisionType
 from langchain.agents.middleware.types import ToolCallRequest
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt
 
 from deepagents._deprecation import warn_caller
 from deepagents._state.runtime import in_graph, is_saved
-from deepagents.middleware.approval.path_rules import Call
-from deepagents.middleware.approval.state import EDITED
+from deepagents.errors import ConfigError
+from deepagents.middleware.approval.files import Call, Specs, waits
+from deepagents.permissions import Rules
+from deepagents.tools import specs_by_name
 from deepagents.tools._tool import failure_message
 
+
+class ApprovalConfig(InterruptOnConfig):
+    """LangChain's `InterruptOnConfig`, and whether a person's decision may be remembered in the thread."""
+
+    remember: NotRequired[bool]
+
+
+InterruptOn: TypeAlias = Mapping[str, bool | InterruptOnConfig | ApprovalConfig]
+
+_DECISIONS: Final[tuple[DecisionType, ...]] = get_args(DecisionType)
+EDITED: Final = "hitl_edited_tool_calls"
+"""State key of LangChain's approval: by the id of a call, what a person replaced it by."""
 _NO_CHECKPOINTER: Final = (
     "No answer to this can reach the agent, because no checkpointer keeps the thread; give one to "
     "create_deep_agent, such as checkpointer=InMemorySaver()."
@@ -40,6 +57,104 @@ _RUNNERS: Final = (
     "contextvars.",
 )
 """Packages between the line that runs an agent and its middleware: a warning names that line."""
+
+
+class CallerError(Exception):
+    """What a caller's own function raised while a request was made, be it a question of its own."""
+
+
+def validate_interrupt_on(interrupt_on: object) -> InterruptOn:
+    """Return the entries, once each is known to be of a form that can be asked by.
+
+    Raises:
+        ConfigError: for decisions that do not exist, or none.
+        TypeError: for an entry that is neither a bool nor a dict.
+    """
+    if interrupt_on is None:
+        return {}
+    if not isinstance(interrupt_on, Mapping):
+        raise TypeError(f"interrupt_on must be a dict from tool names to rules, got {interrupt_on!r}")
+    for tool, entry in cast("Mapping[str, Any]", interrupt_on).items():
+        _validate_entry(tool, entry)
+    return cast("InterruptOn", interrupt_on)
+
+
+def _validate_entry(tool: str, entry: Any) -> None:
+    if isinstance(entry, bool):
+        return
+    if not isinstance(entry, Mapping):
+        raise TypeError(
+            f"interrupt_on of {tool!r} must be True, False or {{'allowed_decisions': [...]}}, got {entry!r}"
+        )
+    fields = cast("Mapping[str, Any]", entry)
+    allowed = fields.get("allowed_decisions")
+    listed = cast("Sequence[Any]", allowed) if isinstance(allowed, list | tuple) else ()
+    if not listed or any(each not in _DECISIONS for each in listed):
+        known = ", ".join(map(repr, _DECISIONS))
+        raise ConfigError(f"allowed_decisions of {tool!r} must be some of {known}, got {allowed!r}")
+    if not isinstance(remember := fields.get("remember", False), bool):
+        raise TypeError(f"'remember' of {tool!r} must be True or False, got {remember!r}")
+
+
+def add_path_rules(
+    rules: Rules, interrupt_on: InterruptOn | None = None, specs: Specs | None = None
+) -> dict[str, bool | InterruptOnConfig]:
+    """Return the entries of a caller together with those for the tools that rules make wait.
+
+    A caller's entry says how to ask, and for which further calls; none lifts what a rule makes wait.
+    """
+    known = specs_by_name() if specs is None else specs
+
+    def waits_by_rule(request: Any) -> bool:
+        return waits(rules, request.tool_call, request.state, known)
+
+    merged = dict(interrupt_on or {})
+    for tool, spec in known.items():
+        if spec.operation is None or not rules.has("interrupt", spec.operation):
+            continue
+        given = merged.get(tool)
+        if given is None or given is False:
+            merged[tool] = InterruptOnConfig(allowed_decisions=[*_DECISIONS], when=waits_by_rule)
+        elif isinstance(given, dict) and (own := given.get("when")) is not None:
+            merged[tool] = cast("InterruptOnConfig", {**given, "when": _either(own, waits_by_rule)})
+    return merged
+
+
+def _either(one: Callable[[Any], bool], other: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda request: one(request) or other(request)
+
+
+def call_once(config: InterruptOnConfig, find: Callable[[Call], object | None]) -> InterruptOnConfig:
+    """Return the entry with its functions called once for each call, their errors marked as the caller's.
+
+    LangChain calls them again for each answer, and an error of theirs would look like a wrong answer. Where
+    decisions may be remembered, the entry does not ask about calls for which `find` has one.
+    """
+    given: Callable[[Any], Any] | None = config.get("when")
+
+    def when(request: Any) -> bool:
+        asks = given is None or bool(given(request))
+        return asks and not (config.get("remember") and find(request.tool_call))
+
+    own = {key: _once(each) for key, each in {**config, "when": when}.items() if callable(each)}
+    return cast("InterruptOnConfig", {**config, **own})
+
+
+def _once(function: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[int, Any] = {}
+
+    @wraps(function)
+    def call(given: Any, *more: Any) -> Any:
+        # By identity: calls are dicts, which have no hash, and two equal calls are two questions.
+        key = id(getattr(given, "tool_call", given))
+        if key not in known:
+            try:
+                known[key] = function(given, *more)
+            except Exception as error:
+                raise CallerError from error
+        return known[key]
+
+    return call
 
 
 def explain_no_checkpointer() -> str | None:
@@ -93,39 +208,31 @@ def rewrite_question(
 
 
 def describe_error(error: Exception) -> str:
-    """Describe why LangChain could not use an answer, in its words where it has some."""
-    return _unusable(str(error) if type(error) is ValueError else _FORM)
+    """Describe why an answer could not be used, in the words of the check where it has some."""
+    problem = str(error) if type(error) is ValueError else _FORM
+    return f"The last answer could not be used: {problem.rstrip('.')}."
 
 
-def find_bad_edit(edits: Mapping[str, Any], tools: Collection[str] | None) -> str | None:
-    """Describe what keeps a person's replacement of a call from running, if anything does."""
+def check_answer(answer: Any, edits: Mapping[str, Any], tools: Collection[str] | None) -> None:
+    """Check what LangChain does not: that calls instead are calls of tools, and replies are text.
+
+    Raises:
+        ValueError: for an answer that cannot be used.
+    """
     for edit in edits.values():
         match edit:
             case {"name": str(name), "args": dict()}:
                 if tools is not None and name not in tools:
-                    return _unusable(f"there is no tool {name!r}; choose one of {', '.join(sorted(tools))}")
+                    raise ValueError(f"there is no tool {name!r}; choose one of {', '.join(sorted(tools))}")
             case _:
-                return _unusable(_FORM)
-    return None
-
-
-def find_bad_reply(answer: object) -> str | None:
-    """Describe what is wrong with the words of a respond decision, if anything is."""
-    given: object = cast("Mapping[str, Any]", answer).get("decisions") if isinstance(answer, Mapping) else ()
-    for decision in cast("Sequence[Any]", given) if isinstance(given, Sequence) else ():
-        match decision:
-            case {"type": "respond", "message": message} if not _is_content(message):
-                return _unusable(f"'message' of a respond decision must be text, got {message!r}")
-            case _:
-                continue
-    return None
+                raise ValueError(_FORM)
+    for decision in answer["decisions"] if answer else ():
+        message: object = decision.get("message")
+        if decision["type"] == "respond" and not _is_content(message):
+            raise ValueError(f"'message' of a respond decision must be text, got {message!r}")
 
 
 def _is_content(message: object) -> bool:
     if isinstance(message, list):
         return all(isinstance(each, str | dict) for each in cast("list[Any]", message))
     return isinstance(message, str)
-
-
-def _unusable(problem: str) -> str:
-    return f"The last answer could not be used: {problem.rstrip('.')}."
