@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Interrupt
+from pydantic import BaseModel
 
 from deepagents._state.custom_events import LibraryEvent
 from deepagents.events import (
+    ApprovalNeeded,
+    ApprovalRequest,
     Custom,
     Event,
     FinalAnswer,
     PlanChanged,
+    QuestionAsked,
+    Reasoning,
     SubagentFinished,
     SubagentStarted,
     TaskChanged,
     Todo,
+    Token,
     ToolCalled,
     ToolFinished,
+    Usage,
     from_dict,
 )
-from deepagents.observe.approvals import interrupts_to_event, questions
-from deepagents.observe.messages import in_words, read_message, read_usage, to_plain
 from deepagents.observe.roster import MAIN, Author, Namespace, Roster, is_for_middleware
 
 Chunk: TypeAlias = tuple[Namespace, str, Any]
@@ -96,7 +103,7 @@ class Observer:
     ) -> Iterator[Event]:
         author = self._roster.who(namespace, _name_in(metadata))
         if isinstance(message, AIMessage) and metadata.get("langgraph_node") == _MODEL_NODE:
-            yield from read_message(message, author)
+            yield from _read_message(message, author)
 
     def _see_update(self, namespace: Namespace, data: Mapping[str, Any]) -> Iterator[Event]:
         for node, update in data.items():
@@ -110,7 +117,7 @@ class Observer:
         author, messages = self._roster.who(namespace), _messages(part)
         if is_for_middleware(namespace):
             yield from (
-                event for each in messages if node == _MODEL_NODE for event in read_usage(each, author)
+                event for each in messages if node == _MODEL_NODE for event in _read_usage(each, author)
             )
             return
         if node == _MODEL_NODE:
@@ -129,7 +136,7 @@ class Observer:
         for message in messages:
             if not isinstance(message, AIMessage):
                 continue
-            yield from read_usage(message, author)
+            yield from _read_usage(message, author)
             for event in self._see_calls(message, author):
                 if form is None or event.call_id not in settled:
                     self._calls[event.agent, event.call_id] = event
@@ -186,15 +193,55 @@ class Observer:
         new = [each for each in interrupts if each.id not in self._asked]
         self._asked.update(each.id for each in new)
         author = self._roster.who(namespace)
-        event = interrupts_to_event(new, author)
-        if event is not None:
+        if event := interrupts_to_event(new, author):
             yield event
-        yield from questions(new, author)
+        yield from (QuestionAsked(each.id, each.value, **author) for each in new if not any(_requests(each)))
+
+
+def _read_message(message: AIMessage, author: Author) -> Iterator[Event]:
+    """Return the reasoning and the text of a message, or of a piece of one."""
+    if not isinstance(message.content, str) or message.additional_kwargs:
+        for block in message.content_blocks:
+            thought = block.get("reasoning") if block["type"] == "reasoning" else None
+            if thought:
+                yield Reasoning(str(thought), **author)
+    if message.text:
+        yield Token(message.text, **author)
+
+
+def _read_usage(message: BaseMessage, author: Author) -> Iterator[Event]:
+    """Return what a message took, where its provider tells."""
+    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    if not usage:
+        return
+    given = usage.get("input_token_details") or {}
+    made = usage.get("output_token_details") or {}
+    yield Usage(
+        usage["input_tokens"],
+        usage["output_tokens"],
+        given.get("cache_read") or 0,
+        _cache_written(given),
+        made.get("reasoning") or 0,
+        **author,
+    )
+
+
+def _cache_written(given: Mapping[str, Any]) -> int:
+    """Add up what was written to a cache: where a provider tells by how long it lasts, it tells no sum."""
+    lasting = (given.get(f"ephemeral_{time}_input_tokens") or 0 for time in ("5m", "1h"))
+    return given.get("cache_creation") or sum(lasting)
 
 
 def _final(message: AIMessage, form: Any) -> FinalAnswer:
-    structured = to_plain(form)
-    return FinalAnswer(message.text or ("" if form is None else in_words(structured)), structured)
+    plain: Any = form
+    if isinstance(form, BaseModel):
+        plain = form.model_dump(mode="json")
+    elif is_dataclass(form) and not isinstance(form, type):
+        plain = asdict(form)
+    elif isinstance(form, Mapping):
+        plain = dict(cast("Mapping[str, Any]", form))
+    in_words = "" if form is None else json.dumps(plain, default=str, ensure_ascii=False)
+    return FinalAnswer(message.text or in_words, plain)
 
 
 def _result(
@@ -223,3 +270,36 @@ def _messages(part: Mapping[str, Any]) -> list[BaseMessage]:
     found: Any = part.get("messages")
     many = cast("list[Any]", found) if isinstance(found, list) else [found]
     return [each for each in many if isinstance(each, BaseMessage)]
+
+
+def interrupts_to_event(interrupts: Iterable[Interrupt], author: Author = MAIN) -> ApprovalNeeded | None:
+    """Gather the tool calls that interrupts ask about; `None` when they ask about none."""
+    requests = tuple(request for each in interrupts for request in _requests(each))
+    return ApprovalNeeded(requests, **author) if requests else None
+
+
+def _requests(interrupt: Interrupt) -> Iterator[ApprovalRequest]:
+    value: Any = interrupt.value
+    if not isinstance(value, Mapping):
+        return
+    asked = cast("Mapping[str, Any]", value)
+    if asked.get("type") == "tool_approval":
+        yield _request(interrupt.id, asked, {})
+    if "action_requests" not in asked:
+        return
+    actions = cast("Sequence[Mapping[str, Any]]", asked["action_requests"])
+    reviews = cast("Sequence[Mapping[str, Any]]", asked["review_configs"])
+    for action, review in zip(actions, reviews, strict=True):
+        yield _request(interrupt.id, action, review)
+
+
+def _request(interrupt_id: str, action: Mapping[str, Any], review: Mapping[str, Any]) -> ApprovalRequest:
+    allowed = review.get("allowed_decisions")
+    return ApprovalRequest(
+        interrupt_id,
+        action["name"],
+        action["args"],
+        action.get("description") or "",
+        **({} if allowed is None else {"allowed": tuple(allowed)}),
+        tool_call_id=action.get("tool_call_id") or review.get("tool_call_id"),
+    )

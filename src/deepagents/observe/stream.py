@@ -10,8 +10,7 @@ from langgraph.types import Command, StateSnapshot
 
 from deepagents._async import IOCall, run, stream_after
 from deepagents.events import Event
-from deepagents.observe.approvals import interrupts_to_event
-from deepagents.observe.observer import Chunk, Observer
+from deepagents.observe.observer import Chunk, Observer, interrupts_to_event
 
 __all__ = ["Chunk", "Observer", "aobserve", "interrupts_to_event", "observe"]
 

@@ -22,6 +22,16 @@ _STOPS: Final[Mapping[CallKind, tuple[Kind, ...]]] = {
 }
 
 
+_UNITS: Final[Mapping[Kind, str]] = {
+    "tokens": "tokens",
+    "money": "in cost",
+    "seconds": "seconds",
+    "model_calls": "model calls",
+    "tool_calls": "tool calls",
+    "repeats": "identical calls in a row",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Reached:
     """A limit that is used up, or nearly."""
@@ -247,3 +257,18 @@ class Budget:
 def counts_in(spent: Spent) -> dict[str, float]:
     """Return what can be added up of what was spent."""
     return {kind: spent[kind] for kind in _ADDED if spent.get(kind)}
+
+
+def format_amount(kind: Kind, value: float) -> str:
+    """Format how much of a kind there is."""
+    forms = {"money": f"{value:.4g}", "seconds": f"{value:,.1f}".removesuffix(".0")}
+    number, unit = forms.get(kind, f"{value:,.0f}"), _UNITS[kind]
+    return f"{number} {unit.removesuffix('s') if number == '1' and kind.endswith('_calls') else unit}"
+
+
+def describe_unpriced(name: str | None) -> str:
+    """Describe that a model has no price, and how to give it one."""
+    return (
+        f"money is limited, and nothing says what model {name!r} costs; give "
+        f"Limits(prices={{{name!r}: Price(input=..., output=...)}}), for a million tokens"
+    )

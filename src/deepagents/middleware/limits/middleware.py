@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import dropwhile, islice, takewhile
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Final, NotRequired
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import ModelResponse, PrivateStateAttr, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.errors import GraphInterrupt
 
 from deepagents._state.custom_events import emit
 from deepagents._state.schema import NOT_SHARED
+from deepagents._text import truncate
 from deepagents.errors import ConfigError, LimitExceeded
-from deepagents.limits import Kind, Limits, Price, price_in, price_of_profile
+from deepagents.limits import COUNTED, Kind, Limits, Price, price_in, price_of_profile
 from deepagents.middleware._base import (
     BaseMiddleware,
     Middleware,
@@ -27,13 +28,7 @@ from deepagents.middleware._base import (
     keeping,
 )
 from deepagents.middleware._history import LIMIT_REACHED, is_from_person
-from deepagents.middleware.limits.budget import Budget, Reached
-from deepagents.middleware.limits.messages import (
-    describe_refusal,
-    describe_unpriced,
-    make_final_answer,
-    make_warning,
-)
+from deepagents.middleware.limits.budget import Budget, Reached, describe_unpriced, format_amount
 from deepagents.middleware.limits.persistence import (
     CHANNEL,
     WARNED,
@@ -47,8 +42,14 @@ from deepagents.middleware.limits.persistence import (
 )
 from deepagents.middleware.limits.usage_callback import counting
 from deepagents.models.traits import model_identifier, model_provider
-from deepagents.tools import specs_by_name
+from deepagents.tools import ToolSpec, specs_by_name
 from deepagents.tools._tool import failure_message
+
+_SOURCE: Final = "limits"
+_MOST_CHARACTERS: Final = 2_000
+_MOST_FILES: Final = 30
+# Less than this counts as none: floats that were added up are seldom exactly zero.
+_LEAST: Final[Mapping[Kind, float]] = {"money": 1e-9, "seconds": 0.1}
 
 
 class LimitsState(AgentState[Any]):
@@ -122,7 +123,7 @@ class LimitsMiddleware(BaseMiddleware):
         repeats = self._count_repeats(request.state["messages"], made["id"])
         if reached := self._check_repeats(repeats) or call.reserve():
             save_call(agent, call)
-            text = describe_refusal(reached)
+            text = _describe_refusal(reached)
             return failure_message(made["name"], made["id"] or "", "limit_reached", text)
         try:
             with counting(call):
@@ -163,7 +164,8 @@ class LimitsMiddleware(BaseMiddleware):
         most = self.limits.repeats
         if not most:
             return 0
-        calls = _calls_backwards(messages)
+        turn = (each for each in _this_turn(messages) if isinstance(each, AIMessage))
+        calls = (call for each in turn for call in reversed(each.tool_calls))
         if call_id is not None:
             calls = dropwhile(lambda call: call["id"] != call_id, calls)
         last = next(calls, None)
@@ -187,15 +189,6 @@ def _profile_price(model: BaseChatModel) -> tuple[str, Price] | None:
     return (name, price) if name and price else None
 
 
-def _calls_backwards(messages: Sequence[AnyMessage]) -> Iterator[ToolCall]:
-    """Yield the calls since a person last spoke, the latest first."""
-    for message in reversed(messages):
-        if is_from_person(message):
-            return
-        if isinstance(message, AIMessage):
-            yield from reversed(message.tool_calls)
-
-
 def _not_warned_of(agent: Budget, saved: Mapping[str, Any]) -> list[Reached]:
     found: dict[Kind, Reached] = {}
     for each in agent.near():
@@ -204,7 +197,7 @@ def _not_warned_of(agent: Budget, saved: Mapping[str, Any]) -> list[Reached]:
 
 
 def _with_warning(request: Request, near: Sequence[Reached], repeats: int) -> Request:
-    warning = make_warning(near, repeats)
+    warning = _make_warning(near, repeats)
     if warning is None:
         return request
     for each in near:
@@ -217,6 +210,94 @@ def _stop(request: Request, agent: Budget, reached: Reached) -> Response:
     """Answer without the model, and leave the loop."""
     save_call(agent, None)
     spent = next((each for each in agent.chain() if each.limits), agent).spent()
-    answer = make_final_answer(reached, spent, request.state, specs_by_name(request.tools))
+    answer = _make_final_answer(reached, spent, request.state, specs_by_name(request.tools))
     emit(LIMIT_REACHED, **asdict(reached))
     return keeping(ModelResponse(result=[answer]), (), {"jump_to": "end"})
+
+
+def _make_warning(near: Sequence[Reached], repeats: int) -> HumanMessage | None:
+    """Make the message that tells the model what is left; `None` when no limit is near."""
+    parts = [_describe_rest(each) for each in near]
+    if repeats:
+        parts.append(f"you made the same call {repeats} times in a row, and another one would end your work")
+    if not parts:
+        return None
+    text = (
+        f"[Limits] {'; '.join(parts)}. Finish what matters most, then answer with what you have. "
+        "This note is not from the user."
+    )
+    return HumanMessage(text, additional_kwargs={"lc_source": _SOURCE})
+
+
+def _describe_rest(near: Reached) -> str:
+    left = max(near.limit - near.spent, 0)
+    own = ", this answer included" if near.kind == "model_calls" else ""
+    return f"left: {format_amount(near.kind, left)} of {near.limit:,g}{own}"
+
+
+def _describe_refusal(reached: Reached) -> str:
+    """Describe why a tool call was not run."""
+    if reached.kind == "repeats":
+        return f"not run: it is the same call as the {reached.limit:g} before it. The work ends here"
+    return (
+        f"not run: the limit of {format_amount(reached.kind, reached.limit)} is used up. The work ends here"
+    )
+
+
+def _make_final_answer(
+    reached: Reached, spent: Mapping[str, float], state: Mapping[str, Any], specs: Mapping[str, ToolSpec]
+) -> AIMessage:
+    """Answer for the model: what was reached, what was spent, and what there is."""
+    turn = list(_this_turn(state["messages"]))
+    parts = [_headline(reached, spent), *_so_far(turn, state.get("todos") or (), specs)]
+    mark = {
+        "kind": reached.kind,
+        "limit": reached.limit,
+        "spent": spent.get(reached.kind, reached.spent),
+        "all_spent": dict(spent),
+    }
+    return AIMessage("\n\n".join(parts), additional_kwargs={"lc_source": _SOURCE, LIMIT_REACHED: mark})
+
+
+def _headline(reached: Reached, spent: Mapping[str, float]) -> str:
+    if reached.kind == "repeats":
+        what = f"the same call was made more than {reached.limit:g} times in a row"
+    else:
+        what = f"the limit of {format_amount(reached.kind, reached.limit)} was reached"
+    kinds: list[Kind] = [kind for kind in COUNTED if spent.get(kind, 0) >= _LEAST.get(kind, 1)]
+    used = ", ".join(format_amount(kind, spent[kind]) for kind in kinds)
+    return f"[Stopped at a limit: {what}. The work is not finished. Used: {used or 'nothing'}.]"
+
+
+def _so_far(
+    turn: Sequence[AnyMessage], todos: Sequence[Mapping[str, Any]], specs: Mapping[str, ToolSpec]
+) -> Iterator[str]:
+    """Describe what there is, the latest first in `turn`."""
+    text = next((each.text for each in turn if isinstance(each, AIMessage) and each.text.strip()), "")
+    if text:
+        yield f"Last written: {truncate(text, _MOST_CHARACTERS)}"
+    if todos:
+        lines = [f"- [{each.get('status')}] {each.get('content')}" for each in todos]
+        yield "\n".join(["Plan:", *lines])
+    if files := list(dict.fromkeys(reversed(list(_find_changed(turn, specs))))):
+        more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+        yield f"Files changed: {', '.join(files[:_MOST_FILES])}{more}"
+    results = (each.text for each in turn if isinstance(each, ToolMessage) and each.status == "success")
+    if last := next(filter(str.strip, results), ""):
+        yield f"Last result: {truncate(last, _MOST_CHARACTERS)}"
+    if not text and not last:
+        yield "There is no result yet."
+
+
+def _find_changed(turn: Sequence[AnyMessage], specs: Mapping[str, ToolSpec]) -> Iterator[str]:
+    done = {each.tool_call_id for each in turn if isinstance(each, ToolMessage) and each.status == "success"}
+    for message in turn:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            spec = specs.get(call["name"])
+            if call["id"] in done and spec and spec.changes_files and (path := spec.path_in(call["args"])):
+                yield path
+
+
+def _this_turn(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
+    """Yield the messages since a person last spoke, the latest first."""
+    return takewhile(lambda message: not is_from_person(message), reversed(messages))

@@ -22,8 +22,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Price
-from deepagents.middleware.limits.budget import Budget, CallKind
-from deepagents.middleware.limits.messages import describe_unpriced, format_amount
+from deepagents.middleware.limits.budget import Budget, CallKind, describe_unpriced, format_amount
 from deepagents.middleware.limits.persistence import current_budget, running_spent, save_call, spending_from
 
 _CACHED_FOR: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")

@@ -1,8 +1,6 @@
 """Work is graded before an agent stops, and sent back while it falls short of a rubric."""
 
-from deepagents.middleware.rubric.middleware import RubricMiddleware
-from deepagents.middleware.rubric.prompts import GRADER_SYSTEM_PROMPT
-from deepagents.middleware.rubric.types import (
+from deepagents.middleware.rubric.attempt import (
     RUBRIC_GRADER_MESSAGE_SOURCE,
     CriterionEval,
     CriterionFail,
@@ -13,6 +11,8 @@ from deepagents.middleware.rubric.types import (
     RubricResult,
     RubricState,
 )
+from deepagents.middleware.rubric.grader import GRADER_SYSTEM_PROMPT
+from deepagents.middleware.rubric.middleware import RubricMiddleware
 
 __all__ = [
     "GRADER_SYSTEM_PROMPT",

@@ -1,24 +1,94 @@
-"""Keep one attempt to meet a rubric: its rounds of grading, and what each verdict leads to. Pure."""
+"""Keep one attempt to meet a rubric: what a grader answers, what that leads to, and what is kept. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias
 from uuid import uuid4
 
-from deepagents.middleware.rubric.prompts import current_request
-from deepagents.middleware.rubric.types import (
-    CriterionEval,
-    GraderResponse,
-    RubricEvaluation,
-    RubricResult,
-)
+from langchain.agents import AgentState
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AnyMessage
+from pydantic import BaseModel, Field, model_validator
+from typing_extensions import TypedDict
 
+from deepagents._state.schema import NOT_SHARED
+from deepagents.middleware._history import is_from_person
+
+RUBRIC_GRADER_MESSAGE_SOURCE: Final = "rubric_grader"
+"""What the messages of a grader carry as their name and as `lc_source`."""
 MAX_EVALUATIONS: Final = 50
 """Evaluations that a thread keeps."""
 _NUMBER: Final = re.compile(r"^\s*\d+[.)]\s+")
+
+GraderVerdict: TypeAlias = Literal["satisfied", "needs_revision", "failed"]
+"""What a grader may say."""
+
+RubricResult: TypeAlias = Literal[
+    "satisfied", "needs_revision", "failed", "max_iterations_reached", "grader_error"
+]
+"""How one grading ended; all but `needs_revision` end the attempt."""
+
+
+class CriterionPass(TypedDict):
+    """A criterion that the work meets."""
+
+    name: str
+    passed: Literal[True]
+
+
+class CriterionFail(TypedDict):
+    """A criterion that it does not meet, or not demonstrably, and what is missing."""
+
+    name: str
+    passed: Literal[False]
+    gap: str
+
+
+CriterionEval: TypeAlias = CriterionPass | CriterionFail
+
+
+class GraderResponse(BaseModel):
+    """The verdict on the work, criterion by criterion."""
+
+    result: GraderVerdict
+    explanation: str = Field(description="Why, in a few sentences.")
+    criteria: list[CriterionEval] = Field(description="One entry for each criterion of the rubric.")
+
+    @model_validator(mode="after")
+    def _refuse_contradictions(self) -> GraderResponse:
+        failed = [each["name"] for each in self.criteria if not each["passed"]]
+        if self.result == "satisfied" and failed:
+            raise ValueError(f"the result is 'satisfied', but these criteria failed: {failed!r}")
+        if self.result == "needs_revision" and self.criteria and not failed:
+            raise ValueError("the result is 'needs_revision', but every criterion passed")
+        return self
+
+
+class RubricEvaluation(TypedDict):
+    """One grading: which attempt and which round of it, and how it ended."""
+
+    grading_run_id: str
+    iteration: int
+    result: RubricResult
+    explanation: str
+    criteria: list[CriterionEval]
+    unverified: bool
+
+
+class RubricState(AgentState[Any]):
+    """The rubric, which callers set and clear, and where its grading stands."""
+
+    rubric: NotRequired[Annotated[str | None, NOT_SHARED]]
+    _rubric_status: NotRequired[Annotated[RubricResult | None, PrivateStateAttr, NOT_SHARED]]
+    _rubric_iterations: NotRequired[Annotated[int, PrivateStateAttr, NOT_SHARED]]
+    _rubric_evaluations: NotRequired[Annotated[list[RubricEvaluation], PrivateStateAttr, NOT_SHARED]]
+    _current_grading_run_id: NotRequired[Annotated[str | None, PrivateStateAttr, NOT_SHARED]]
+    _active_rubric: NotRequired[Annotated[str | None, PrivateStateAttr, NOT_SHARED]]
+    _rubric_criteria: NotRequired[Annotated[list[str], PrivateStateAttr, NOT_SHARED]]
+    _rubric_request: NotRequired[Annotated[str | None, PrivateStateAttr, NOT_SHARED]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +202,12 @@ def _rubric(state: Mapping[str, Any]) -> str:
 def _request(state: Mapping[str, Any]) -> str | None:
     request = current_request(state["messages"])
     return request.id if request else None
+
+
+def current_request(messages: Sequence[AnyMessage], known: str | None = None) -> AnyMessage | None:
+    """Return the message of that id, else the last one that a user wrote."""
+    request = next((each for each in messages if known and each.id == known), None)
+    return request or next((each for each in reversed(messages) if is_from_person(each)), None)
 
 
 def find_gap(response: GraderResponse, criteria: Sequence[str]) -> str | None:

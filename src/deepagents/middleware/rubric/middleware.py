@@ -24,7 +24,11 @@ from deepagents.middleware._base import BaseMiddleware, Middleware
 from deepagents.middleware._history import ends_at_limit
 from deepagents.middleware.limits import counting_between_steps, is_used_up
 from deepagents.middleware.rubric.attempt import (
+    RUBRIC_GRADER_MESSAGE_SOURCE,
     Attempt,
+    GraderResponse,
+    RubricEvaluation,
+    RubricState,
     Verdict,
     decide,
     find_gap,
@@ -34,25 +38,17 @@ from deepagents.middleware.rubric.attempt import (
     start_update,
 )
 from deepagents.middleware.rubric.grader import (
+    GRADER_SYSTEM_PROMPT,
+    ask_again,
+    ask_grade,
+    ask_revision,
     describe_failure,
     grader_config,
     make_grader,
     model_name,
     parse_verdict,
     verdict_strategy,
-)
-from deepagents.middleware.rubric.prompts import (
-    GRADER_SYSTEM_PROMPT,
-    ask_again,
-    ask_grade,
-    ask_revision,
     write_transcript,
-)
-from deepagents.middleware.rubric.types import (
-    RUBRIC_GRADER_MESSAGE_SOURCE,
-    GraderResponse,
-    RubricEvaluation,
-    RubricState,
 )
 
 BuildGraderState: TypeAlias = Callable[..., Mapping[str, Any]]
@@ -156,33 +152,23 @@ class RubricMiddleware(BaseMiddleware):
         return {**attempt.state_after(evaluation), "messages": [_make_revision(verdict)], "jump_to": "model"}
 
     async def _grade(self, attempt: Attempt, state: Any, runtime: Any) -> Verdict:
+        response, problem = None, None
         try:
             response = await self._ask_grader(attempt, state, runtime)
             problem = find_gap(response, attempt.criteria)
             if problem and not attempt.had_no_criteria:
-                response = await self._ask_again(response, problem, attempt, state, runtime)
+                response = await self._ask_grader(attempt, state, runtime, ask_again(problem))
                 problem = find_gap(response, attempt.criteria)
-            return decide(response, problem, again=attempt.had_no_criteria)
         except GraphBubbleUp:
             raise
         except Exception as error:
             if isinstance(error, LimitExceeded) and is_used_up():
                 raise
             _logger.warning("the grader failed", exc_info=True)
-            return Verdict("grader_error", self._handle_grader_exception(error))
-
-    async def _ask_again(
-        self, first: GraderResponse, problem: str, attempt: Attempt, state: Any, runtime: Any
-    ) -> GraderResponse:
-        try:
-            return await self._ask_grader(attempt, state, runtime, ask_again(problem))
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            if isinstance(error, LimitExceeded) and is_used_up():
-                raise
-            _logger.warning("the grader failed when it was asked again", exc_info=True)
-            return first
+            # A first answer counts, although the grader failed when it was asked again.
+            if response is None:
+                return Verdict("grader_error", self._handle_grader_exception(error))
+        return decide(response, problem, again=attempt.had_no_criteria)
 
     async def _ask_grader(
         self, attempt: Attempt, state: Any, runtime: Any, more: str | None = None
