@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias
 from uuid import uuid4
 
@@ -92,16 +92,6 @@ class RubricState(AgentState[Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """How one grading ended."""
-
-    result: RubricResult
-    explanation: str
-    criteria: list[CriterionEval] = field(default_factory=list[CriterionEval])
-    unverified: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Attempt:
     """The rubric, request, round and first criteria of an attempt, and the evaluations of its thread."""
 
@@ -118,15 +108,22 @@ class Attempt:
         mine = [each for each in self.evaluations if each["grading_run_id"] == self.run_id]
         return bool(mine) and (mine[-1]["unverified"] or not mine[-1]["criteria"])
 
-    def evaluation(self, verdict: Verdict) -> RubricEvaluation:
+    def evaluation(
+        self,
+        result: RubricResult,
+        explanation: str,
+        criteria: Sequence[CriterionEval] = (),
+        *,
+        unverified: bool = False,
+    ) -> RubricEvaluation:
         """Record how this round ended."""
         return {
             "grading_run_id": self.run_id,
             "iteration": self.iteration,
-            "result": verdict.result,
-            "explanation": verdict.explanation,
-            "criteria": verdict.criteria,
-            "unverified": verdict.unverified,
+            "result": result,
+            "explanation": explanation,
+            "criteria": list(criteria),
+            "unverified": unverified,
         }
 
     def to_state(self) -> dict[str, Any]:
@@ -225,22 +222,23 @@ def _normalise(name: str) -> str:
     return " ".join(_NUMBER.sub("", name).casefold().split()).rstrip(".") or name
 
 
-def decide(response: GraderResponse, problem: str | None, *, again: bool) -> Verdict:
+def decide(attempt: Attempt, response: GraderResponse, problem: str | None) -> RubricEvaluation:
     """Take a complete answer as it is; else send the work back once as unverified, then give up."""
-    given = Verdict(response.result, response.explanation, response.criteria)
-    if problem is None:
-        return given
-    if again:
-        text = f"The grader's answers could not be used: {problem}. Its explanation: {response.explanation}"
-        return replace(given, result="grader_error", explanation=text, unverified=True)
-    if response.result == "satisfied":
+    result: RubricResult = response.result
+    text, unverified = response.explanation, True
+    if problem and attempt.had_no_criteria:
+        result = "grader_error"
+        text = f"The grader's answers could not be used: {problem}. Its explanation: {text}"
+    elif problem and result == "satisfied":
+        result = "needs_revision"
         text = f"The grader called the work done, but {problem}, so that is not verified."
-        return replace(given, result="needs_revision", explanation=text, unverified=True)
-    return given
+    else:
+        unverified = False
+    return attempt.evaluation(result, text, response.criteria, unverified=unverified)
 
 
-def limit_rounds(verdict: Verdict, iteration: int, most: int) -> Verdict:
+def limit_rounds(evaluation: RubricEvaluation, most: int) -> RubricEvaluation:
     """End the attempt when a revision is wanted but no round is left."""
-    if verdict.result == "needs_revision" and iteration + 1 >= most:
-        return replace(verdict, result="max_iterations_reached")
-    return verdict
+    if evaluation["result"] == "needs_revision" and evaluation["iteration"] + 1 >= most:
+        return {**evaluation, "result": "max_iterations_reached"}
+    return evaluation

@@ -19,8 +19,8 @@ from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Res
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.rubric.attempt import (
     RUBRIC_GRADER_MESSAGE_SOURCE,
-    CriterionEval,
     GraderResponse,
+    RubricEvaluation,
     current_request,
 )
 
@@ -171,9 +171,10 @@ def ask_again(problem: str) -> str:
     return f"Your last answer cannot be used: {problem}. Grade again, criterion by criterion."
 
 
-def ask_revision(explanation: str, criteria: Sequence[CriterionEval], *, unverified: bool) -> str:
+def ask_revision(evaluation: RubricEvaluation) -> str:
     """Write what the agent reads when its work is sent back."""
-    if unverified:
+    explanation, criteria = evaluation["explanation"], evaluation["criteria"]
+    if evaluation["unverified"]:
         opening = "A grader could not verify your work completely; nothing is confirmed to be wrong."
         return "\n\n".join(
             [opening, explanation, "Check your work against the request, show the evidence, and finish."]

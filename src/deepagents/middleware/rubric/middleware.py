@@ -29,7 +29,6 @@ from deepagents.middleware.rubric.attempt import (
     GraderResponse,
     RubricEvaluation,
     RubricState,
-    Verdict,
     decide,
     find_gap,
     limit_rounds,
@@ -139,19 +138,19 @@ class RubricMiddleware(BaseMiddleware):
         about = {"grading_run_id": attempt.run_id, "iteration": attempt.iteration}
         runtime.stream_writer({"type": "rubric_evaluation_start", **about})
         try:
-            verdict = await self._grade(attempt, state, runtime)
+            evaluation = await self._grade(attempt, state, runtime)
         except LimitExceeded:
             # The limit of the whole run is reached: the next model call is answered by it, and ends the run.
             return {"jump_to": "model"}
-        verdict = limit_rounds(verdict, attempt.iteration, self.max_iterations)
-        evaluation = attempt.evaluation(verdict)
+        evaluation = limit_rounds(evaluation, self.max_iterations)
         runtime.stream_writer({"type": "rubric_evaluation_end", **evaluation})
         self._report(evaluation)
-        if verdict.result != "needs_revision":
-            return attempt.state_after(evaluation)
-        return {**attempt.state_after(evaluation), "messages": [_make_revision(verdict)], "jump_to": "model"}
+        update = attempt.state_after(evaluation)
+        if evaluation["result"] != "needs_revision":
+            return update
+        return {**update, "messages": [_make_revision(evaluation)], "jump_to": "model"}
 
-    async def _grade(self, attempt: Attempt, state: Any, runtime: Any) -> Verdict:
+    async def _grade(self, attempt: Attempt, state: Any, runtime: Any) -> RubricEvaluation:
         response, problem = None, None
         try:
             response = await self._ask_grader(attempt, state, runtime)
@@ -167,8 +166,8 @@ class RubricMiddleware(BaseMiddleware):
             _logger.warning("the grader failed", exc_info=True)
             # A first answer counts, although the grader failed when it was asked again.
             if response is None:
-                return Verdict("grader_error", self._handle_grader_exception(error))
-        return decide(response, problem, again=attempt.had_no_criteria)
+                return attempt.evaluation("grader_error", self._handle_grader_exception(error))
+        return decide(attempt, response, problem)
 
     async def _ask_grader(
         self, attempt: Attempt, state: Any, runtime: Any, more: str | None = None
@@ -255,9 +254,9 @@ class RubricMiddleware(BaseMiddleware):
             _logger.exception("on_evaluation failed")
 
 
-def _make_revision(verdict: Verdict) -> HumanMessage:
+def _make_revision(evaluation: RubricEvaluation) -> HumanMessage:
     return HumanMessage(
-        ask_revision(verdict.explanation, verdict.criteria, unverified=verdict.unverified),
+        ask_revision(evaluation),
         name=RUBRIC_GRADER_MESSAGE_SOURCE,
         additional_kwargs={"lc_source": RUBRIC_GRADER_MESSAGE_SOURCE},
     )
