@@ -314,5 +314,5 @@ def _last_calls(state: Mapping[str, Any]) -> Sequence[Any]:
 
 def _find_asked(langchain: LangChainApproval, calls: Sequence[Call]) -> Sequence[Call]:
     """Return the calls that were asked about; `when` answers by what it returned for the call before."""
-    entries: Mapping[str, Any] = langchain.interrupt_on
+    entries = cast("Mapping[str, Any]", langchain.interrupt_on)
     return [call for call in calls if (entry := entries.get(call["name"])) and entry["when"](call)]
