@@ -40,6 +40,7 @@ _ANYTHING: Final = "**"
 
 Record: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = Mapping[str, Record]
+Decisions: TypeAlias = Sequence[Mapping[str, Any]]
 
 # No spaces, quotes or signs of a shell: a pattern must not admit a word that means more than it shows.
 _PLAIN: Final = re.compile(r"[\w.,:/@+=-]*", re.ASCII)
@@ -122,9 +123,9 @@ def _from_record(key: str, record: Record) -> RememberedDecision:
     )
 
 
-def records_of(answer: Any, asked: Sequence[Call]) -> dict[str, Record]:
+def records_of(decisions: Decisions, asked: Sequence[Call]) -> dict[str, Record]:
     """Return the decisions of an answer that are to be remembered, by their keys."""
-    return _by_key(_make_record(decision, call) for decision, call in _to_remember(answer, asked))
+    return _by_key(_make_record(decision, call) for decision, call in _to_remember(decisions, asked))
 
 
 def _by_key(records: Iterable[Record]) -> dict[str, Record]:
@@ -149,14 +150,14 @@ def _key(record: Record) -> str:
 
 
 def check_memory(
-    answer: Any, asked: Sequence[Call], can_remember: Callable[[str], bool], specs: Specs
+    decisions: Decisions, asked: Sequence[Call], can_remember: Callable[[str], bool], specs: Specs
 ) -> None:
     """Check what a person wants to have remembered.
 
     Raises:
         ValueError: for what cannot be.
     """
-    for decision, call in _to_remember(answer, asked):
+    for decision, call in _to_remember(decisions, asked):
         tool, remember = call["name"], decision["remember"]
         if not can_remember(tool):
             raise ValueError(f"decisions about {tool!r} are not remembered here; leave 'remember' out")
@@ -172,8 +173,8 @@ def check_memory(
             _check_pattern(call, name, pattern, specs)
 
 
-def _to_remember(answer: Any, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str, Any], Call]]:
-    for decision, call in zip(answer["decisions"], asked, strict=True) if asked else ():
+def _to_remember(decisions: Decisions, asked: Sequence[Call]) -> Iterator[tuple[Mapping[str, Any], Call]]:
+    for decision, call in zip(decisions, asked, strict=False):
         if decision.get("remember") not in (None, False):
             yield decision, call
 

@@ -57,6 +57,7 @@ from deepagents.middleware.approval.questions import (
     add_path_rules,
     call_once,
     check_answer,
+    decisions_in,
     describe_error,
     explain_no_checkpointer,
     find_executed_call,
@@ -175,9 +176,10 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
                 # LangGraph runs this anew for each answer; each `interrupt` then returns the answer that it
                 # got before, and the first one without an answer raises.
                 update = langchain.after_model(state, runtime) or {}
-                answer, asked = answer_given(attempt), _find_asked(langchain, calls)
-                check_answer(answer, update.get(EDITED) or {}, self._choices(calls))
-                check_memory(answer, asked, self._remembers, self._specs)
+                asked = _find_asked(langchain, calls)
+                decisions = decisions_in(answer_given(attempt))
+                check_answer(decisions, update.get(EDITED) or {}, self._choices(calls))
+                check_memory(decisions, asked, self._remembers, self._specs)
             except GraphInterrupt as raised:
                 raise rewrite_question(raised, calls, self._remembers, problem, no_checkpointer) from None
             except CallerError as error:
@@ -186,7 +188,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
             except _UNUSABLE_ANSWER as error:
                 problem = describe_error(error)
                 continue
-            if records := records_of(answer, asked):
+            if records := records_of(decisions, asked):
                 update[REMEMBERED] = records
             return self._finish(update, asked, decided, state) or None
         asked = _find_asked(langchain, calls)

@@ -213,7 +213,14 @@ def describe_error(error: Exception) -> str:
     return f"The last answer could not be used: {problem.rstrip('.')}."
 
 
-def check_answer(answer: Any, edits: Mapping[str, Any], tools: Collection[str] | None) -> None:
+def decisions_in(answer: object) -> Sequence[Mapping[str, Any]]:
+    """Return the decisions of an answer, none where it is the answer to a question of the caller's own."""
+    return cast("Any", answer).get("decisions", ()) if isinstance(answer, Mapping) else ()
+
+
+def check_answer(
+    decisions: Sequence[Mapping[str, Any]], edits: Mapping[str, Any], tools: Collection[str] | None
+) -> None:
     """Check what LangChain does not: that calls instead are calls of tools, and replies are text.
 
     Raises:
@@ -226,7 +233,7 @@ def check_answer(answer: Any, edits: Mapping[str, Any], tools: Collection[str] |
                     raise ValueError(f"there is no tool {name!r}; choose one of {', '.join(sorted(tools))}")
             case _:
                 raise ValueError(_FORM)
-    for decision in answer["decisions"] if answer else ():
+    for decision in decisions:
         message: object = decision.get("message")
         if decision["type"] == "respond" and not _is_content(message):
             raise ValueError(f"'message' of a respond decision must be text, got {message!r}")
