@@ -26,7 +26,6 @@ from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse, 
 from deepagents.errors import ConfigError, StackError
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.memory import MEMORY_SYSTEM_PROMPT
-from deepagents.middleware.memory.prompt import format_memory
 from deepagents.testing import ScriptedModel
 from deepagents.testing.scripted import call, calls
 from tests.conftest import CallMode
@@ -374,7 +373,7 @@ def test_tags_and_signs_that_are_no_fence_stay_as_they_are() -> None:
 def test_the_cost_of_finding_fences_grows_with_the_text(text: str) -> None:
     began = time.process_time()
     for each in (text * 200_000, f"{'<' * 10}{text * 200_000}"):
-        format_memory(MEMORY_SYSTEM_PROMPT, [HERE], {HERE: each}, {})
+        shown(MEMORY_SYSTEM_PROMPT, each)
 
     assert time.process_time() - began < 5
 

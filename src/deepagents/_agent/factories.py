@@ -6,7 +6,7 @@ Each function takes the build and the caller's or the profile's middleware of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from deepagents._agent.artifacts import hide_artifacts
 from deepagents._agent.build import APPROVAL, FILES, Build
 from deepagents._agent.plan import AgentPlan
 from deepagents._deprecation import already_warned
+from deepagents.backends.handle import BACKEND_SECONDS
 from deepagents.errors import LimitExceeded, StackError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import ApprovalMiddleware, PassThroughApproval, wrap_langchain
@@ -25,12 +26,10 @@ from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
-from deepagents.middleware.memory.middleware import BACKEND_SECONDS
-from deepagents.middleware.memory.middleware import require_sources as require_memory
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
-from deepagents.middleware.skills.middleware import require_sources as require_skills
+from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
 from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.summarization.middleware import under_rules
@@ -77,7 +76,7 @@ def todos(build: Build, given: Given) -> Middleware:
 def memory(build: Build, given: Given) -> Middleware | None:
     plan = build.plan
     if given:
-        return require_memory(given, plan.memory, plan.label)
+        return _require_sources(given, MemoryMiddleware, plan.memory, f"{plan.label} has memory")
     if not plan.memory:
         return None
     with already_warned():
@@ -93,13 +92,35 @@ def memory(build: Build, given: Given) -> Middleware | None:
 def skills(build: Build, given: Given) -> Middleware | None:
     plan = build.plan
     if given:
-        return require_skills(given, plan.skills, plan.label)
+        return _require_sources(
+            given, SkillsMiddleware, [*map(source_path, plan.skills)], f"{plan.label} has skills"
+        )
     if not plan.skills:
         return None
     with already_warned():
         return SkillsMiddleware(
             backend=plan.backend, sources=plan.skills, backend_timeout=_backend_timeout(build)
         )
+
+
+def _require_sources(
+    given: Middleware,
+    kind: type[MemoryMiddleware | SkillsMiddleware],
+    sources: Sequence[str],
+    what: str,
+) -> Middleware:
+    """Return a middleware that replaces one with these sources, if it has them all.
+
+    Raises:
+        StackError: for sources that would be dropped, naming them.
+    """
+    known = given.sources if isinstance(given, kind) else []
+    if missing := [source for source in sources if source not in known]:
+        raise StackError(
+            f"{what} and a {kind.__name__} of its own, which would drop {missing!r}; give all sources to one "
+            "of them"
+        )
+    return given
 
 
 def _backend_timeout(build: Build) -> float | None:

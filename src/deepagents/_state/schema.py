@@ -26,6 +26,11 @@ def merge_latest(known: dict[str, Any] | None, writes: Sequence[dict[str, Any]])
     return {key: value for key, value in merged.items() if value is not None}
 
 
+def keep_latest(known: Any, given: Any) -> Any:
+    """Return the later of two writes."""
+    return given
+
+
 class DeepAgentState(AgentState[Any]):
     """An agent's state: messages are kept as deltas, so that checkpoints grow with what is new."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
@@ -32,6 +32,9 @@ from deepagents.backends.results import (
 )
 from deepagents.backends.timeout import CallTimeout, Overdue
 from deepagents.errors import BackendError, ConfigError, ToolFailure
+
+BACKEND_SECONDS: Final = 60.0
+"""Seconds that one operation may take where the caller of a feature says nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Optional, cast
+from typing import Any, Optional, cast
 from uuid import uuid4
 
 from langchain.agents.middleware.types import AgentMiddleware, ToolCallRequest
@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 
 from deepagents._state.runtime import in_graph, read_channel, write_channel, writes_undone_on_failure
 from deepagents.backends._resolve import warn_form
-from deepagents.backends.handle import FileCalls, open_backend
+from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import StackError
@@ -54,8 +54,6 @@ from deepagents.middleware.skills.tools import (
     find_tool,
     skill_paths,
 )
-
-BACKEND_SECONDS: Final = 60.0
 
 
 class SkillsMiddleware(BaseMiddleware):
@@ -286,21 +284,6 @@ def _add_error_code(result: ToolResult) -> ToolResult:
         return result
     marks = {"error_code": "tool_failed", **result.additional_kwargs}
     return result.model_copy(update={"additional_kwargs": marks})
-
-
-def require_sources(middleware: Middleware, sources: Sequence[SkillSource], label: str) -> Middleware:
-    """Return a middleware that replaces one with these sources, if it has them all.
-
-    Raises:
-        StackError: for sources that would be dropped, naming them.
-    """
-    known = middleware.sources if isinstance(middleware, SkillsMiddleware) else []
-    if missing := [path for path in map(source_path, sources) if path not in known]:
-        raise StackError(
-            f"{label} has skills and a SkillsMiddleware of its own, which would drop {missing!r}; give all "
-            "sources to one of them"
-        )
-    return middleware
 
 
 def refuse_second(sources: Sequence[SkillSource], overrides: Sequence[Middleware], label: str) -> None:
