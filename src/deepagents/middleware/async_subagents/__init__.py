@@ -2,8 +2,7 @@
 
 from deepagents._deprecation import legacy
 from deepagents.middleware.async_subagents.middleware import AsyncSubAgentMiddleware
-from deepagents.middleware.async_subagents.spec import AsyncSubAgent
-from deepagents.middleware.async_subagents.state import AsyncSubAgentState, AsyncTask, TaskEvent
+from deepagents.middleware.async_subagents.spec import AsyncSubAgent, AsyncSubAgentState, AsyncTask, TaskEvent
 from deepagents.middleware.async_subagents.tools import (
     ASYNC_TASK_TOOL_DESCRIPTION,
     CancelAsyncTaskSchema,

@@ -1,4 +1,4 @@
-"""Ask an Agent Protocol server within a time limit, and work out the status of a task from its answers.
+"""Ask an Agent Protocol server within a time limit, as often as it may be asked, and say how a task stands.
 
 Whatever goes wrong is a `RemoteFailure` with a code.
 """
@@ -6,9 +6,10 @@ Whatever goes wrong is a `RemoteFailure` with a code.
 from __future__ import annotations
 
 import asyncio
-import os
+import html
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from threading import Lock
@@ -21,21 +22,31 @@ from langgraph_sdk.errors import APIStatusError
 from deepagents._async import IOCall, await_thread, start_thread
 from deepagents._text import truncate
 from deepagents.errors import ErrorCode, ToolFailure
-from deepagents.middleware.async_subagents.spec import RemoteAgent
-from deepagents.middleware.async_subagents.state import UNFINISHED, AsyncTask, as_mapping, is_plain_id
+from deepagents.middleware.async_subagents.spec import (
+    UNFINISHED,
+    AsyncTask,
+    RemoteAgent,
+    as_mapping,
+    is_plain_id,
+)
 
 Run = Mapping[str, Any]
 
 REQUEST_SECONDS: Final = 20.0
+JUST_NOW: Final = 0.5
+"""Seconds for which what a server said is taken as current at the end of a run."""
 # A timeout of 0 would fail at once, although the server may answer.
 _SHORTEST: Final = 0.05
+_MAX_AT_ONCE: Final = 8
+_FIRST_PAUSE: Final = 15.0
+_LONGEST_PAUSE: Final = 300.0
+_MAX_REMEMBERED: Final = 10_000
 # Requests are minutes apart: a pooled connection would be dead when it is needed again, and leak until then.
 _HEADERS: Final = {"Connection": "close"}
-_API_KEYS: Final = ("LANGGRAPH_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 _MAX_DETAIL: Final = 300
+_MAX_ERROR: Final = 4_000
 _GENERIC_ERROR: Final = "The task failed; its server does not say why."
 _NEVER_BEGAN: Final = "The task never began: start it again if it is still needed."
-_MAX_ERROR: Final = 4_000
 _RUN_STATUSES: Final = frozenset({"pending", "running", "error", "success", "timeout", "interrupted"})
 
 _SIGN_IN: Final = (
@@ -58,11 +69,6 @@ class RemoteFailure(ToolFailure):
     def __init__(self, code: ErrorCode, text: str, status: int | None = None) -> None:
         super().__init__(code, text)
         self.status = status
-
-    @property
-    def is_undecided(self) -> bool:
-        """Whether the server may have done what it was asked."""
-        return self.status is None and self.code != "not_supported"
 
 
 class Clients:
@@ -104,27 +110,17 @@ class Clients:
             return made[agent.server]
 
 
-@dataclass(slots=True)
-class TimeBudget:
-    """The seconds that an operation has for all its requests; they run from the first request."""
-
-    seconds: float
-    _ends: float | None = None
-
-    def remaining(self) -> float:
-        """Return the seconds that are left."""
-        if self._ends is None:
-            self._ends = time.monotonic() + self.seconds
-        return max(self._ends - time.monotonic(), _SHORTEST)
-
-
-@dataclass(frozen=True, slots=True)
 class RemoteClient:
-    """The questions that can be put to one agent's server; each answers or raises `RemoteFailure`."""
+    """The requests that can be made to one agent's server, which share `seconds` from now on.
 
-    agent: RemoteAgent
-    clients: Clients = field(repr=False)
-    budget: TimeBudget
+    Each answers or raises `RemoteFailure`.
+    """
+
+    def __init__(self, agent: RemoteAgent, clients: Clients, seconds: float = REQUEST_SECONDS) -> None:
+        self.agent = agent
+        self._clients = clients
+        self._seconds = seconds
+        self._ends = time.monotonic() + seconds
 
     async def create_thread(self, thread_id: str, metadata: Mapping[str, str]) -> str:
         """Create a thread and return its id."""
@@ -173,22 +169,41 @@ class RemoteClient:
         await self._ask(lambda client: client.runs.cancel(thread_id, run_id))
 
     async def _ask(self, question: Callable[[Any], Any]) -> Any:
+        def block() -> Any:
+            client = self._clients.get_blocking(self.agent)
+            # The client's own timeout bounds each read, not the whole answer, so the caller stops waiting.
+            return start_thread(lambda: question(client)).result(self._remaining())
+
+        async def wait() -> Any:
+            client = await self._clients.get_awaiting(self.agent)
+            return await asyncio.wait_for(question(client), self._remaining())
+
         try:
-            client = await IOCall(
-                lambda: self.clients.get_blocking(self.agent), lambda: self.clients.get_awaiting(self.agent)
-            )
-            return await IOCall(lambda: self._block(question, client), lambda: self._wait(question, client))
+            return await IOCall(block, wait)
         except RemoteFailure:
             raise
         except Exception as error:
-            raise _as_failure(self.agent, error, self.budget.seconds) from error
+            raise self._as_failure(error) from error
 
-    def _block(self, question: Callable[[Any], Any], client: Any) -> Any:
-        # The client's own timeout bounds each read, not the whole answer, so the caller stops waiting here.
-        return start_thread(lambda: question(client)).result(self.budget.remaining())
+    def _remaining(self) -> float:
+        return max(self._ends - time.monotonic(), _SHORTEST)
 
-    async def _wait(self, question: Callable[[Any], Any], client: Any) -> Any:
-        return await asyncio.wait_for(question(client), self.budget.remaining())
+    def _as_failure(self, error: Exception) -> RemoteFailure:
+        """Describe an error without its own text, which may hold addresses and headers."""
+        if isinstance(error, APIStatusError):
+            status = error.status_code
+            # An answer about credentials may repeat them.
+            words = "" if status in (401, 403) else " ".join(error.message.split())
+            detail = f": {truncate(html.escape(words, quote=False), _MAX_DETAIL)}" if words else ""
+            advice = _ADVICE.get(status, _LATER)
+            return RemoteFailure("remote_failed", f"the server answered {status}{detail}. {advice}", status)
+        # By name too: the timeouts of httpx are no `TimeoutError`, and it is not imported for them.
+        if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
+            return RemoteFailure("timeout", f"no answer within {self._seconds:g} s. {_LATER}")
+        happened = f"cannot be reached, or hung up ({type(error).__name__})"
+        if isinstance(error, ValueError):
+            happened = "answered with something that is not JSON"
+        return RemoteFailure("remote_failed", f"the server {happened}. {_LATER}")
 
 
 def make_malformed_failure(expected: str) -> RemoteFailure:
@@ -200,17 +215,6 @@ def make_malformed_failure(expected: str) -> RemoteFailure:
     )
 
 
-def redact_secrets(agent: RemoteAgent, text: str) -> str:
-    """Replace headers and API keys that a server may have repeated in its text."""
-    values = [*agent.headers.values(), *(os.environ.get(key, "") for key in _API_KEYS)]
-    # Shorter parts are words such as `Bearer`, which would vanish from any text.
-    parts = {part for value in values for part in (value, *value.split()) if len(part) >= 8}
-    # The longest first: a shorter part may be inside it.
-    for part in sorted(parts, key=len, reverse=True):
-        text = text.replace(part, "***")
-    return text
-
-
 def _as_run(answer: Any) -> Run:
     run = as_mapping(answer)
     status: Any = run.get("status")
@@ -219,28 +223,57 @@ def _as_run(answer: Any) -> Run:
     return run
 
 
-def _as_failure(agent: RemoteAgent, error: Exception, seconds: float) -> RemoteFailure:
-    """Describe an error without its own text, which may hold addresses and headers."""
-    if isinstance(error, APIStatusError):
-        status = error.status_code
-        # An answer about credentials may repeat them.
-        detail = "" if status in (401, 403) else _describe_detail(agent, error.message)
-        advice = _ADVICE.get(status, _LATER)
-        return RemoteFailure("remote_failed", f"the server answered {status}{detail}. {advice}", status)
-    # By name too: the timeouts of httpx are no `TimeoutError`, and it is not imported for them.
-    if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
-        return RemoteFailure("timeout", f"no answer within {seconds:g} s. {_LATER}")
-    if isinstance(error, ValueError):
-        return RemoteFailure(
-            "remote_failed", f"the server answered with something that is not JSON. {_LATER}"
-        )
-    kind = type(error).__name__
-    return RemoteFailure("remote_failed", f"the server cannot be reached, or hung up ({kind}). {_LATER}")
+class PollSchedule:
+    """Decide which tasks may be polled now. It lives in memory; after a restart everything may be polled.
 
+    A server that fails is left alone for 15 s, then for twice as long each time, at most 5 minutes.
+    """
 
-def _describe_detail(agent: RemoteAgent, message: str) -> str:
-    words = " ".join(redact_secrets(agent, message).split())
-    return f": {truncate(words, _MAX_DETAIL)}" if words else ""
+    def __init__(self, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._interval = interval
+        self._clock = clock
+        self._polled: dict[str, float] = {}
+        self._pauses: dict[Hashable, tuple[float, float]] = {}
+        self._lock = Lock()
+
+    def choose(self, servers: Mapping[str, Hashable], within: float | None = None) -> list[str]:
+        """Choose from tasks, given with their servers, those that were polled longest ago.
+
+        A task is due when it was not polled for `within` seconds; default the interval of this schedule.
+        """
+        now, least = self._clock(), self._interval if within is None else min(within, self._interval)
+        with self._lock:
+            age = {task_id: now - self._polled.get(task_id, -math.inf) for task_id in servers}
+            due = [
+                task_id
+                for task_id, server in servers.items()
+                if age[task_id] >= least and now >= self._pauses.get(server, (0.0, 0.0))[1]
+            ]
+            chosen = sorted(due, key=age.__getitem__, reverse=True)[:_MAX_AT_ONCE]
+            if len(self._polled) > _MAX_REMEMBERED:
+                self._polled.clear()
+            # Noted before there is an answer, so that parallel runs do not ask about it as well.
+            self._polled.update(dict.fromkeys(chosen, now))
+            return chosen
+
+    def note_polled(self, task_id: str, seconds_ago: float = 0.0) -> None:
+        """Note that a task was asked about, or given work, outside of a poll."""
+        with self._lock:
+            self._polled[task_id] = self._clock() - seconds_ago
+
+    def note_answer(self, server: Hashable) -> None:
+        """Note that a server answered: it is not left alone any more."""
+        with self._lock:
+            self._pauses.pop(server, None)
+
+    def note_failure(self, server: Hashable) -> None:
+        """Note that a server failed, once for all polls of one round."""
+        now = self._clock()
+        with self._lock:
+            pause, until = self._pauses.get(server, (0.0, 0.0))
+            if now >= until:
+                pause = min(max(pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+                self._pauses[server] = pause, now + pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +308,10 @@ async def fetch_status(client: RemoteClient, task: AsyncTask) -> TaskStatus:
     # A newer run is under way or has failed, and that is the one that counts.
     if run["status"] == "success" and thread.get("status") in ("busy", "error"):
         run = await client.get_newest_run(thread_id) or run
-    return _combine(client, run, thread)
+    return _combine(run, thread)
 
 
-def _combine(client: RemoteClient, run: Run, thread: Mapping[str, Any]) -> TaskStatus:
+def _combine(run: Run, thread: Mapping[str, Any]) -> TaskStatus:
     values, interrupts = as_mapping(thread.get("values")), _interrupts_of(thread)
     run_id: str = run["run_id"]
     match run["status"], thread.get("status"):
@@ -292,7 +325,7 @@ def _combine(client: RemoteClient, run: Run, thread: Mapping[str, Any]) -> TaskS
         case "success", "busy":
             return TaskStatus("running", run_id)
         case ("error", _) | (_, "error"):
-            return TaskStatus("error", run_id, error=redact_secrets(client.agent, _error_of(thread)))
+            return TaskStatus("error", run_id, error=_error_of(thread))
         case status, _:
             return TaskStatus(status, run_id, values)
 

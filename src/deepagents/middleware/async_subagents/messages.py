@@ -1,28 +1,43 @@
-"""Write what the model reads about a task: its result, and notifications of its end."""
+"""Write what a task's server reads, and what the model reads about a task: its result, and notifications."""
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
+from urllib.parse import quote, unquote
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+    message_to_dict,
+)
+from langsmith.run_helpers import get_current_run_tree
+from pydantic_core import to_jsonable_python
 
 from deepagents._text import truncate
-from deepagents.middleware._history import is_from_person
+from deepagents.middleware._history import is_from_person, open_turn
 from deepagents.middleware.async_subagents.client import TaskStatus
-from deepagents.middleware.async_subagents.state import (
+from deepagents.middleware.async_subagents.spec import (
     EVENT,
     FINISHED,
+    PARENT,
     UNFINISHED,
     AsyncTask,
+    RemoteAgent,
     TaskEvent,
+    as_mapping,
     is_plain_id,
 )
-from deepagents.tools._tool import Content
+from deepagents.tools._tool import Content, Runtime
 
 Block: TypeAlias = dict[str | Any, Any]
+ShownMessages: TypeAlias = Callable[[Mapping[str, Any]], Sequence[Any]]
+"""Returns the messages of a state as the agent's model sees them."""
 
 _MAX_RESULT: Final = 80_000
 _MEDIA: Final = ("image", "image_url", "audio", "input_audio", "video", "file")
@@ -45,6 +60,100 @@ _SUPERSEDED: Final = (
     "This is about an earlier run of the task, which your update has replaced. It is not the result of the "
     "update: that will be announced by itself."
 )
+_METADATA: Final = "langsmith-metadata="
+_PREAMBLE: Final = (
+    "What stands above is the conversation of the agent that gives you this task. You work on your own, with "
+    "your own tools, and only your last message is returned."
+)
+
+
+def first_messages(
+    agent: RemoteAgent, task: str, state: Mapping[str, Any], shown: ShownMessages | None
+) -> list[dict[str, Any]]:
+    """Return the messages that a task begins with: the task, and for a fork the conversation before it."""
+    if agent.mode != "fork":
+        return [{"role": "user", "content": task}]
+    messages: Sequence[Any] = shown(state) if shown else state.get("messages", ())
+    history = [to_wire(each) for each in _before_the_call(messages) if isinstance(each, BaseMessage)]
+    return [*history, {"role": "user", "content": f"{_PREAMBLE}\n\nTask:\n{task}"}]
+
+
+def to_wire(message: BaseMessage) -> dict[str, Any]:
+    """Return a message as a server takes it, without the artifact of a tool."""
+    if isinstance(message, ToolMessage):
+        # An artifact may be any Python object, which JSON cannot hold.
+        message = message.model_copy(update={"artifact": None})
+    found = message_to_dict(message)
+    return {**found["data"], "type": found["type"]}
+
+
+def _before_the_call(messages: Sequence[Any]) -> list[Any]:
+    """Return the history up to the turn that starts the task; of that turn only the text."""
+    at = len(messages) - len(open_turn(messages)) - 1
+    if at < 0 or not messages[at].tool_calls:
+        return list(messages)
+    text: str = messages[at].text
+    return [*messages[:at], *([AIMessage(text)] if text.strip() else [])]
+
+
+def thread_metadata(agent: RemoteAgent, runtime: Runtime) -> dict[str, str]:
+    """Describe the parent on the new thread; only a task on our own server is given our assistant id."""
+    parent = _parent_of(runtime)
+    metadata = {"subagent_name": agent.name}
+    if thread_id := parent.get("thread_id"):
+        metadata["parent_thread_id"] = thread_id
+    if agent.url is None and agent.notify_parent and "assistant_id" in parent:
+        metadata["parent_assistant_id"] = parent["assistant_id"]
+    return metadata
+
+
+def run_options(agent: RemoteAgent, runtime: Runtime) -> dict[str, Any]:
+    """Return the options of a run that are not empty.
+
+    A server takes a context or a configuration, never both; a context goes to our own server only.
+    """
+    options: dict[str, Any] = {"headers": _trace_headers(agent), "webhook": agent.webhook}
+    context = plain_context(runtime.context) if agent.url is None else None
+    parent = _parent_of(runtime)
+    if context:
+        options["context"] = context
+    elif agent.notify_parent and "thread_id" in parent:
+        known = parent if agent.url is None else {"thread_id": parent["thread_id"]}
+        options["config"] = {"configurable": {PARENT: known}}
+    return {key: value for key, value in options.items() if value}
+
+
+def plain_context(context: Any) -> dict[str, Any] | None:
+    """Return a run's context as JSON can hold it, `None` where it cannot."""
+    try:
+        plain = as_mapping(to_jsonable_python(context))
+    except ValueError:
+        return None
+    return {key: value for key, value in plain.items() if key != PARENT} or None
+
+
+def _parent_of(runtime: Runtime) -> dict[str, str]:
+    configurable: Mapping[str, Any] = runtime.config.get("configurable") or {}
+    ours = {key: configurable.get(key) for key in ("thread_id", "assistant_id")}
+    return {key: str(value) for key, value in ours.items() if value}
+
+
+def _trace_headers(agent: RemoteAgent) -> dict[str, str]:
+    """Let a task on our own server appear under our run in a trace, where there is one."""
+    tree = get_current_run_tree() if agent.url is None else None
+    if tree is None:
+        return {}
+    traced = tree.to_headers()
+    own = [value for key, value in agent.headers.items() if key.lower() == "baggage"]
+    items = [item for item in traced.get("baggage", "").split(",") if item]
+    # LangSmith nests the task's trace under ours only when the metadata of the baggage asks for it.
+    metadata: dict[str, Any] = {"ls_nest_under_parent": True}
+    for item in items:
+        if item.startswith(_METADATA):
+            metadata = {**json.loads(unquote(item.removeprefix(_METADATA))), **metadata}
+    others = [item for item in items if not item.startswith(_METADATA)]
+    baggage = ",".join([*own, *others, _METADATA + quote(json.dumps(metadata))])
+    return {"langsmith-trace": traced.get("langsmith-trace", ""), "baggage": baggage}
 
 
 def to_json(value: Any) -> str:
@@ -118,10 +227,7 @@ def make_notification(event: TaskEvent, body: Sequence[Block]) -> HumanMessage:
 
 def read_event(message: Any) -> TaskEvent | None:
     """Return the event of a notification; `None` for other messages and for malformed events."""
-    given: Any = getattr(message, "additional_kwargs", {}).get(EVENT)
-    if not isinstance(given, Mapping):
-        return None
-    event = dict(cast("Mapping[str, Any]", given))
+    event = as_mapping(getattr(message, "additional_kwargs", {}).get(EVENT))
     if not all(isinstance(event.get(key), str) for key in ("task_id", "agent_name", "status")):
         return None
     is_known = event["status"] in UNFINISHED | FINISHED and is_plain_id(event.get("run_id") or "-")
@@ -152,14 +258,11 @@ def mark_superseded(message: HumanMessage) -> HumanMessage:
 def _result_of(values: Mapping[str, Any]) -> list[Block]:
     messages: Any = values.get("messages")
     last: Any = cast("list[Any]", messages)[-1] if isinstance(messages, list) and messages else None
-    content = cast("Mapping[str, Any]", last).get("content") if isinstance(last, Mapping) else None
-    return content_blocks(content)
+    return content_blocks(as_mapping(last).get("content"))
 
 
 def _block_of(given: object) -> Block | None:
-    if isinstance(given, str):
-        given = {"type": "text", "text": given}
-    block = dict(cast("Mapping[Any, Any]", given)) if isinstance(given, Mapping) else dict[Any, Any]()
+    block = dict(as_mapping({"type": "text", "text": given} if isinstance(given, str) else given))
     if block.get("type") == "text":
         text = block.get("text")
         return {"type": "text", "text": text} if isinstance(text, str) and text.strip() else None

@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from itertools import takewhile
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from langchain.agents.middleware import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
+from deepagents._async import as_io_call, gather_threads
 from deepagents.middleware._base import BaseMiddleware, Request, Response, add_section, inner
-from deepagents.middleware._history import ends_at_limit, is_from_person
-from deepagents.middleware.async_subagents.client import REQUEST_SECONDS, Clients
+from deepagents.middleware._history import ends_at_limit, is_from_person, open_turn
+from deepagents.middleware.async_subagents.client import (
+    JUST_NOW,
+    REQUEST_SECONDS,
+    Clients,
+    PollSchedule,
+    RemoteClient,
+    RemoteFailure,
+    TaskStatus,
+    fetch_status,
+    make_malformed_failure,
+)
 from deepagents.middleware.async_subagents.messages import (
+    ShownMessages,
+    announce_status,
     find_announced_questions,
     mark_superseded,
     read_event,
 )
-from deepagents.middleware.async_subagents.polling import JUST_NOW, PollSchedule, TaskNews, poll_tasks
-from deepagents.middleware.async_subagents.requests import ShownMessages
-from deepagents.middleware.async_subagents.spec import AsyncSubAgent, list_agents, validate_specs
-from deepagents.middleware.async_subagents.state import (
+from deepagents.middleware.async_subagents.spec import (
     TASKS,
     UNFINISHED,
+    AsyncSubAgent,
     AsyncSubAgentState,
     AsyncTask,
     TaskEvent,
+    list_agents,
     update_task,
+    validate_specs,
 )
 from deepagents.middleware.async_subagents.tools import ASYNC_TASK_SYSTEM_PROMPT, TaskContext, make_tools
 from deepagents.tools._tool import Runtime
 
 POLL_SECONDS: Final = 5.0
+_POLL_BUDGET: Final = 2.0
+_LOST: Final = (
+    "Its server does not know this task any more; it may have been restarted. Start the task again if it is "
+    "still needed."
+)
+_log = logging.getLogger(__name__)
+
+
+TaskNews: TypeAlias = tuple[AsyncTask, HumanMessage | None]
+"""A task whose record changed, with the notification of an end or of a question to a person."""
 
 
 class AsyncSubAgentMiddleware(BaseMiddleware):
@@ -126,15 +149,42 @@ class AsyncSubAgentMiddleware(BaseMiddleware):
             return None
         asked = find_announced_questions(state["messages"])
         news = [
-            each
-            for each in await self._poll(tasks, within=JUST_NOW)
-            if each.task["status"] != "waiting" or each.task["task_id"] not in asked
+            (task, message)
+            for task, message in await self._poll(tasks, within=JUST_NOW)
+            if task["status"] != "waiting" or task["task_id"] not in asked
         ]
         update = _as_update({}, [], news)
         return {**update, "jump_to": "model"} if update and "messages" in update else update
 
     async def _poll(self, tasks: Mapping[str, AsyncTask], within: float | None) -> list[TaskNews]:
-        return await poll_tasks(self._agents, self._clients, self._schedule, tasks, within)
+        """Return what changed about unfinished tasks that are due."""
+        servers = {
+            task["task_id"]: self._agents[task["agent_name"]].server
+            for task in tasks.values()
+            if task["status"] in UNFINISHED and task["agent_name"] in self._agents
+        }
+        due = self._schedule.choose(servers, within)
+        polls = [as_io_call(lambda task=tasks[task_id]: self._ask_about(task)) for task_id in due]
+        return [news for news in await gather_threads(polls) if news] if polls else []
+
+    async def _ask_about(self, task: AsyncTask) -> TaskNews | None:
+        """Return what changed about a task; a poll that fails is made again later."""
+        agent = self._agents[task["agent_name"]]
+        client = RemoteClient(agent, self._clients, _POLL_BUDGET)
+        try:
+            news = _as_news(task, await fetch_status(client, task))
+        except (RemoteFailure, RecursionError) as error:
+            # An answer may be nested too deep to be shown.
+            failure = error if isinstance(error, RemoteFailure) else make_malformed_failure("a status")
+            if failure.status == 404:
+                return _as_news(task, TaskStatus("error", task["run_id"], error=_LOST))
+            # That is our own refusal to block without a url, and no failure of the server.
+            if failure.code != "not_supported":
+                self._schedule.note_failure(agent.server)
+                _log.warning("a task of async subagent %r could not be polled: %s", agent.name, failure.text)
+            return None
+        self._schedule.note_answer(agent.server)
+        return news
 
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         return await inner(handler, add_section(request, self.system_prompt))
@@ -146,11 +196,19 @@ def _is_final_answer(messages: Sequence[AnyMessage]) -> bool:
     return isinstance(last, AIMessage) and not last.tool_calls and not ends_at_limit(messages)
 
 
+def _as_news(task: AsyncTask, found: TaskStatus) -> TaskNews | None:
+    if (found.status, found.run_id) == (task["status"], task["run_id"]):
+        return None
+    record = update_task(task, found.status, found.run_id)
+    runs_on = found.status in ("pending", "running")
+    return record, None if runs_on else announce_status(record, found)
+
+
 def _as_update(
     changes: Mapping[str, AsyncTask], messages: Sequence[BaseMessage], news: Sequence[TaskNews]
 ) -> dict[str, Any] | None:
-    announced = [each.message for each in news if each.message]
-    tasks = {**changes, **{each.task["task_id"]: each.task for each in news}}
+    announced = [message for _, message in news if message]
+    tasks = {**changes, **{task["task_id"]: task for task, _ in news}}
     update: dict[str, Any] = {TASKS: tasks} if tasks else {}
     if messages or announced:
         update["messages"] = [*messages, *announced]
@@ -163,7 +221,7 @@ def _take_notifications(
     """Return the records that notifications since the last answer change, and notifications to rewrite."""
     changes: dict[str, AsyncTask] = {}
     rewritten: list[BaseMessage] = []
-    for message in takewhile(lambda each: not isinstance(each, AIMessage), reversed(messages)):
+    for message in reversed(open_turn(messages)):
         event = read_event(message)
         task = {**tasks, **changes}.get(event["task_id"]) if event else None
         if event is None or task is None or not isinstance(message, HumanMessage):

@@ -13,17 +13,15 @@ from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
 from deepagents.middleware._base import BaseMiddleware, Request, Response, inner
-from deepagents.middleware.async_subagents.client import (
-    REQUEST_SECONDS,
-    Clients,
-    RemoteClient,
-    RemoteFailure,
-    TimeBudget,
+from deepagents.middleware.async_subagents.client import Clients, RemoteClient, RemoteFailure
+from deepagents.middleware.async_subagents.messages import (
+    content_blocks,
+    make_notification,
+    plain_context,
+    to_json,
+    to_wire,
 )
-from deepagents.middleware.async_subagents.messages import content_blocks, make_notification, to_json
-from deepagents.middleware.async_subagents.requests import plain_context, to_wire
-from deepagents.middleware.async_subagents.spec import RemoteAgent
-from deepagents.middleware.async_subagents.state import PARENT, TaskEvent, as_mapping
+from deepagents.middleware.async_subagents.spec import PARENT, RemoteAgent, TaskEvent, as_mapping
 
 _MAX_REMEMBERED: Final = 1_000
 _EXPECTED: Final = (404, 409)
@@ -107,7 +105,7 @@ class ParentNotifierMiddleware(BaseMiddleware):
             _log.log(level, "the parent of this run was not notified how it ended: %s", failure.text)
 
     async def _start_run(self, parent: ParentRun, content: Any, runtime: Any) -> None:
-        client = RemoteClient(_THIS_SERVER, self._clients, TimeBudget(REQUEST_SECONDS))
+        client = RemoteClient(_THIS_SERVER, self._clients)
         thread = await client.get_thread(parent.thread_id)
         # One look only: waiting for a busy parent would keep this run, which it polls, from ending.
         if thread.get("status") not in ("idle", "error"):

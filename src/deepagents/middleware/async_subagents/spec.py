@@ -1,12 +1,25 @@
-"""Define and validate the specs of asynchronous subagents."""
+"""Define the specs of asynchronous subagents and validate them, and the state that is kept of their tasks."""
 
-import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, cast, get_args
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, cast, get_args
 
-from deepagents._deprecation import warn_beta, warn_caller
+from langchain.agents import AgentState
+from typing_extensions import TypedDict
+
+from deepagents._deprecation import warn_beta, warn_unknown_keys
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.schema import Sharing, merge_latest
 from deepagents.errors import ConfigError
+
+TASKS: Final = "async_tasks"
+EVENT: Final = "deepagents_notification"
+PARENT: Final = "deepagents_parent"
+UNFINISHED: Final = frozenset({"pending", "running", "waiting"})
+FINISHED: Final = frozenset({"success", "error", "timeout", "cancelled", "interrupted"})
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 UpdateStrategy: TypeAlias = Literal["interrupt", "enqueue"]
 Mode: TypeAlias = Literal["isolated", "fork"]
@@ -49,6 +62,45 @@ class RemoteAgent:
     def server(self) -> tuple[str | None, tuple[tuple[str, str], ...]]:
         """The key under which clients and failures of a server are kept: address and headers."""
         return self.url, tuple(sorted(self.headers.items()))
+
+
+class AsyncTask(TypedDict):
+    """One task: where it runs and what was last known of it. Times are UTC, as `YYYY-MM-DDTHH:MM:SSZ`.
+
+    `run_id` is empty while it is not known whether the task was begun.
+    """
+
+    task_id: str
+    agent_name: str
+    thread_id: str
+    run_id: str
+    superseded_run_ids: NotRequired[list[str]]
+    status: str
+    created_at: str
+    last_checked_at: str
+    last_updated_at: str
+
+
+class TaskEvent(TypedDict):
+    """The task that a notification is about; stands in `additional_kwargs` of its message."""
+
+    task_id: str
+    agent_name: str
+    status: str
+    run_id: NotRequired[str]
+
+
+Tasks = Annotated[
+    dict[str, AsyncTask],
+    GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER),
+    Sharing(down=False),
+]
+
+
+class AsyncSubAgentState(AgentState[Any]):
+    """The tasks by id. They stand outside the messages, so compaction does not forget them."""
+
+    async_tasks: NotRequired[Tasks]
 
 
 _KNOWN: Final = frozenset(AsyncSubAgent.__annotations__)
@@ -102,10 +154,7 @@ def _validate_spec(given: Any) -> RemoteAgent:
     url = spec.get("url")
     if url and not str(url).lower().startswith(("http://", "https://")):
         raise ConfigError(f"async subagent {name!r}: url begins with http:// or https://")
-    for key in spec.keys() - _KNOWN:
-        close = difflib.get_close_matches(key, _KNOWN, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        warn_caller(f"async subagent {name!r}: unknown key {key!r} is ignored{meant}")
+    warn_unknown_keys(f"async subagent {name!r}", spec.keys() - _KNOWN, _KNOWN)
     return RemoteAgent(
         name=name,
         description=spec["description"],
@@ -140,3 +189,41 @@ def resolve_headers(name: str, given: Any) -> dict[str, str]:
 def list_agents(agents: Mapping[str, RemoteAgent]) -> str:
     """List the agents for the model, one per line."""
     return "\n".join(f"- {agent.name}: {agent.description}" for agent in agents.values())
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """Return a server's answer as a mapping, an empty one when it is something else."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else dict[str, Any]()
+
+
+def is_plain_id(value: object) -> bool:
+    """Return whether a value can be an id: ids stand in URLs and in text that the model reads."""
+    return isinstance(value, str) and _PLAIN_ID.fullmatch(value) is not None
+
+
+def new_task(agent_name: str, thread_id: str, run_id: str, status: str) -> AsyncTask:
+    """Make the record of a task that starts now; its id is the id of its thread."""
+    now = _now()
+    return {
+        "task_id": thread_id,
+        "agent_name": agent_name,
+        "thread_id": thread_id,
+        "run_id": run_id,
+        "status": status,
+        "created_at": now,
+        "last_checked_at": now,
+        "last_updated_at": now,
+    }
+
+
+def update_task(task: AsyncTask, status: str, run_id: str) -> AsyncTask:
+    """Return the record as checked now, and as updated now if its status or run is new."""
+    now = _now()
+    is_new = (status, run_id) != (task["status"], task["run_id"])
+    updated = now if is_new else task["last_updated_at"]
+    record: AsyncTask = {**task, "status": status, "run_id": run_id}
+    return {**record, "last_checked_at": now, "last_updated_at": updated}
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

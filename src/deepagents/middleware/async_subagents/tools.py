@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 from uuid import uuid4
@@ -15,24 +16,32 @@ from pydantic import BaseModel, Field
 from deepagents._async import as_io_call, gather_threads
 from deepagents.errors import ToolFailure
 from deepagents.middleware.async_subagents.client import (
+    JUST_NOW,
     Clients,
+    PollSchedule,
     RemoteClient,
     RemoteFailure,
     TaskStatus,
-    TimeBudget,
     fetch_status,
     make_malformed_failure,
 )
-from deepagents.middleware.async_subagents.messages import escape, render_status
-from deepagents.middleware.async_subagents.polling import JUST_NOW, MAX_AT_ONCE, PollSchedule
-from deepagents.middleware.async_subagents.requests import (
+from deepagents.middleware.async_subagents.messages import (
     ShownMessages,
+    escape,
     first_messages,
+    render_status,
     run_options,
     thread_metadata,
 )
-from deepagents.middleware.async_subagents.spec import RemoteAgent, list_agents
-from deepagents.middleware.async_subagents.state import TASKS, UNFINISHED, AsyncTask, new_task, update_task
+from deepagents.middleware.async_subagents.spec import (
+    TASKS,
+    UNFINISHED,
+    AsyncTask,
+    RemoteAgent,
+    list_agents,
+    new_task,
+    update_task,
+)
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 _MAX_SUPERSEDED: Final = 50
@@ -133,8 +142,8 @@ class TaskContext:
             )
         return task
 
-    def open_client(self, name: str, budget: TimeBudget | None = None) -> RemoteClient:
-        """Return a client for an agent, with the time of one tool call or the rest of a given budget.
+    def open_client(self, name: str) -> RemoteClient:
+        """Return a client for an agent, with the time of one tool call.
 
         Raises:
             ToolFailure: for an unknown name.
@@ -145,44 +154,42 @@ class TaskContext:
             raise ToolFailure(
                 "unknown_subagent", f"Unknown async subagent type {name!r}; choose one of {names}"
             )
-        return RemoteClient(agent, self.clients, budget or TimeBudget(self.request_seconds))
+        return RemoteClient(agent, self.clients, self.request_seconds)
 
 
 async def _start(context: TaskContext, description: str, subagent_type: str) -> ToolOutput:
     client = context.open_client(subagent_type)
     agent, runtime = client.agent, context.runtime
     messages = first_messages(agent, description, runtime.state, context.shown)
-    thread_id = ""
-    try:
+    with _explain(f"Failed to launch async subagent {subagent_type!r}"):
         thread_id = await client.create_thread(str(uuid4()), thread_metadata(agent, runtime))
         if thread_id in context.tasks:
             raise make_malformed_failure("a new thread")
-        run = await client.create_run(thread_id, messages, run_options(agent, runtime))
-    except RemoteFailure as failure:
-        if thread_id and failure.is_undecided:
+        try:
+            run = await client.create_run(thread_id, messages, run_options(agent, runtime))
+        except RemoteFailure as failure:
+            if failure.status is not None:
+                raise
             # The run may go on without us: the task is kept with no run, and checking it finds out.
-            record = new_task(agent.name, thread_id, "", "pending")
             text = (
                 f"Error: it is not known whether async subagent {agent.name!r} began: {failure.text} Its "
                 f"task_id is {thread_id}: check it before you start it again. [{failure.code}]"
             )
-            return ToolOutput(text, update={TASKS: {thread_id: record}}, code=failure.code)
-        raise _prefix(f"Failed to launch async subagent {subagent_type!r}", failure) from None
+            update = _record(new_task(agent.name, thread_id, "", "pending"))
+            return ToolOutput(text, update=update, code=failure.code)
     context.schedule.note_answer(agent.server)
     context.schedule.note_polled(thread_id, JUST_NOW)
     return ToolOutput(
         f"Started. task_id: {thread_id}. Its result will be announced; go on without waiting.",
-        update={TASKS: {thread_id: new_task(agent.name, thread_id, run["run_id"], "running")}},
+        update=_record(new_task(agent.name, thread_id, run["run_id"], "running")),
     )
 
 
 async def _check(context: TaskContext, task_id: str) -> ToolOutput:
     task = context.get_task(task_id)
     client = context.open_client(task["agent_name"])
-    try:
+    with _explain("Failed to get run status"):
         found = await fetch_status(client, task)
-    except ToolFailure as failure:
-        raise _prefix("Failed to get run status", failure) from None
     context.schedule.note_polled(task["task_id"])
     return ToolOutput(
         render_status(task, found), update=_record(update_task(task, found.status, found.run_id))
@@ -195,10 +202,8 @@ async def _update(context: TaskContext, task_id: str, message: str) -> ToolOutpu
     _refuse_second_update(context.runtime, task["task_id"])
     strategy = client.agent.update_strategy
     options = {**run_options(client.agent, context.runtime), "multitask_strategy": strategy}
-    try:
+    with _explain(f"Failed to update async task {task['task_id']}"):
         run = await client.create_run(task["thread_id"], [{"role": "user", "content": message}], options)
-    except ToolFailure as failure:
-        raise _prefix(f"Failed to update async task {task['task_id']}", failure) from None
     context.schedule.note_polled(task["task_id"], JUST_NOW)
     record = update_task(task, run["status"] if strategy == "enqueue" else "running", run["run_id"])
     record["superseded_run_ids"] = _list_superseded_runs(task)
@@ -223,7 +228,8 @@ async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
             if run_id:
                 await client.cancel_run(thread_id, run_id)
         except RemoteFailure as failure:
-            ended = await _find_end(client, task, failure)
+            with _explain("Failed to cancel run"):
+                ended = await _find_end(client, task, failure)
             text = f"Task {task['task_id']} had already ended: {ended.status}."
             return ToolOutput(text, update=_record(update_task(task, ended.status, ended.run_id)))
         await _cancel_superseded(client, task)
@@ -233,12 +239,10 @@ async def _cancel(context: TaskContext, task_id: str) -> ToolOutput:
 
 
 async def _list(context: TaskContext, status_filter: str | None = None) -> ToolOutput:
-    budget = TimeBudget(context.request_seconds)
-
     async def ask(task: AsyncTask) -> tuple[str, str] | None:
         # Nothing is recorded here: a task that has ended is still announced with its result.
         try:
-            found = await fetch_status(context.open_client(task["agent_name"], budget), task)
+            found = await fetch_status(context.open_client(task["agent_name"]), task)
         except ToolFailure as failure:
             _log.warning("the status of a task of %r is not known: %s", task["agent_name"], failure.text)
             return None
@@ -246,9 +250,8 @@ async def _list(context: TaskContext, status_filter: str | None = None) -> ToolO
 
     status = {task_id: task["status"] for task_id, task in context.tasks.items()}
     unfinished = [task for task in context.tasks.values() if task["status"] in UNFINISHED]
-    for at in range(0, len(unfinished), MAX_AT_ONCE):
-        polls = [as_io_call(lambda task=task: ask(task)) for task in unfinished[at : at + MAX_AT_ONCE]]
-        status.update(filter(None, await gather_threads(polls)))
+    polls = [as_io_call(lambda task=task: ask(task)) for task in unfinished]
+    status.update(filter(None, await gather_threads(polls)))
     lines = [
         f"- task_id: {task['task_id']}, agent: {task['agent_name']}, status: {status[task_id]}, "
         f"started: {task['created_at']}"
@@ -265,8 +268,13 @@ def _record(task: AsyncTask) -> dict[str, Any]:
     return {TASKS: {task["task_id"]: task}}
 
 
-def _prefix(text: str, failure: ToolFailure) -> ToolFailure:
-    return ToolFailure(failure.code, f"{text}: {failure.text}")
+@contextmanager
+def _explain(what: str) -> Generator[None]:
+    """Say first what failed."""
+    try:
+        yield
+    except ToolFailure as failure:
+        raise ToolFailure(failure.code, f"{what}: {failure.text}") from None
 
 
 def _list_superseded_runs(task: AsyncTask) -> list[str]:
@@ -303,17 +311,13 @@ async def _cancel_superseded(client: RemoteClient, task: AsyncTask) -> None:
 
 async def _find_end(client: RemoteClient, task: AsyncTask, failure: RemoteFailure) -> TaskStatus:
     """Return the end of a task that could not be cancelled because it had ended; else raise the failure."""
-    refusal = _prefix("Failed to cancel run", failure)
     # Servers differ in the status by which they refuse to cancel what has ended.
-    if failure.status not in (400, 404, 409, 422):
-        raise refusal from None
-    try:
-        found = await fetch_status(client, task)
-    except ToolFailure:
-        raise refusal from None
-    if found.status in UNFINISHED:
-        raise refusal
-    return found
+    if failure.status in (400, 404, 409, 422):
+        with suppress(RemoteFailure):
+            found = await fetch_status(client, task)
+            if found.status not in UNFINISHED:
+                return found
+    raise failure
 
 
 TOOLS: Final = (
@@ -331,11 +335,9 @@ def make_tools(
     """Make the five tools over these agents."""
     queueing = [agent.name for agent in agents.values() if agent.update_strategy == "enqueue"]
     waits = f"These finish that first: {', '.join(queueing)}." if queueing else ""
-    texts = {"{available_agents}": list_agents(agents), "{queueing}": waits}
-    tools: list[BaseTool] = []
-    for spec in TOOLS:
-        description = spec.description
-        for name, text in texts.items():
-            description = description.replace(name, text)
-        tools.append(make_tool(spec, context, description.strip()))
-    return tools
+
+    def describe(spec: ToolSpec) -> str:
+        listed = spec.description.replace("{available_agents}", list_agents(agents))
+        return listed.replace("{queueing}", waits).strip()
+
+    return [make_tool(spec, context, describe(spec)) for spec in TOOLS]
