@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -46,6 +47,18 @@ def warn_caller(message: str, category: type[Warning] = UserWarning, *, beyond: 
         # `warnings` itself does not count the frames of the import system.
         depth += not name.startswith(_IMPORTING)
     warnings.warn(message, category, stacklevel=depth + 1)
+
+
+def warn_unknown_keys(owner: str, unknown: Iterable[str], known: Iterable[str]) -> None:
+    """Warn of each key of a spec that means nothing, with the known one that is nearest."""
+    for key in unknown:
+        warn_caller(f"{owner}: unknown key {key!r} is ignored{did_you_mean(key, known)}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question for the nearest known name, empty where none is near."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 @contextmanager

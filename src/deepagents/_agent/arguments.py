@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
@@ -13,6 +12,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import BaseTool
 
+from deepagents._deprecation import did_you_mean
 from deepagents.errors import ConfigError
 from deepagents.limits import Limits
 from deepagents.tools import FILE_TOOLS
@@ -49,12 +49,6 @@ def _hint(name: str, known: Iterable[str]) -> str:
     if name in _WRITE_INSTEAD:
         return f"; {_WRITE_INSTEAD[name].format(name=name)}"
     return did_you_mean(name, known)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question for the nearest known name, empty where none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def check_tools(given: Any) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from deepagents._agent.plan import AgentPlan
 from deepagents._paths import BLOBS, HISTORY, LARGE_RESULTS
 from deepagents.backends.composite import CompositeBackend
 from deepagents.backends.handle import open_backend
-from deepagents.middleware.subagents.worker import Worker
+from deepagents.middleware.subagents.task import Worker
 from deepagents.permissions import FilesystemPermission
 
 # Not all of `conversation_history`: the folders of subagents lie in there, each hidden by its own name.

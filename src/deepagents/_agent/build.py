@@ -16,7 +16,7 @@ from deepagents._agent.plan import AgentPlan, plan_subagents
 from deepagents.middleware._base import Middleware, tool_name
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.subagents.spec import ToolLike
-from deepagents.middleware.subagents.worker import Worker
+from deepagents.middleware.subagents.task import Worker
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.permissions import Rules
 

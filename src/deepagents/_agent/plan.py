@@ -31,7 +31,7 @@ from deepagents.middleware.subagents.spec import (
     asks_itself,
     validate_specs,
 )
-from deepagents.middleware.subagents.worker import Worker, ready_worker
+from deepagents.middleware.subagents.task import Worker, ready_worker
 from deepagents.models.failures import Recovery
 from deepagents.permissions import FilesystemPermission
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile

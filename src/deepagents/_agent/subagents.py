@@ -17,7 +17,7 @@ from deepagents.errors import ToolFailure
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.subagents.fork import REFUSAL
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT, SubAgentMiddleware
-from deepagents.middleware.subagents.worker import Mode, Worker
+from deepagents.middleware.subagents.task import Mode, Worker
 
 
 def subagents(build: Build, given: Given) -> Middleware | None:

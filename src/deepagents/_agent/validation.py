@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from langchain.agents.middleware import AgentMiddleware
 
-from deepagents._agent.arguments import did_you_mean
 from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SUBAGENTS, Build
 from deepagents._agent.factories import limits
 from deepagents._agent.plan import AgentPlan
-from deepagents._deprecation import warn_caller
+from deepagents._deprecation import did_you_mean, warn_caller
 from deepagents.backends._resolve import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.errors import ConfigError, ProfileError, StackError
@@ -22,8 +21,7 @@ from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.middleware import refuse_second
-from deepagents.middleware.subagents.task import TASK
-from deepagents.middleware.subagents.worker import Worker
+from deepagents.middleware.subagents.task import TASK, Worker
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
 from deepagents.profiles.harness.profile import leaves_out
 from deepagents.tools import FILE_TOOLS, specs_by_name

@@ -1,11 +1,12 @@
 """Delegation to subagents."""
 
 from deepagents._deprecation import legacy as older_names
-from deepagents.middleware.subagents.legacy import DEFAULT_SUBAGENT_PROMPT, GENERAL_PURPOSE_SUBAGENT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT as TASK_SYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SubAgentMiddleware, create_sub_agent
 from deepagents.middleware.subagents.spec import (
     DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
+    DEFAULT_SUBAGENT_PROMPT,
+    GENERAL_PURPOSE_SUBAGENT,
     CompiledSubAgent,
     SubAgent,
 )

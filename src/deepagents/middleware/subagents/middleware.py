@@ -32,10 +32,14 @@ from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.rubric import RubricMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.subagents.fork import ForkedContextMiddleware
-from deepagents.middleware.subagents.legacy import with_defaults
-from deepagents.middleware.subagents.spec import CompiledSubAgent, SubAgent, check_complete, validate_specs
-from deepagents.middleware.subagents.task import TASK, Delegation, State, describe
-from deepagents.middleware.subagents.worker import Worker, ready_worker
+from deepagents.middleware.subagents.spec import (
+    CompiledSubAgent,
+    SubAgent,
+    check_complete,
+    validate_specs,
+    with_defaults,
+)
+from deepagents.middleware.subagents.task import TASK, Delegation, State, Worker, describe, ready_worker
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.permissions import Rules
@@ -87,7 +91,7 @@ class SubAgentMiddleware(BaseMiddleware):
         self._workers: Mapping[str, Worker] = {worker.name: worker for worker in workers}
         self._description = describe(self._workers, task_description)
         self._schemas: Callable[[], Sequence[type]] = tuple
-        self._shown: Callable[[State], Sequence[AnyMessage]] = _as_they_are
+        self._shown: Callable[[State], Sequence[AnyMessage]] = lambda state: state.get("messages", ())
         self.private_state_keys = private_state_keys or frozenset[str]()
         self.system_prompt = system_prompt
         self.tools = [self._tool()]
@@ -159,10 +163,6 @@ def _feature_schemas() -> Sequence[type]:
         *(SkillsMiddleware, SummarizationMiddleware),
     )
     return [each.state_schema for each in features]
-
-
-def _as_they_are(state: State) -> Sequence[AnyMessage]:
-    return state.get("messages", ())
 
 
 def create_sub_agent(

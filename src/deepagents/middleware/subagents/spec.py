@@ -1,6 +1,5 @@
-"""Define the specs of subagents, and validate each once."""
+"""Define the specs of subagents, validate each once, and bring older forms of them up to date."""
 
-import difflib
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
@@ -24,7 +23,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
-from deepagents._deprecation import warn_beta, warn_caller, warn_legacy
+from deepagents import _models
+from deepagents._deprecation import warn_beta, warn_caller, warn_legacy, warn_unknown_keys
 from deepagents.errors import ConfigError
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import validate_interrupt_on
@@ -63,6 +63,18 @@ class CompiledSubAgent(TypedDict):
     mode: NotRequired[Literal["isolated", "fork"]]
 
 
+DEFAULT_SUBAGENT_PROMPT: Final = (
+    "Do the task you are given with the tools you have. Only your last message is returned, so put "
+    "the whole answer in it."
+)
+
+GENERAL_PURPOSE_SUBAGENT: Final[SubAgent] = {
+    "name": GENERAL_PURPOSE,
+    "description": DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
+    "system_prompt": DEFAULT_SUBAGENT_PROMPT,
+}
+"""The general-purpose agent of `SubAgentMiddleware`, still without model and tools."""
+
 _KNOWN: Final = {*SubAgent.__annotations__, *CompiledSubAgent.__annotations__, "prompt"}
 _OF_COMPILED: Final = {*CompiledSubAgent.__annotations__, "prompt"}
 _MODES: Final = (None, "isolated", "fork")
@@ -74,6 +86,8 @@ _LISTS: Final = ("tools", "middleware", "skills", "permissions")
 _FORMATS: Final = (dict, AutoStrategy, ProviderStrategy, ToolStrategy)
 _READABLE: Final = ("deepagents.", "langchain.")
 _UNIONS: Final = (Union, types.UnionType)
+_DEFAULTS = ("default_model", "default_tools", "default_middleware", "default_interrupt_on")
+_OLDER = frozenset({*_DEFAULTS, "general_purpose_agent"})
 
 
 def validate_specs(specs: Sequence[Any]) -> list[dict[str, Any]]:
@@ -149,10 +163,7 @@ def asks_itself(spec: Mapping[str, Any]) -> bool:
 def _report_unknown(spec: dict[str, Any]) -> None:
     if ignored := sorted(_KNOWN & spec.keys() - _OF_COMPILED) if "runnable" in spec else []:
         warn_caller(f"subagent {spec['name']!r} is compiled already: {ignored!r} have no effect")
-    for key in spec.keys() - _KNOWN:
-        close = difflib.get_close_matches(key, _KNOWN, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        warn_caller(f"subagent {spec['name']!r}: unknown key {key!r} is ignored{meant}")
+    warn_unknown_keys(f"subagent {spec['name']!r}", spec.keys() - _KNOWN, _KNOWN)
 
 
 def _find_problems(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -226,3 +237,49 @@ def _find_format_problems(given: Any) -> Iterator[str]:
 
 def _describes_fields(kind: type[Any]) -> bool:
     return issubclass(kind, BaseModel) or is_dataclass(kind) or hasattr(kind, "__required_keys__")
+
+
+def with_defaults(subagents: Sequence[Any], older: Mapping[str, Any]) -> list[Any]:
+    """Fill the gaps of each spec from the older arguments, and add the general-purpose agent they stood for.
+
+    Raises:
+        TypeError: for a keyword that no version knew.
+    """
+    unknown = sorted(older.keys() - _OLDER)
+    if unknown:
+        raise TypeError(f"SubAgentMiddleware got unexpected keyword arguments {unknown!r}")
+    named = [key for key in _DEFAULTS if key in older]
+    if older.get("default_model") is not None:
+        older = {**older, "default_model": _models.resolve_model(older["default_model"])}
+    if named:
+        warn_legacy(
+            f"SubAgentMiddleware({', '.join(named)}) is deprecated: give each subagent its own model and "
+            f"tools."
+        )
+    filled = [_fill(spec, older) for spec in subagents]
+    wanted = older.get("general_purpose_agent", bool(named))
+    if wanted and GENERAL_PURPOSE not in [spec.get("name") for spec in filled]:
+        filled.insert(0, _fill(_general_purpose(older), older))
+    return filled
+
+
+def _fill(given: Any, older: Mapping[str, Any]) -> Any:
+    if not isinstance(given, dict) or "runnable" in given:
+        return cast(Any, given)
+    spec = dict(cast("Mapping[str, Any]", given))
+    if spec.get("model") is None and older.get("default_model") is not None:
+        spec["model"] = older["default_model"]
+    if older.keys() & {"default_model", "default_tools"}:
+        spec.setdefault("tools", older.get("default_tools") or [])
+    if older.get("default_interrupt_on") and not asks_itself(spec):
+        spec.setdefault("interrupt_on", older["default_interrupt_on"])
+    spec["middleware"] = [*(older.get("default_middleware") or ()), *(spec.get("middleware") or ())]
+    return spec
+
+
+def _general_purpose(older: Mapping[str, Any]) -> dict[str, Any]:
+    if older.get("default_model") is None:
+        raise ConfigError(
+            "general_purpose_agent=True needs default_model, or a subagent named 'general-purpose'"
+        )
+    return dict(GENERAL_PURPOSE_SUBAGENT)

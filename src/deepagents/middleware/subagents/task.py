@@ -1,4 +1,7 @@
-"""The task tool: choose a subagent, run it on a state of its own, return its report and what it changed."""
+"""The task tool: choose a subagent, run it on a state of its own, return its report and what it changed.
+
+A `Worker` is a subagent as the tool sees it: its name, its description, and its runnable, made on first use.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import json
 from asyncio import CancelledError, current_task
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, is_dataclass
-from typing import Any, Final, TypeAlias, cast
+from copy import deepcopy
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.runnables import Runnable
 from pydantic import BaseModel, Field, ValidationError, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError, to_json
+from pydantic_core import InitErrorDetails, PydanticCustomError, to_jsonable_python
 
 from deepagents._async import IOCall, in_thread
 from deepagents._state.inherited import (
@@ -24,10 +30,10 @@ from deepagents._state.inherited import (
 )
 from deepagents._state.runtime import LatestValue, channels_of, has_checkpointer, running_channels
 from deepagents._state.schema import SHARED, Sharing
+from deepagents._text import describe_exception
 from deepagents.errors import ConfigError, ToolFailure
 from deepagents.middleware.subagents.fork import FORKED, REFUSAL, make_forked_history
 from deepagents.middleware.subagents.merge import diff_state, same
-from deepagents.middleware.subagents.worker import Made, Worker
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec
 
 SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: Final = "__deepagents_subagent_response_format"
@@ -44,6 +50,11 @@ It starts blank: put all it needs, and what it should return, in description. Th
 report, so pass on what matters. Start independent tasks together in one turn."""
 
 State: TypeAlias = Mapping[str, Any]
+Mode: TypeAlias = Literal["isolated", "fork"]
+Made: TypeAlias = Runnable[Any, Any]
+
+_MAX_FORMATS: Final = 8
+_KNOWS: Final = " (a fork: it has this whole conversation; give it the task alone)"
 
 
 class TaskToolSchema(BaseModel):
@@ -66,6 +77,86 @@ class TaskToolSchema(BaseModel):
 def _make_refusal(key: str, value: Any) -> InitErrorDetails:
     text = "task takes description and subagent_type only; put everything else in description"
     return InitErrorDetails(type=PydanticCustomError("unexpected_argument", text), loc=(key,), input=value)
+
+
+@dataclass(slots=True)
+class Worker:
+    """A subagent: its name, its description, and how to make its runnable for a response format.
+
+    `make` is called with the format that a call asks for, `None` for the subagent's own. `compiled` marks a
+    runnable that the caller made, which answers in no other format. A fork reads `addendum` before its task.
+    """
+
+    name: str
+    description: str
+    make: Callable[[Any], Made]
+    mode: Mode = "isolated"
+    compiled: bool = False
+    addendum: str | None = None
+    _made: list[tuple[Any, Made]] = field(default_factory=list[tuple[Any, Made]])
+    _lock: Any = field(default_factory=Lock)
+
+    def runnable(self, response_format: Any = None) -> Made:
+        """Return the runnable for a response format, the same one at each call; the oldest may be forgotten.
+
+        Raises:
+            ToolFailure: for a format, where the caller compiled the subagent.
+        """
+        if self.compiled and response_format is not None:
+            raise ToolFailure(
+                "not_supported",
+                f'response_schema cannot be used with compiled subagent "{self.name}"; call it without one, '
+                "or choose another subagent",
+            )
+        # Parallel calls would each compile the graph.
+        with self._lock:
+            if made := self.find_made(response_format):
+                return made
+            given: Any = response_format
+            # A copy, because the caller may change the format in place and means another one then.
+            kept = deepcopy(given) if isinstance(given, dict) else given
+            made = self._build(kept)
+            self._made = [(kept, made), *self._made[:_MAX_FORMATS]]
+            return made
+
+    def find_made(self, response_format: Any = None) -> Made | None:
+        """Return the runnable for a response format if it was made already."""
+        made = self._made
+        return next((each for wanted, each in made if _equal(wanted, response_format)), None)
+
+    def _build(self, response_format: Any) -> Made:
+        try:
+            return self.make(response_format)
+        except ToolFailure:
+            raise
+        except Exception as error:
+            raise ToolFailure(
+                "not_supported",
+                f"the subagent {self.name!r} cannot be built: {describe_exception(error)}; each call of it "
+                "will fail, so do the work another way",
+            ) from error
+
+    @property
+    def listed(self) -> str:
+        """The line of the task tool's description about it."""
+        return f"- {self.name}: {self.description}{_KNOWS if self.mode == 'fork' else ''}"
+
+
+def ready_worker(spec: Mapping[str, Any]) -> Worker:
+    """Make the worker of a compiled spec."""
+    name: str = spec["name"]
+    runnable: Made = spec["runnable"]
+    mode: Mode = spec.get("mode") or "isolated"
+
+    def make(_: Any) -> Made:
+        # Its runs and its stream carry the subagent's name.
+        return runnable.with_config({"metadata": {"lc_agent_name": name}, "run_name": name})
+
+    return Worker(name, spec["description"], make, mode, compiled=True)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and bool(one == other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +196,8 @@ class Delegation:
 
     def initial_state(self, worker: Worker, task: str) -> dict[str, Any]:
         """Return the state that a worker begins with."""
-        shared, state, call_id = (
-            self.select_shared_state(),
-            self.runtime.state,
-            str(self.runtime.tool_call_id),
-        )
+        shared, state = self.select_shared_state(), self.runtime.state
+        call_id = str(self.runtime.tool_call_id)
         if worker.mode == "isolated":
             return {**shared, "messages": [HumanMessage(task)]}
         history = self.shown(state) if worker.compiled else state.get("messages", ())
@@ -123,14 +211,10 @@ class Delegation:
         }
         return {**shared, FORKED: private, "messages": messages}
 
-    def response_format(self) -> Any:
-        """Return the format that this call asks for, if any."""
-        return self.runtime.config.get("configurable", {}).get(SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY)
-
 
 async def _task(context: Delegation, description: str, subagent_type: str) -> ToolOutput:
     worker = context.get_worker(subagent_type)
-    wanted = context.response_format()
+    wanted = context.runtime.config.get("configurable", {}).get(SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY)
     runnable = worker.find_made(wanted)
     if runnable is None:
         # In a thread: to compile an agent would hold up all other tasks of the event loop.
@@ -262,10 +346,7 @@ def _to_json(value: Any) -> str:
     with suppress(Exception):
         if isinstance(value, BaseModel):
             return value.model_dump_json()
-        plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-        return json.dumps(plain, default=str, ensure_ascii=False)
-    with suppress(Exception):
-        return to_json(value, serialize_unknown=True).decode()
+        return json.dumps(to_jsonable_python(value, serialize_unknown=True), ensure_ascii=False)
     return repr(value)
 
 
