@@ -283,7 +283,7 @@ def test_the_tool_can_be_made_alone() -> None:
         ({"middleware": [Unreadable()]}, "the state_schema of middleware 'Unreadable' cannot be read"),
         ({"middleware": ["todos"]}, "middleware must hold middleware objects, got 'todos'"),
         ({"system_prompt": 3}, "system_prompt must be text, got 3"),
-        ({"interrupt_on": ["delete"]}, "interrupt_on must be a mapping from names of tools"),
+        ({"interrupt_on": ["delete"]}, "interrupt_on must be a dict from tool names"),
         ({"interrupt_on": {"ls": 5}}, "'child': interrupt_on of 'ls' must be True, False or"),
         ({"interrupt_on": {"ls": {"allowed_decisions": ["no"]}}}, "'child': allowed_decisions of 'ls'"),
         ({"runnable": "graph"}, "runnable must be a Runnable.*got 'graph'"),

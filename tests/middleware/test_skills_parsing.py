@@ -160,7 +160,7 @@ def test_bytes_that_are_no_text_none_and_too_many_are_skipped() -> None:
         ("license: [MIT]", "license", None, "'license' is no text"),
         (f"compatibility: {'c' * 501}", "compatibility", "c" * 500, "'compatibility' has 501 characters"),
         ("metadata: some", "metadata", {}, "'metadata' is no mapping"),
-        ("metadata: {include_tools: {a: b}}", "metadata", {}, "'include_tools' in 'metadata'"),
+        ("metadata: {include_tools: {a: b}}", "metadata", {}, "'include_tools' must be names"),
         ("allowed-tools: {a: b}", "allowed_tools", [], "'allowed-tools' must be names"),
         ("allowed-tools: true", "allowed_tools", [], "'allowed-tools' must be names"),
         ("allowed-tools: 42", "allowed_tools", [], "'allowed-tools' must be names"),

@@ -119,7 +119,7 @@ def test_an_agent_that_has_not_run_knows_nothing_of_its_skills() -> None:
     agent = create_deep_agent(ScriptedModel(), skills=["/skills"], checkpointer=InMemorySaver())
     agent.update_state(THREAD, {"messages": "Hi"})
 
-    assert [key for key in agent.get_state(THREAD).values if key.startswith("skills_")] == []
+    assert agent.get_state(THREAD).values["skills_metadata"] is None
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_agent_that_has_not_run_knows_nothing_of_its_skills() -> None:
         ({"skills_metadata": [None]}, r"skills_metadata .*got None"),
         (
             {"skills_metadata": [{"name": "x"}]},
-            r"needs 'path', 'name' and 'description'.*got \{'name': 'x'\}",
+            r"skills_metadata has no 'path' .*got \{'name': 'x'\}",
         ),
         ({"skills_metadata": [{**MINE, "allowed_tools": 7}]}, r"skills_metadata .*'allowed_tools': 7"),
         ({"skills_metadata": [{**MINE, "metadata": []}]}, r"skills_metadata .*'metadata': \[\]"),

@@ -44,4 +44,4 @@ def pinned_skill_body(skill: SkillMetadata, response: FileDownloadResponse) -> s
 
 async def _load_source(backend: Any, source: SkillSource) -> Found:
     found = await load_skills(open_backend(backend).files(None), parse_sources([source]))
-    return (found.skills, "\n".join(found.problems) or None) if found else ([], None)
+    return (found["skills_metadata"], "\n".join(found["skills_load_errors"]) or None) if found else ([], None)

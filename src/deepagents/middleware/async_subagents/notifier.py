@@ -6,8 +6,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
@@ -34,33 +33,32 @@ def on_agent_server() -> bool:
     return "langgraph_api" in sys.modules
 
 
-@dataclass(frozen=True, slots=True)
-class ParentRun:
-    """The thread and assistant that started this run as a task, and the event to notify them of."""
+class _Parent(NamedTuple):
+    """The thread and assistant that started this run as a task, and this task as they know it."""
 
     thread_id: str
     assistant_id: str
     event: TaskEvent
 
-    @classmethod
-    def find(cls, status: str) -> ParentRun | None:
-        """Find the parent of the running graph, `None` where it has none or runs inside another graph."""
-        config: Any = get_config()
-        configurable: Mapping[str, Any] = config.get("configurable") or {}
-        metadata: Mapping[str, Any] = config.get("metadata") or {}
-        thread_id, assistant_id = metadata.get("parent_thread_id"), metadata.get("parent_assistant_id")
-        if given := as_mapping(configurable.get(PARENT)):
-            thread_id, assistant_id = given.get("thread_id"), given.get("assistant_id")
-        if not thread_id or not assistant_id or "|" in configurable.get("checkpoint_ns", ""):
-            return None
-        event: TaskEvent = {
-            "task_id": str(configurable.get("thread_id") or ""),
-            "agent_name": str(metadata.get("subagent_name") or "unknown"),
-            "status": status,
-        }
-        if run_id := configurable.get("run_id") or metadata.get("run_id"):
-            event["run_id"] = str(run_id)
-        return cls(str(thread_id), str(assistant_id), event)
+
+def _find_parent(status: str) -> _Parent | None:
+    """Find the parent of the running graph, `None` where it has none or runs inside another graph."""
+    config: Any = get_config()
+    configurable: Mapping[str, Any] = config.get("configurable") or {}
+    metadata: Mapping[str, Any] = config.get("metadata") or {}
+    thread_id, assistant_id = metadata.get("parent_thread_id"), metadata.get("parent_assistant_id")
+    if given := as_mapping(configurable.get(PARENT)):
+        thread_id, assistant_id = given.get("thread_id"), given.get("assistant_id")
+    if not thread_id or not assistant_id or "|" in configurable.get("checkpoint_ns", ""):
+        return None
+    event: TaskEvent = {
+        "task_id": str(configurable.get("thread_id") or ""),
+        "agent_name": str(metadata.get("subagent_name") or "unknown"),
+        "status": status,
+    }
+    if run_id := configurable.get("run_id") or metadata.get("run_id"):
+        event["run_id"] = str(run_id)
+    return _Parent(str(thread_id), str(assistant_id), event)
 
 
 class ParentNotifierMiddleware(BaseMiddleware):
@@ -76,7 +74,7 @@ class ParentNotifierMiddleware(BaseMiddleware):
         self._notified: deque[str] = deque(maxlen=_MAX_REMEMBERED)
 
     async def _after_agent(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any] | None:
-        if parent := ParentRun.find("success"):
+        if parent := _find_parent("success"):
             await self._notify(parent, state["messages"][-1].content, runtime)
         return None
 
@@ -87,34 +85,30 @@ class ParentNotifierMiddleware(BaseMiddleware):
             # A question to a person is no end of this run.
             raise
         except Exception as error:
-            if parent := ParentRun.find("error"):
+            if parent := _find_parent("error"):
                 # The type alone: the text of an error may hold addresses and keys.
                 await self._notify(parent, to_json({"error": type(error).__name__}), request.runtime)
             raise
 
-    async def _notify(self, parent: ParentRun, content: Any, runtime: Any) -> None:
+    async def _notify(self, parent: _Parent, content: Any, runtime: Any) -> None:
         run_id = parent.event.get("run_id", "")
         if run_id in self._notified:
             return
         # Before the request: a call of the model that is made again comes here again.
         self._notified.append(run_id)
+        client = RemoteClient(_THIS_SERVER, self._clients)
+        notification = make_notification(parent.event, content_blocks(content))
+        # A parent that began a run meanwhile polls by itself.
+        options: dict[str, Any] = {"multitask_strategy": "reject"}
+        if context := plain_context(getattr(runtime, "context", None)):
+            options["context"] = context
         try:
-            await self._start_run(parent, content, runtime)
+            thread = await client.get_thread(parent.thread_id)
+            # One look only: waiting for a busy parent would keep this run, which it polls, from ending.
+            if thread.get("status") in ("idle", "error"):
+                await client.create_run(
+                    parent.thread_id, [to_wire(notification)], options, parent.assistant_id
+                )
         except RemoteFailure as failure:
             level = logging.DEBUG if failure.status in _EXPECTED else logging.WARNING
             _log.log(level, "the parent of this run was not notified how it ended: %s", failure.text)
-
-    async def _start_run(self, parent: ParentRun, content: Any, runtime: Any) -> None:
-        client = RemoteClient(_THIS_SERVER, self._clients)
-        thread = await client.get_thread(parent.thread_id)
-        # One look only: waiting for a busy parent would keep this run, which it polls, from ending.
-        if thread.get("status") not in ("idle", "error"):
-            return
-        notification = make_notification(parent.event, content_blocks(content))
-        context = plain_context(getattr(runtime, "context", None))
-        options: dict[str, Any] = {
-            # A parent that began a run meanwhile polls by itself.
-            "multitask_strategy": "reject",
-            **({"context": context} if context else {}),
-        }
-        await client.create_run(parent.thread_id, [to_wire(notification)], options, parent.assistant_id)

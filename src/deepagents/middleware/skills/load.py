@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias, cast
@@ -16,9 +15,11 @@ from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import FileDownloadResponse, FileInfo
 from deepagents.errors import BackendError, ConfigError, ToolFailure
 from deepagents.middleware.skills.parse import Parsed, parse_skill
-from deepagents.middleware.skills.state import Loaded, SkillMetadata
+from deepagents.middleware.skills.state import Loaded, SkillMetadata, SkillsStateUpdate
 
 SkillSource: TypeAlias = str | tuple[str, str]
+_Fetched: TypeAlias = tuple[Sequence[FileDownloadResponse], str | None]
+"""The answers for the files of one source, and the problem that it has as a whole."""
 _FILE: Final = "SKILL.md"
 _log = logging.getLogger(__name__)
 
@@ -88,15 +89,6 @@ def derive_source_label(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillSet:
-    """The skills of all sources, the problems of loading them, and digests of what they came from."""
-
-    skills: list[SkillMetadata]
-    problems: list[str]
-    loaded: Loaded
-
-
-@dataclass(frozen=True, slots=True)
 class _Listing:
     """The SKILL.md paths of one source. While `digest` stays the same, a `reliable` listing says that the
     files do too."""
@@ -108,16 +100,10 @@ class _Listing:
     reliable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Contents:
-    answers: Sequence[FileDownloadResponse] = ()
-    problem: str | None = None
-
-
 async def load_skills(
     files: FileCalls, sources: Sequence[Source], known: Loaded | None = None
-) -> SkillSet | None:
-    """Load the skills of all sources; `None` when nothing changed since `known`.
+) -> SkillsStateUpdate | None:
+    """Load the skills of all sources into an update of state; `None` when nothing changed since `known`.
 
     Files are fetched unless the listings show that they are the same: on a disk of this machine a file can
     change in place, and some backends give no times.
@@ -128,15 +114,22 @@ async def load_skills(
     if is_same and all(each.reliable for each in listings):
         return None
     fetched = await gather_threads([as_io_call(partial(_fetch, files, each)) for each in listings])
-    contents = _digest(part for each in fetched for part in _bytes_of(each))
+    contents = digest(fetched)
     if known is not None and is_same and known["contents"] == contents:
         return None
-    return _join(listings, fetched, Loaded(listings=digests, contents=contents, skills=""))
+    skills, problems = _join(listings, fetched)
+    for problem in problems:
+        _log.warning("%s", problem)
+    return {
+        "skills_metadata": skills,
+        "skills_load_errors": problems,
+        "_skills_loaded": {"listings": digests, "contents": contents, "skills": digest(skills)},
+    }
 
 
-def digest_skills(skills: Sequence[SkillMetadata]) -> str:
-    """Return a digest of a list of skills."""
-    return _digest([json.dumps(list(skills), default=str).encode()])
+def digest(value: object) -> str:
+    """Return a digest of plain data, as Python shows it: the order of keys counts."""
+    return hashlib.sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def format_source_error(path: str, error: str) -> str:
@@ -156,7 +149,7 @@ async def _list(files: FileCalls, source: Source) -> _Listing:
         source,
         paths=[f"{each['path'].rstrip('/')}/{_FILE}" for each in directories],
         problem=format_source_error(source.path, found.error) if found.error else None,
-        digest=_digest([json.dumps([found.error, *directories], sort_keys=True, default=str).encode()]),
+        digest=digest([found.error, *directories]),
         reliable=has_times and not files.capabilities(source.path).host,
     )
 
@@ -165,37 +158,22 @@ def _is_directory(entry: FileInfo) -> bool:
     return entry.get("is_dir", False) or entry["path"].endswith("/")
 
 
-async def _fetch(files: FileCalls, listing: _Listing) -> _Contents:
+async def _fetch(files: FileCalls, listing: _Listing) -> _Fetched:
     if not listing.paths:
-        return _Contents()
+        return [], None
     try:
-        return _Contents(await files.download_each(listing.paths))
+        return await files.download_each(listing.paths), None
     except ToolFailure as failure:
-        return _Contents(problem=format_source_error(listing.source.path, failure.text))
+        return [], format_source_error(listing.source.path, failure.text)
 
 
-def _bytes_of(contents: _Contents) -> Iterable[bytes]:
-    yield (contents.problem or "").encode()
-    for answer in contents.answers:
-        yield f"{answer.path} {answer.error}".encode("utf-8", "surrogatepass")
-        yield answer.content or b""
-
-
-def _digest(parts: Iterable[bytes]) -> str:
-    made = hashlib.sha256()
-    for part in parts:
-        # Each part by its own digest, so that no two lists of parts run into the same bytes.
-        made.update(hashlib.sha256(part).digest())
-    return made.hexdigest()
-
-
-def _join(listings: Sequence[_Listing], fetched: Sequence[_Contents], loaded: Loaded) -> SkillSet:
+def _join(listings: Sequence[_Listing], fetched: Sequence[_Fetched]) -> tuple[list[SkillMetadata], list[str]]:
     skills: dict[str, SkillMetadata] = {}
     problems: list[str] = []
-    for listing, contents in zip(listings, fetched, strict=True):
-        problems += [each for each in (listing.problem, contents.problem) if each]
+    for listing, (answers, problem) in zip(listings, fetched, strict=True):
+        problems += [each for each in (listing.problem, problem) if each]
         of_source: dict[str, SkillMetadata] = {}
-        for path, answer in zip(listing.paths, contents.answers, strict=False):
+        for path, answer in zip(listing.paths, answers, strict=False):
             parsed = parse_answer(answer, path)
             problems += parsed.problems
             if (skill := parsed.skill) is None:
@@ -205,10 +183,7 @@ def _join(listings: Sequence[_Listing], fetched: Sequence[_Contents], loaded: Lo
                 problems.append(f"{path}: replaces the skill {skill['name']!r} of {earlier['path']}.")
             of_source[skill["name"]] = skill
         skills.update(of_source)
-    for problem in problems:
-        _log.warning("%s", problem)
-    found = list(skills.values())
-    return SkillSet(found, problems, {**loaded, "skills": digest_skills(found)})
+    return list(skills.values()), problems
 
 
 def parse_answer(answer: FileDownloadResponse, path: str) -> Parsed:

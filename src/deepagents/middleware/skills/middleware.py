@@ -32,7 +32,7 @@ from deepagents.middleware.approval import find_executed_call
 from deepagents.middleware.skills import prompt
 from deepagents.middleware.skills.load import (
     SkillSource,
-    digest_skills,
+    digest,
     load_skills,
     parse_sources,
     source_path,
@@ -151,16 +151,12 @@ class SkillsMiddleware(BaseMiddleware):
         current, known = state.get("skills_metadata"), cast("Loaded | None", state.get("_skills_loaded"))
         update: dict[str, Any] = {"_skills_changed": False} if state.get("_skills_changed") else {}
         # A list whose digest is not the one noted was written by the caller, and stays.
-        is_given = current is not None and (known is None or known["skills"] != digest_skills(current))
+        is_given = current is not None and (known is None or known["skills"] != digest(current))
         if is_given or not self._sources:
             return update
         must_read = current is None or bool(update)
         found = await load_skills(self._files(runtime), self._sources, None if must_read else known)
-        if found is not None:
-            update["skills_metadata"] = found.skills
-            update["skills_load_errors"] = found.problems
-            update["_skills_loaded"] = found.loaded
-        return update
+        return update | cast("dict[str, Any]", found or {})
 
     async def _pin(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
         """Show the skills that wait to be pinned, as messages."""

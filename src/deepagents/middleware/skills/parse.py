@@ -204,7 +204,7 @@ def _read_fields(fields: _Fields) -> Parsed:
         license=fields.get_text("license", _MAX_LICENSE_LENGTH),
         compatibility=fields.get_text("compatibility", MAX_SKILL_COMPATIBILITY_LENGTH),
         metadata=_read_metadata(fields),
-        allowed_tools=_keep_first(fields, "allowed-tools", _read_allowed_tools(fields)),
+        allowed_tools=_read_names(fields, "allowed-tools", fields.values.get("allowed-tools")),
     )
     return Parsed(skill, fields.problems)
 
@@ -237,13 +237,24 @@ def _read_metadata(fields: _Fields) -> dict[str, str]:
         fields.report(
             f"'metadata' has more than {_MAX_METADATA_LENGTH} characters; {left_out} of its entries left out"
         )
-    if names := _keep_first(fields, INCLUDE, _read_included(fields, values.get(INCLUDE))):
-        kept[INCLUDE] = " ".join(names)
+    if names := _read_names(fields, INCLUDE, values.get(INCLUDE)):
+        kept[INCLUDE] = " ".join(dict.fromkeys(names))
     return kept
 
 
-def _keep_first(fields: _Fields, key: str, names: list[str]) -> list[str]:
-    """Keep as many names as have room."""
+def _read_names(fields: _Fields, key: str, value: Any) -> list[str]:
+    """Read names of tools, as text or as a list, and keep as many as have room."""
+    names: list[str] = []
+    if isinstance(value, str) and not _NUMBER_OR_TRUTH.fullmatch(value.strip()):
+        names = split_tools(value)
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        texts = [each.strip() for each in items if isinstance(each, str)]
+        names = [text for text in texts if text and not _NUMBER_OR_TRUTH.fullmatch(text)]
+        if len(names) < len(items):
+            fields.report(f"{key!r} holds what is no name of a tool, which is left out")
+    elif value is not None:
+        fields.report(f"{key!r} must be names of tools, and is left out")
     lengths = accumulate(map(len, names))
     kept = [name for name, length in zip(names, lengths, strict=True) if length <= _MAX_TOOLS_LENGTH]
     if len(kept) < len(names):
@@ -252,36 +263,6 @@ def _keep_first(fields: _Fields, key: str, names: list[str]) -> list[str]:
             f"{len(names) - len(kept)} of {len(names)} are left out"
         )
     return kept
-
-
-def _read_included(fields: _Fields, value: Any) -> list[str]:
-    if isinstance(value, dict):
-        fields.report("'include_tools' in 'metadata' must be names of tools, and is left out")
-        return []
-    if isinstance(value, list):
-        return list(dict.fromkeys(_tool_names(cast("list[Any]", value))))
-    return list(dict.fromkeys(str(value or "").replace(",", " ").split()))
-
-
-def _read_allowed_tools(fields: _Fields) -> list[str]:
-    value = fields.values.get("allowed-tools")
-    if value is None:
-        return []
-    if isinstance(value, str) and not _NUMBER_OR_TRUTH.fullmatch(value.strip()):
-        return split_tools(value)
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        names = _tool_names(items)
-        if len(names) < len(items):
-            fields.report("'allowed-tools' holds what is no name of a tool, which is left out")
-        return names
-    fields.report("'allowed-tools' must be names of tools, and is left out")
-    return []
-
-
-def _tool_names(items: list[Any]) -> list[str]:
-    texts = [each.strip() for each in items if isinstance(each, str)]
-    return [text for text in texts if text and not _NUMBER_OR_TRUTH.fullmatch(text)]
 
 
 def split_tools(text: str) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, NotRequired, Self, cast
+from types import MappingProxyType, NoneType
+from typing import Annotated, Any, Final, NotRequired, cast
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import OmitFromSchema, PrivateStateAttr
@@ -12,11 +13,22 @@ from langgraph.channels.untracked_value import UntrackedValue
 from typing_extensions import TypedDict
 
 from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state.schema import FORKS_ONLY, NOT_SHARED
+from deepagents._state.schema import FORKS_ONLY, NOT_SHARED, keep_latest
 
 OmitFromOutput = OmitFromSchema(input=False, output=True)
 _CHANGES: Final = "__changes__"
 _ORDER: Final = "__order__"
+_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
+    {"license": None, "compatibility": None, "metadata": {}, "allowed_tools": []}
+)
+_KINDS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        **dict.fromkeys(("path", "name", "description"), str),
+        **dict.fromkeys(("license", "compatibility"), str | None),
+        "metadata": dict,
+        "allowed_tools": list,
+    }
+)
 
 
 class SkillMetadata(TypedDict):
@@ -50,36 +62,13 @@ class SkillsStateUpdate(TypedDict, total=False):
     _skills_opened: list[str]
 
 
-class SkillsChannel(GrowingChannel):
-    """A channel of a list that is missing before its first write, and saved as changes after it."""
+class OptionalChannel(GrowingChannel):
+    """A channel that holds `None` before its first write, and is saved as changes after it."""
 
     def __init__(
         self, reducer: Any, typ: type[Any] | None = None, *, snapshot_frequency: int = SNAPSHOT_AFTER
     ) -> None:
-        super().__init__(reducer, list, snapshot_frequency=snapshot_frequency)
-
-    def from_checkpoint(self, checkpoint: Any) -> Self:
-        """Return a channel with what was saved, or one without a value."""
-        # The checkpoint of a channel without a value is the marker for that, which the base class would fold.
-        if checkpoint is not self.checkpoint():
-            return super().from_checkpoint(checkpoint)
-        fresh = type(self)(self.reducer, snapshot_frequency=self._least)
-        fresh.key = self.key
-        return fresh
-
-    def update(self, values: Sequence[Any]) -> bool:
-        """Fold the writes of one step; return whether there were any."""
-        self._begin(values)
-        return super().update(values)
-
-    def replay_writes(self, writes: Sequence[Any]) -> None:
-        """Fold the writes saved since the last whole copy, oldest first."""
-        self._begin(writes)
-        super().replay_writes(writes)
-
-    def _begin(self, writes: Sequence[Any]) -> None:
-        if writes and not self.is_available():
-            self.value = None
+        super().__init__(reducer, NoneType, snapshot_frequency=snapshot_frequency)
 
 
 def fold_skills(known: Any, writes: Sequence[Any]) -> list[dict[str, Any]] | None:
@@ -123,11 +112,6 @@ def fold_pins(known: list[str] | None, given: str | Iterable[str] | None) -> lis
     raise TypeError(f"pinned_skills must be a list of names, such as ['tides']; got {given!r}")
 
 
-def keep_latest(known: Any, given: Any) -> Any:
-    """Return the later of two writes."""
-    return given
-
-
 class SkillsState(AgentState[Any]):
     """State of agents with skills.
 
@@ -135,13 +119,13 @@ class SkillsState(AgentState[Any]):
     """
 
     skills_metadata: NotRequired[
-        Annotated[list[SkillMetadata] | None, SkillsChannel(fold_skills), OmitFromOutput, FORKS_ONLY]
+        Annotated[list[SkillMetadata] | None, OptionalChannel(fold_skills), OmitFromOutput, FORKS_ONLY]
     ]
     pinned_skills: NotRequired[Annotated[list[str], NOT_SHARED, OmitFromOutput, fold_pins]]
-    skills_load_errors: NotRequired[Annotated[list[str], SkillsChannel(fold_latest), PrivateStateAttr]]
+    skills_load_errors: NotRequired[Annotated[list[str], OptionalChannel(fold_latest), PrivateStateAttr]]
     _skills_loaded: NotRequired[Annotated[Loaded, PrivateStateAttr]]
     _skills_changed: NotRequired[Annotated[bool, PrivateStateAttr, keep_latest]]
-    _skills_opened: NotRequired[Annotated[list[str], SkillsChannel(fold_unique), PrivateStateAttr]]
+    _skills_opened: NotRequired[Annotated[list[str], OptionalChannel(fold_unique), PrivateStateAttr]]
     _skill_tools_disclosed: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     # Untracked, because answers of a resolver hold for one run: a resumed one asks anew.
     _skill_tools_run: NotRequired[
@@ -194,22 +178,9 @@ def validate_skills(given: Any) -> list[dict[str, Any]] | None:
 
 def _validate_skill(given: object) -> dict[str, Any]:
     skill = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else dict[str, Any]()
-    if not all(isinstance(skill.get(key), str) for key in ("path", "name", "description")):
-        raise TypeError(f"a skill of skills_metadata needs 'path', 'name' and 'description'; got {given!r}")
-    missing: dict[str, Any] = {"license": None, "compatibility": None, "metadata": {}, "allowed_tools": []}
     # Given keys stay in their order: the digest that tells a loaded list from a given one depends on it.
-    whole = {**skill, **{key: value for key, value in missing.items() if key not in skill}}
-    if not all(isinstance(whole[key], str | None) for key in ("license", "compatibility")):
-        raise TypeError(
-            f"a skill of skills_metadata has a 'license' or 'compatibility' that is no text: {given!r}"
-        )
-    if not (_holds_texts(whole["metadata"], dict) and _holds_texts(whole["allowed_tools"], list)):
-        raise TypeError(
-            f"a skill of skills_metadata has no texts in 'metadata' or 'allowed_tools': {given!r}"
-        )
+    whole = {**skill, **{key: value for key, value in _DEFAULTS.items() if key not in skill}}
+    for key, kind in _KINDS.items():
+        if not isinstance(whole.get(key), kind):
+            raise TypeError(f"a skill of skills_metadata has no {key!r} of the right type; got {given!r}")
     return whole
-
-
-def _holds_texts(value: object, kind: type[Any]) -> bool:
-    inside: Any = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else value
-    return isinstance(value, kind) and all(isinstance(each, str) for each in inside)

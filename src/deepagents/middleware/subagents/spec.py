@@ -77,15 +77,9 @@ GENERAL_PURPOSE_SUBAGENT: Final[SubAgent] = {
 
 _KNOWN: Final = {*SubAgent.__annotations__, *CompiledSubAgent.__annotations__, "prompt"}
 _OF_COMPILED: Final = {*CompiledSubAgent.__annotations__, "prompt"}
-_MODES: Final = (None, "isolated", "fork")
-_TYPES: Final[Sequence[tuple[str, type[Any], str]]] = (
-    ("system_prompt", str, "text"),
-    ("interrupt_on", Mapping, "a mapping from names of tools"),
-)
 _LISTS: Final = ("tools", "middleware", "skills", "permissions")
 _FORMATS: Final = (dict, AutoStrategy, ProviderStrategy, ToolStrategy)
 _READABLE: Final = ("deepagents.", "langchain.")
-_UNIONS: Final = (Union, types.UnionType)
 _DEFAULTS = ("default_model", "default_tools", "default_middleware", "default_interrupt_on")
 _OLDER = frozenset({*_DEFAULTS, "general_purpose_agent"})
 
@@ -166,39 +160,50 @@ def _report_unknown(spec: dict[str, Any]) -> None:
     warn_unknown_keys(f"subagent {spec['name']!r}", spec.keys() - _KNOWN, _KNOWN)
 
 
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+
+
+def _is_runnable(given: Any) -> bool:
+    return hasattr(given, "invoke") and hasattr(given, "with_config")
+
+
+def _is_format(given: Any) -> bool:
+    if not isinstance(given, type):
+        return isinstance(given, _FORMATS) or get_origin(given) in (Union, types.UnionType)
+    kind: type[Any] = given
+    return issubclass(kind, BaseModel) or is_dataclass(kind) or hasattr(kind, "__required_keys__")
+
+
+_VALUES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = types.MappingProxyType(
+    {
+        "mode": (lambda given: given in ("isolated", "fork"), "'isolated' or 'fork'"),
+        "system_prompt": (lambda given: isinstance(given, str), "text"),
+        "runnable": (_is_runnable, "a Runnable, such as a compiled graph"),
+        "response_format": (
+            _is_format,
+            "a pydantic model, a dataclass, a TypedDict, a JSON schema or a strategy of LangChain's",
+        ),
+        **dict.fromkeys(_LISTS, (_is_list, "a list")),
+    }
+)
+
+
 def _find_problems(spec: Mapping[str, Any]) -> Iterator[str]:
-    if spec.get("mode") not in _MODES:
-        yield f"mode is 'isolated' or 'fork', got {spec['mode']!r}"
+    for key, (is_right, expected) in _VALUES.items():
+        value = spec.get(key)
+        if (value is not None or (key == "runnable" and key in spec)) and not is_right(value):
+            yield f"{key} must be {expected}, got {value!r}"
     if spec.get("mode") == "fork" and spec.get("skills"):
         yield "a fork has the skills of the agent that calls it, so it may not have skills of its own"
-    runnable = spec.get("runnable")
-    if "runnable" in spec and not (hasattr(runnable, "invoke") and hasattr(runnable, "with_config")):
-        yield f"runnable must be a Runnable, such as a compiled graph, got {runnable!r}"
-    yield from _find_wrong_types(spec)
-
-
-def _find_wrong_types(spec: Mapping[str, Any]) -> Iterator[str]:
-    for key in _LISTS:
-        value = spec.get(key)
-        if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Iterable)):
-            yield f"{key} must be a list, got {value!r}"
-    for key, kind, expected in _TYPES:
-        if not isinstance(spec.get(key), kind | None):
-            yield f"{key} must be {expected}, got {spec[key]!r}"
-    if isinstance(spec.get("interrupt_on"), Mapping):
-        yield from _find_entry_problems(spec["interrupt_on"])
+    try:
+        validate_interrupt_on(spec.get("interrupt_on"))
+    except (ConfigError, TypeError) as error:
+        yield str(error)
     for each in spec.get("middleware") or ():
         yield from _find_middleware_problems(each)
     for each in spec.get("tools") or ():
         yield from _find_tool_problems(each)
-    yield from _find_format_problems(spec.get("response_format"))
-
-
-def _find_entry_problems(interrupt_on: object) -> Iterator[str]:
-    try:
-        validate_interrupt_on(interrupt_on)
-    except (ConfigError, TypeError) as error:
-        yield str(error)
 
 
 def _find_middleware_problems(given: object) -> Iterator[str]:
@@ -224,19 +229,6 @@ def _find_tool_problems(given: object) -> Iterator[str]:
         yield f"tools must hold LangChain tools, functions or dicts, got {given!r}"
     elif not given.__doc__ and not isinstance(given, type):
         yield f"the function {name!r} in tools needs a docstring, which tells a model what it is for"
-
-
-def _find_format_problems(given: Any) -> Iterator[str]:
-    known = given is None or isinstance(given, _FORMATS) or get_origin(given) in _UNIONS
-    if not known and not (isinstance(given, type) and _describes_fields(given)):
-        yield (
-            "response_format must be a pydantic model, a dataclass, a TypedDict, a JSON schema or a strategy "
-            f"of LangChain's, got {given!r}"
-        )
-
-
-def _describes_fields(kind: type[Any]) -> bool:
-    return issubclass(kind, BaseModel) or is_dataclass(kind) or hasattr(kind, "__required_keys__")
 
 
 def with_defaults(subagents: Sequence[Any], older: Mapping[str, Any]) -> list[Any]:
