@@ -1,4 +1,4 @@
-"""MemoryMiddleware: AGENTS.md files in the system prompt, read when a run starts and when they change."""
+"""AGENTS.md files in the system prompt, read again when they change."""
 
 from __future__ import annotations
 

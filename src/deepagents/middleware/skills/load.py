@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from deepagents._async import as_io_call, gather_threads
 from deepagents._paths import normalise, overlap
@@ -15,7 +15,7 @@ from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import FileDownloadResponse, FileInfo
 from deepagents.errors import BackendError, ConfigError, ToolFailure
 from deepagents.middleware.skills.parse import Parsed, parse_skill
-from deepagents.middleware.skills.state import Loaded, SkillMetadata, SkillsStateUpdate
+from deepagents.middleware.skills.state import Loaded, SkillMetadata
 
 SkillSource: TypeAlias = str | tuple[str, str]
 _Fetched: TypeAlias = tuple[Sequence[FileDownloadResponse], str | None]
@@ -102,7 +102,7 @@ class _Listing:
 
 async def load_skills(
     files: FileCalls, sources: Sequence[Source], known: Loaded | None = None
-) -> SkillsStateUpdate | None:
+) -> dict[str, Any] | None:
     """Load the skills of all sources into an update of state; `None` when nothing changed since `known`.
 
     Files are fetched unless the listings show that they are the same: on a disk of this machine a file can

@@ -156,7 +156,7 @@ class SkillsMiddleware(BaseMiddleware):
             return update
         must_read = current is None or bool(update)
         found = await load_skills(self._files(runtime), self._sources, None if must_read else known)
-        return update | cast("dict[str, Any]", found or {})
+        return update | (found or {})
 
     async def _pin(self, state: Mapping[str, Any], runtime: Any) -> dict[str, Any]:
         """Show the skills that wait to be pinned, as messages."""

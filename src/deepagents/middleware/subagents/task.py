@@ -112,9 +112,10 @@ class Worker:
         with self._lock:
             if made := self.find_made(response_format):
                 return made
-            given: Any = response_format
             # A copy, because the caller may change the format in place and means another one then.
-            kept = deepcopy(given) if isinstance(given, dict) else given
+            kept = (
+                deepcopy(cast(Any, response_format)) if isinstance(response_format, dict) else response_format
+            )
             made = self._build(kept)
             self._made = [(kept, made), *self._made[:_MAX_FORMATS]]
             return made
