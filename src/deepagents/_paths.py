@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from deepagents.errors import BackendError
+from deepagents.errors import BackendError, ConfigError
 
 LARGE_RESULTS: Final = "large_tool_results"
 HISTORY: Final = "conversation_history"
@@ -48,6 +48,20 @@ def normalise(path: str) -> str:
     if len(parts) > _DEEPEST:
         raise BackendError("invalid_path", f"{path[:80]!r}... lies deeper than {_DEEPEST} directories.")
     return "/" + "/".join(parts)
+
+
+def refuse_home(path: str, what: str) -> None:
+    """Refuse a path below a home directory while an agent is built: at run time it would only be missing.
+
+    Raises:
+        ConfigError: saying what to write instead.
+    """
+    if path.startswith("~"):
+        below = f"/{path.partition('/')[2]}"
+        raise ConfigError(
+            f"{what} {path!r} names a home directory, which a backend does not know; give the path as the "
+            f"backend sees it, such as {below!r} with FilesystemBackend(root_dir=Path.home())"
+        )
 
 
 def _check_characters(path: str) -> None:

@@ -20,6 +20,7 @@ from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, con
 from langgraph.types import Command
 
 from deepagents._async import Coro, IOCall, sync_and_async
+from deepagents.errors import ConfigError
 from deepagents.tools import ToolSpec, specs_by_name
 
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
@@ -139,6 +140,22 @@ def with_section(standing: SystemMessage | None, text: str) -> SystemMessage:
     blocks: list[Any] = [] if standing is None or not standing.content else list(standing.content_blocks)
     blocks.append({"type": "text", "text": f"\n\n{text}" if blocks else text})
     return SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks))
+
+
+def check_template(template: object, fields: Sequence[str]) -> str:
+    """Return a template for a part of the prompt, once it has all its fields; `None` and "" mean no part.
+
+    Raises:
+        TypeError: for what is neither text nor `None`.
+        ConfigError: for a text that lacks a field, naming it.
+    """
+    if template is None or template == "":
+        return ""
+    if not isinstance(template, str):
+        raise TypeError(f"system_prompt must be str or None, got {template!r}")
+    if missing := [each for each in fields if each not in template]:
+        raise ConfigError(f"system_prompt lacks {', '.join(missing)}; add them, or give None for no prompt")
+    return template
 
 
 def with_messages(request: Request) -> Request:

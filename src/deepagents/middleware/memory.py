@@ -13,7 +13,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
-from deepagents._paths import is_within, normalise
+from deepagents._paths import is_within, normalise, refuse_home
 from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.runtime import has_channel, in_graph, write_channel, writes_undone_on_failure
 from deepagents._state.schema import keep_latest, merge_latest
@@ -28,6 +28,7 @@ from deepagents.middleware._base import (
     Response,
     ToolResult,
     add_section,
+    check_template,
     inner,
     specs_of_call,
 )
@@ -105,8 +106,8 @@ class MemoryMiddleware(BaseMiddleware):
         backend: where the files live.
         sources: their paths, as the backend knows them, in the order in which they are shown.
         add_cache_control: mark what stands before this part for Anthropic's prompt cache.
-        system_prompt: replaces our text; `{agent_memory}` in it becomes the contents. `None` shows nothing:
-            the contents are kept in state alone.
+        system_prompt: replaces our text; `{agent_memory}` in it becomes the contents. `None` or `""` shows
+            nothing: the contents are kept in state alone.
         backend_timeout: seconds that the backend may take for one operation; `None` waits for ever.
 
     Raises:
@@ -128,7 +129,7 @@ class MemoryMiddleware(BaseMiddleware):
     ) -> None:
         super().__init__()
         _check_sources(sources)
-        _check_template(system_prompt)
+        check_template(system_prompt, [_PLACEHOLDER])
         warn_form(backend)
         self.sources = list(sources)
         self.system_prompt = system_prompt
@@ -140,7 +141,7 @@ class MemoryMiddleware(BaseMiddleware):
         if self._add_cache_control and is_chat_anthropic(request.model):
             # Before memory, not behind it: another memory then leaves what stands before it in the cache.
             request = with_own_mark(request)
-        if self.sources and self.system_prompt is not None:
+        if self.sources and self.system_prompt:
             state = cast("Mapping[str, Any]", request.state)
             contents: Mapping[str, str] = state.get(_CONTENTS) or {}
             problems: Mapping[str, str] = state.get(_PROBLEMS) or {}
@@ -305,25 +306,4 @@ def _check_sources(sources: Sequence[str]) -> None:
     if isinstance(sources, str) or not all(isinstance(cast(object, each), str) and each for each in sources):
         raise ConfigError(f"memory sources must be a list of paths, such as ['/AGENTS.md']; got {sources!r}")
     for source in sources:
-        if source.startswith("~"):
-            raise ConfigError(
-                f"memory source {source!r} names a home directory, which a backend does not know; give the "
-                "path as the backend sees it, such as '/AGENTS.md' below a FilesystemBackend's root_dir"
-            )
-
-
-def _check_template(template: object) -> None:
-    """Refuse a template that cannot show memory.
-
-    Raises:
-        TypeError: for a template that is neither text nor `None`.
-        ConfigError: for a text without the placeholder.
-    """
-    if template is None:
-        return
-    if not isinstance(template, str):
-        raise TypeError(f"system_prompt must be str or None, got {template!r}")
-    if _PLACEHOLDER not in template:
-        raise ConfigError(
-            f"system_prompt must contain {_PLACEHOLDER}, where the contents go; None shows nothing"
-        )
+        refuse_home(source, "memory source")

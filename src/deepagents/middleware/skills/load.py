@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 from deepagents._async import as_io_call, gather_threads
-from deepagents._paths import normalise, overlap
+from deepagents._paths import normalise, overlap, refuse_home
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import FileDownloadResponse, FileInfo
-from deepagents.errors import BackendError, ConfigError, ToolFailure
+from deepagents.errors import BackendError, ToolFailure
 from deepagents.middleware.skills.parse import Parsed, parse_skill
 from deepagents.middleware.skills.state import Loaded, SkillMetadata
 
@@ -51,12 +51,7 @@ def parse_sources(given: Sequence[SkillSource]) -> tuple[Source, ...]:
     sources: list[Source] = []
     for each in given:
         path = source_path(each)
-        if path.startswith("~"):
-            raise ConfigError(
-                f"the skill source {path!r} names a home directory, which a backend does not know; give a "
-                "backend whose root is there, such as FilesystemBackend(root_dir=Path.home()), and the path "
-                "below that root"
-            )
+        refuse_home(path, "the skill source")
         sources.append(Source(path, each[1] if isinstance(each, tuple) else derive_source_label(path)))
     return tuple(sources)
 

@@ -23,6 +23,7 @@ from deepagents.middleware._base import (
     Response,
     ToolResult,
     add_section,
+    check_template,
     inner,
     keeping,
     specs_of_call,
@@ -98,7 +99,7 @@ class SkillsMiddleware(BaseMiddleware):
         self._sources = parse_sources(sources)
         self._tool_source = SkillToolSource(tools)
         self._handle = open_backend(self._backend, backend_timeout)
-        self.system_prompt_template = prompt.validate_template(system_prompt)
+        self.system_prompt_template = check_template(system_prompt, prompt.FIELDS)
 
     @property
     def sources(self) -> list[str]:
@@ -115,12 +116,12 @@ class SkillsMiddleware(BaseMiddleware):
         if not self.system_prompt_template or not self._sources:
             return request
         state = cast("Mapping[str, Any]", request.state)
-        text = prompt.fill_template(
-            self.system_prompt_template,
+        texts = (
             prompt.format_locations(self._sources),
             prompt.format_warnings(state.get("skills_load_errors") or ()),
             self._format_skills_list(list(find_known_skills(state))),
         )
+        text = prompt.fill_template(self.system_prompt_template, texts)
         return add_section(request, text)
 
     def _format_skills_list(self, skills: list[SkillMetadata]) -> str:

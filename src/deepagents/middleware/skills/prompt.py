@@ -39,8 +39,8 @@ MAX_SKILLS_LOAD_WARNINGS: Final = 20
 MAX_SKILL_LOAD_WARNING_LENGTH: Final = 1000
 _CHARACTERS_PER_TOKEN: Final = 4
 _PINNED: Final = "pinned_skill"
-_FIELDS: Final = ("skills_locations", "skills_load_warnings", "skills_list")
-_FIELD: Final = re.compile("|".join(rf"\{{{name}\}}" for name in _FIELDS))
+FIELDS: Final = ("{skills_locations}", "{skills_load_warnings}", "{skills_list}")
+_FIELD: Final = re.compile("|".join(map(re.escape, FIELDS)))
 _MEANINGS: Final = {
     "Deepagents": "Deepagents skills are made for agents like you.",
     "Agents": "Agents skills are shared with other agents.",
@@ -48,27 +48,10 @@ _MEANINGS: Final = {
 _log = logging.getLogger(__name__)
 
 
-def validate_template(template: object) -> str:
-    """Return a template that has all fields; `None` and "" both mean no prompt.
-
-    Raises:
-        TypeError: for a template that is not text.
-        ValueError: for a text that lacks a field, naming it.
-    """
-    if template is None:
-        return ""
-    if not isinstance(template, str):
-        raise TypeError(f"system_prompt must be a str or None, got {template!r}")
-    missing = [f"{{{name}}}" for name in _FIELDS if f"{{{name}}}" not in template]
-    if template and missing:
-        raise ValueError(f"system_prompt lacks {', '.join(missing)}; add them, or give None for no prompt")
-    return template
-
-
-def fill_template(template: str, locations: str, warnings: str, skills: str) -> str:
-    """Fill a template in one pass, so that nothing in a filled-in text is taken for a field."""
-    texts = {"{skills_locations}": locations, "{skills_load_warnings}": warnings, "{skills_list}": skills}
-    return _FIELD.sub(lambda found: texts[found[0]], template)
+def fill_template(template: str, texts: Sequence[str]) -> str:
+    """Fill a template's fields in one pass, so that nothing in a filled-in text is taken for a field."""
+    by_field = dict(zip(FIELDS, texts, strict=True))
+    return _FIELD.sub(lambda found: by_field[found[0]], template)
 
 
 def format_locations(sources: Sequence[Source]) -> str:
