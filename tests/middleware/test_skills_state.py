@@ -62,22 +62,6 @@ def test_a_step_saves_no_skill_again(saver: SqliteSaver, tmp_path: Path) -> None
     assert with_many - without < 4 * LIST
 
 
-def test_a_changed_skill_is_saved_without_the_others(saver: SqliteSaver, tmp_path: Path) -> None:
-    put(tmp_path / "one", "skills", "skill-0")
-    put(tmp_path / "many", "skills", **MANY)
-    steps = [
-        call(
-            "write_file",
-            file_path=f"/skills/skill-{at % 3}/SKILL.md",
-            content=skill(f"skill-{at % 3}", f"d{at}"),
-        )
-        for at in range(40)
-    ]
-    few, many = (ran(tmp_path / each, saver, each, *steps) for each in ("one", "many"))
-
-    assert many - few < 4 * LIST
-
-
 def test_the_list_in_state_is_what_the_next_run_starts_from(call_mode: CallMode, tmp_path: Path) -> None:
     backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one", "two"))
     changing = call("write_file", file_path="/skills/two/SKILL.md", content=skill("two", "Other."))

@@ -42,7 +42,6 @@ from deepagents.middleware.skills.state import (
     Loaded,
     SkillMetadata,
     SkillsState,
-    diff_skills,
     find_disclosed_tools,
     find_known_skills,
 )
@@ -260,12 +259,9 @@ def _do_nothing(self: Any, state: Any, runtime: Any) -> None:
 
 
 def _write_update(update: Mapping[str, Any]) -> None:
-    """Write an update at once; of the list of skills only what changed."""
+    """Write an update at once, as far as it changes something."""
     for key, value in update.items():
-        known = read_channel(key)
-        if key == "skills_metadata" and known is not None:
-            write_channel(key, diff_skills(known, value))
-        elif key != "skills_load_errors" or value != known:
+        if value != read_channel(key):
             write_channel(key, value)
 
 

@@ -16,8 +16,6 @@ from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import FORKS_ONLY, NOT_SHARED, keep_latest
 
 OmitFromOutput = OmitFromSchema(input=False, output=True)
-_CHANGES: Final = "__changes__"
-_ORDER: Final = "__order__"
 _DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {"license": None, "compatibility": None, "metadata": {}, "allowed_tools": []}
 )
@@ -72,18 +70,12 @@ class OptionalChannel(GrowingChannel):
 
 
 def fold_skills(known: Any, writes: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """Return the last list written, or `None`, with the changes written after it.
+    """Return the last list written, or `None`.
 
     Raises:
         TypeError: for a write that is no list of skills.
     """
-    for write in writes:
-        if isinstance(write, dict) and _CHANGES in write:
-            by_name = {each["name"]: each for each in [*(known or ()), *cast(Any, write[_CHANGES])]}
-            known = [by_name[name] for name in cast(Any, write[_ORDER]) if name in by_name]
-        else:
-            known = validate_skills(write)
-    return known
+    return validate_skills(writes[-1]) if writes else known
 
 
 def fold_latest(known: Any, writes: Sequence[Any]) -> Any:
@@ -131,13 +123,6 @@ class SkillsState(AgentState[Any]):
     _skill_tools_run: NotRequired[
         Annotated[str, UntrackedValue(str, guard=False), PrivateStateAttr, NOT_SHARED]
     ]
-
-
-def diff_skills(before: Sequence[Mapping[str, Any]] | None, now: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the write that turns one list of skills into another."""
-    known = {each["name"]: each for each in before or ()}
-    changed = [each for each in now if known.get(each["name"]) != each]
-    return {_CHANGES: changed, _ORDER: [each["name"] for each in now]}
 
 
 def find_known_skills(state: Mapping[str, Any]) -> Sequence[SkillMetadata]:
