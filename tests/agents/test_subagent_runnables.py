@@ -55,8 +55,8 @@ endless["itself"] = endless
 @pytest.mark.parametrize(
     ("structured", "expected"),
     [
-        ({(1, 2): {3}}, '{"1,2":[3]}'),
-        (endless, '{"itself":"..."}'),
+        ({(1, 2): {3}}, '{"1,2": [3]}'),
+        (endless, "{'itself': {...}}"),
         ({(1, 2): "\ud800"}, "{(1, 2): '\\ud800'}"),
     ],
 )

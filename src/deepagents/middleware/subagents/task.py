@@ -347,7 +347,9 @@ def _to_json(value: Any) -> str:
     with suppress(Exception):
         if isinstance(value, BaseModel):
             return value.model_dump_json()
-        return json.dumps(to_jsonable_python(value, serialize_unknown=True), ensure_ascii=False)
+        text = json.dumps(to_jsonable_python(value, serialize_unknown=True), ensure_ascii=False)
+        # Half a surrogate pair could be neither sent nor saved.
+        return text.encode().decode()
     return repr(value)
 
 
