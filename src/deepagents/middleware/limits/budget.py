@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 from time import monotonic
 from typing import Any, Final, Literal, TypeAlias
 
@@ -62,7 +62,7 @@ class Budget:
         self.limits = limits
         self.prices = {**(prices or {}), **(limits.prices if limits else {})}
         # One lock for the whole tree: a count is added to every budget up to the root at once.
-        self.lock: Any = above.lock if above else Lock()
+        self.lock: Any = above.lock if above else RLock()
         self.counts = counts_in(paid or {})
         self.paid = dict(self.counts)
         self.refused = False
@@ -82,11 +82,7 @@ class Budget:
     def spent(self) -> dict[str, float]:
         """Return what was spent, by kind."""
         with self.lock:
-            return self.sum_up()
-
-    def sum_up(self) -> dict[str, float]:
-        """Return what was spent; for callers that hold the lock."""
-        return {**self.counts, SECONDS: monotonic() - self._began}
+            return {**self.counts, SECONDS: monotonic() - self._began}
 
     def price(self, provider: str | None, name: str | None) -> Price | None:
         """Return the price of a model, as the nearest budget knows it."""
@@ -159,7 +155,7 @@ class Budget:
             if again:
                 self.paid["tool_calls"] -= 1
             else:
-                self._add("tool_calls", 1)
+                self.add("tool_calls", 1)
             return None
 
     def start(self, call: CallKind) -> Reached | None:
@@ -171,7 +167,7 @@ class Budget:
                 return None
             budget, reached = next(self._find_reached(call), (self, None))
             if reached is None:
-                self._add(call, 1)
+                self.add(call, 1)
             elif reached.kind == call == "tool_calls":
                 budget.refused = True
             return reached
@@ -179,7 +175,8 @@ class Budget:
     def add(self, kind: Kind, amount: float) -> None:
         """Count what was spent."""
         with self.lock:
-            self._add(kind, amount)
+            for each in self.chain():
+                each.counts[kind] = each.counts.get(kind, 0) + amount
 
     def near(self) -> Iterator[Reached]:
         """Return the limits of which the next request to a model would leave little, the nearest first."""
@@ -213,9 +210,9 @@ class Budget:
     def to_save(self, call: Budget | None) -> dict[str, Any]:
         """Return the write that saves what a call spent, and what failed before it."""
         with self.lock:
+            if call:
+                self.keep(call)
             found, self._unsaved = self._unsaved, {}
-            for kind, amount in (call.counts if call else {}).items():
-                found[kind] = found.get(kind, 0) + amount
             return {**found, **self._marks()}
 
     def sum_unfinished(self, call: Budget) -> Spent:
@@ -225,10 +222,6 @@ class Budget:
 
     def _marks(self) -> dict[str, Any]:
         return {SECONDS: monotonic() - self._began, **({REFUSED: True} if self.refused else {})}
-
-    def _add(self, kind: str, amount: float) -> None:
-        for each in self.chain():
-            each.counts[kind] = each.counts.get(kind, 0) + amount
 
     def _restore(self, kind: str, amount: float, past: float) -> None:
         """Count what was spent before, here and above, but for what is known there."""
@@ -244,7 +237,7 @@ class Budget:
         for budget in self.chain():
             if budget.limits is None:
                 continue
-            spent = budget.sum_up()
+            spent = budget.spent()
             for kind in _STOPS[call]:
                 most = budget.limits.most(kind)
                 if most and spent.get(kind, 0) >= most:
