@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
-from deepagents._agent.arguments import explain_unknown_arguments
+from deepagents._agent.arguments import check_fallbacks, check_retries, explain_unknown_arguments
 from deepagents._agent.build import Build
 from deepagents._agent.compiled import AgentGraph
 from deepagents._agent.plan import AgentPlan
@@ -35,9 +35,8 @@ from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import InterruptOn
 from deepagents.middleware.async_subagents import AsyncSubAgent
 from deepagents.middleware.subagents import CompiledSubAgent, SubAgent
-from deepagents.models.failures import Recovery
 from deepagents.permissions import FilesystemPermission
-from deepagents.profiles.harness.registry import profile_for
+from deepagents.profiles.harness.harness_profiles import profile_for
 
 __all__ = [
     "Checkpointer",
@@ -134,7 +133,8 @@ def create_deep_agent(
         state_schema=state_schema or DeepAgentState,
         name=name,
         limits=limits,
-        recovery=Recovery.of(model_retries, fallback_models, resolve_model),
+        model_retries=check_retries(model_retries),
+        fallback_models=[resolve_model(each) for each in check_fallbacks(fallback_models)],
     )
     build = Build(plan, _compile_subagent, SLOT_NAMES)
     validate(build)

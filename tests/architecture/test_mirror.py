@@ -8,15 +8,14 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
-    "deepagents/models/providers.py": "models/test_resolve.py",
     "deepagents_local/catalog.py": "local/test_weights.py",
     "deepagents_local/engine.py": "local/test_llama.py",
     "deepagents_local/provider.py": "models/test_resolve.py",
     "deepagents_local/streams.py": "local/test_chat.py",
     "deepagents_local/errors.py": "local/test_weights.py",
     "deepagents/limits.py": "middleware/test_limits.py",
-    "deepagents/models/profile_keys.py": "models/test_provider_profiles.py",
     "deepagents/models/registry.py": "models/test_provider_profiles.py",
+    "deepagents/profiles/harness/harness_profiles.py": "profiles/test_registry.py",
     "deepagents/profiles/provider/provider_profiles.py": "compat/test_names.py",
     "deepagents/backends/enforcement.py": "agents/test_permissions.py",
     "deepagents/backends/file_changes.py": "backends/test_filedata.py",

@@ -23,7 +23,7 @@ def install(
 
 def run(program: str, *folders: Path) -> tuple[str, str]:
     """Run a program that finds the distributions of these folders; return what it printed and warned."""
-    path = os.pathsep.join(map(str, folders))
+    path = os.pathsep.join(filter(None, [*map(str, folders), os.environ.get("PYTHONPATH", "")]))
     ended = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": path},

@@ -25,7 +25,7 @@ acme = acme_profiles:agents
 """
 ASK = """
 from deepagents import HarnessProfile, register_harness_profile
-from deepagents.profiles.harness.registry import get_harness_profile, profile_for
+from deepagents.profiles.harness.harness_profiles import get_harness_profile, profile_for
 from deepagents.profiles.provider import apply_provider_profile
 from deepagents.testing import ScriptedModel
 def asked(key="acme:tnt"):
@@ -159,7 +159,7 @@ def test_a_plugin_that_waits_for_a_thread_that_asks_is_gone_past_with_a_warning(
     source = (
         "import threading\n"
         "from deepagents.models.plugins import load_plugins\n"
-        "from deepagents.profiles.harness.registry import get_harness_profile\n"
+        "from deepagents.profiles.harness.harness_profiles import get_harness_profile\n"
         "def asks():\n"
         "    load_plugins(patience=0.1)\n"
         "    print(get_harness_profile('acme:tnt'))\n"

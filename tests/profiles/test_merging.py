@@ -7,7 +7,7 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware
 
 from deepagents import GeneralPurposeSubagentProfile, HarnessProfile, register_harness_profile
-from deepagents.profiles.harness.registry import get_harness_profile
+from deepagents.profiles.harness.harness_profiles import get_harness_profile
 
 
 class One(AgentMiddleware[Any, Any]):

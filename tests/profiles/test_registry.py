@@ -11,7 +11,7 @@ from langchain_core.language_models import FakeListChatModel
 
 from deepagents import HarnessProfile, register_harness_profile
 from deepagents.models import resolve_model
-from deepagents.profiles.harness.registry import get_harness_profile, profile_for
+from deepagents.profiles.harness.harness_profiles import get_harness_profile, profile_for
 from deepagents.testing import ScriptedModel
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from langchain.agents.middleware import AgentMiddleware
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import BaseTool
 
@@ -143,6 +144,32 @@ def check_name(given: Any) -> None:
     """
     if not isinstance(given, str | None):
         raise ConfigError(f"name must be a string, got {given!r}")
+
+
+def check_retries(given: Any) -> int:
+    """Return how often a failed call of a model is made again.
+
+    Raises:
+        ConfigError: for anything but a whole number of 0 or more.
+    """
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise ConfigError(f"model_retries must be a whole number of 0 or more, got {given!r}")
+    return given
+
+
+def check_fallbacks(given: Any) -> list[Any]:
+    """Return the models to ask when one has failed.
+
+    Raises:
+        ConfigError: for a single model.
+    """
+    # A chat model can be gone through: it yields its fields.
+    if isinstance(given, str | BaseChatModel) or not isinstance(given, Iterable):
+        raise ConfigError(
+            f"fallback_models must be a list of models or names, got {given!r}; write [...] around a single "
+            "one, and [] for none"
+        )
+    return [*cast("Iterable[Any]", given)]
 
 
 def check_backend(given: Any) -> None:

@@ -54,7 +54,7 @@ def limits(build: Build, given: Given) -> Middleware | None:
     plan = build.plan
     if given or plan.limits is None:
         return given
-    models = (plan.model, *plan.recovery.fallbacks)
+    models = (plan.model, *plan.fallback_models)
     made = LimitsMiddleware(plan.limits, models=models)
     # Here and not at the first call, so that an agent whose cost is unknown is never built.
     for model in models:
@@ -194,7 +194,7 @@ def summarization(build: Build, given: Given) -> Middleware:
 
 
 def fallback(build: Build, given: Given) -> Middleware | None:
-    models = build.plan.recovery.fallbacks
+    models = build.plan.fallback_models
     if not given and not models:
         return None
     # A request that is too long goes back to be compacted, and a limit holds for other models too.
@@ -205,7 +205,7 @@ def fallback(build: Build, given: Given) -> Middleware | None:
 
 
 def retries(build: Build, given: Given) -> Middleware | None:
-    times = build.plan.recovery.retries
+    times = build.plan.model_retries
     if given or not times:
         return given
     return ModelRetryMiddleware(max_retries=times, retry_on=may_pass, on_failure="error")

@@ -32,10 +32,9 @@ from deepagents.middleware.subagents.spec import (
     validate_specs,
 )
 from deepagents.middleware.subagents.task import Worker, ready_worker
-from deepagents.models.failures import Recovery
 from deepagents.permissions import FilesystemPermission
+from deepagents.profiles.harness.harness_profiles import profile_for
 from deepagents.profiles.harness.profile import GeneralPurposeSubagentProfile, HarnessProfile
-from deepagents.profiles.harness.registry import profile_for
 
 GENERAL_PURPOSE_NOTE = (
     "You are working as a subagent: only your last message is returned, so put the whole answer in it."
@@ -69,7 +68,8 @@ class AgentPlan:
     state_schema: type[Any] = DeepAgentState
     name: str | None = None
     limits: Limits | None = None
-    recovery: Recovery = field(default_factory=Recovery)
+    model_retries: int = 0
+    fallback_models: Sequence[BaseChatModel] = ()
     base_prompt: str | None = None
     note: str | None = None
     addendum: str | None = None

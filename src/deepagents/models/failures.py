@@ -1,16 +1,13 @@
-"""Decide which failures of a model may be temporary, and what is tried then."""
+"""Decide which failures of a model may be temporary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 from langchain_core.exceptions import ModelError
-from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from deepagents.errors import ConfigError, HarnessError
+from deepagents.errors import HarnessError
 
 _PASSING: Final = frozenset({408, 409, 425, 429})
 _FAULTS: Final = (
@@ -18,32 +15,6 @@ _FAULTS: Final = (
     *(NotImplementedError, TypeError, ValidationError),
 )
 """Mistakes in a program, which are there the next time as well."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """What is tried when a model fails: the same again, so many times, and then each of these models."""
-
-    retries: int = 0
-    fallbacks: tuple[BaseChatModel, ...] = ()
-
-    @classmethod
-    def of(
-        cls, retries: int, fallbacks: Sequence[str | BaseChatModel], resolve: Callable[[Any], BaseChatModel]
-    ) -> Self:
-        """Check what a caller asked for, and make the models that were named.
-
-        Raises:
-            ConfigError: for numbers and lists that cannot be, and models that cannot be made.
-        """
-        if isinstance(retries, bool) or not isinstance(cast(object, retries), int) or retries < 0:
-            raise ConfigError(f"model_retries must be a whole number of 0 or more, got {retries!r}")
-        if isinstance(fallbacks, str | BaseChatModel) or not isinstance(cast(object, fallbacks), Iterable):
-            raise ConfigError(
-                f"fallback_models must be a list of models or names, got {fallbacks!r}; write [...] around a "
-                "single one, and [] for none"
-            )
-        return cls(retries, tuple(resolve(each) for each in fallbacks))
 
 
 def may_pass(error: Exception) -> bool:

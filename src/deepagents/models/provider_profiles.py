@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from threading import Lock
+from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
+from packaging.version import InvalidVersion, Version
+
+from deepagents._deprecation import warn_caller
 from deepagents.errors import ProfileError
-from deepagents.models.openrouter import check_openrouter_version, openrouter_kwargs
 from deepagents.models.registry import ProfileRegistry
 
 R = TypeVar("R")
 
+_OPENROUTER: Final = "langchain-openrouter"
+_OLDEST_OPENROUTER: Final = "0.2.0"
+_ALLOW_AZURE: Final = "DEEPAGENTS_OPENROUTER_ALLOW_AZURE"
+_YES: Final = ("1", "true", "yes", "on")
+
 _log = logging.getLogger(__name__)
-_opening: Final = Lock()
 
 
 @dataclass(frozen=True)
@@ -38,11 +44,13 @@ class ProviderProfile:
     init_kwargs_factory: Callable[[], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        _check(
-            "init_kwargs", self.init_kwargs, isinstance(cast(object, self.init_kwargs), Mapping), "a mapping"
-        )
-        for name, hook in (("pre_init", self.pre_init), ("init_kwargs_factory", self.init_kwargs_factory)):
-            _check(name, hook, hook is None or callable(hook), "a function or None")
+        given: object = self.init_kwargs
+        if not isinstance(given, Mapping):
+            raise TypeError(f"init_kwargs must be a mapping, got {given!r}")
+        for name in ("pre_init", "init_kwargs_factory"):
+            hook: object = getattr(self, name)
+            if hook is not None and not callable(hook):
+                raise TypeError(f"{name} must be a function or None, got {hook!r}")
         object.__setattr__(self, "init_kwargs", MappingProxyType(dict(self.init_kwargs)))
 
 
@@ -55,12 +63,12 @@ def register_provider_profile(key: str, profile: ProviderProfile) -> None:
     """
     if not isinstance(cast(object, profile), ProviderProfile):
         raise TypeError(f"a ProviderProfile is registered for {key!r}, got {profile!r}")
-    provider_registry().register(key, profile)
+    _REGISTRY.register(key, profile)
 
 
 def get_provider_profile(spec: str) -> ProviderProfile | None:
     """Return the profile that `provider:model` is made with, if there is one."""
-    return provider_registry().find(spec)
+    return _REGISTRY.find(spec)
 
 
 def apply_provider_profile(
@@ -78,30 +86,7 @@ def apply_provider_profile(
         return given
     if run_pre_init and profile.pre_init:
         profile.pre_init(spec)
-    made = _arguments_of(profile.init_kwargs_factory)
-    return {**profile.init_kwargs, **made, **given}
-
-
-def provider_registry() -> ProfileRegistry[ProviderProfile]:
-    """Return the one registry of provider profiles."""
-    with _opening:
-        return _registry()
-
-
-@cache
-def _registry() -> ProfileRegistry[ProviderProfile]:
-    built_in = {
-        "nvidia": ProviderProfile(init_kwargs_factory=_nvidia_kwargs),
-        "openai": ProviderProfile(init_kwargs={"use_responses_api": True}),
-        "openrouter": ProviderProfile(
-            pre_init=check_openrouter_version, init_kwargs_factory=openrouter_kwargs
-        ),
-    }
-    return ProfileRegistry("provider", built_in, _merge)
-
-
-def _nvidia_kwargs() -> dict[str, object]:
-    return {"default_headers": {"X-BILLING-INVOKE-ORIGIN": "DeepAgents"}}
+    return {**profile.init_kwargs, **_arguments_of(profile.init_kwargs_factory), **given}
 
 
 def _merge(base: ProviderProfile, override: ProviderProfile) -> ProviderProfile:
@@ -149,14 +134,59 @@ def _arguments_of(factory: Callable[[], Mapping[str, Any]] | None) -> Mapping[st
     return made
 
 
-def _check(name: str, given: object, fits: bool, wanted: str) -> None:
-    if not fits:
-        raise TypeError(f"{name} must be {wanted}, got {given!r}")
-
-
 def _log_failure(what: str, hook: Callable[[], R]) -> R:
     try:
         return hook()
     except Exception:
         _log.exception("%s raised", what)
         raise
+
+
+def _check_openrouter_version(spec: str) -> None:
+    """Refuse a `langchain-openrouter` that is too old; one that is missing is left to who imports it.
+
+    Raises:
+        ImportError: naming the version that is needed.
+    """
+    try:
+        installed = version(_OPENROUTER)
+        if Version(installed) >= Version(_OLDEST_OPENROUTER):
+            return
+    except PackageNotFoundError:
+        return
+    except InvalidVersion as error:
+        warn_caller(
+            f"the version of {_OPENROUTER} tells nothing ({error}); {_OLDEST_OPENROUTER} or newer is needed"
+        )
+        return
+    raise ImportError(
+        f"{spec!r} needs {_OPENROUTER}>={_OLDEST_OPENROUTER}, installed is {installed}: "
+        f"pip install -U {_OPENROUTER}"
+    )
+
+
+def _openrouter_kwargs() -> dict[str, object]:
+    """Return what a model over OpenRouter is made with, as the environment stands now."""
+    made: dict[str, object] = {}
+    if "OPENROUTER_APP_TITLE" not in os.environ:
+        made["app_title"] = "Deep Agents"
+    if os.environ.get(_ALLOW_AZURE, "").strip().lower() not in _YES:
+        made["openrouter_provider"] = {"ignore": ["azure"]}
+    return made
+
+
+def _nvidia_kwargs() -> dict[str, object]:
+    return {"default_headers": {"X-BILLING-INVOKE-ORIGIN": "DeepAgents"}}
+
+
+_REGISTRY: Final = ProfileRegistry(
+    "provider",
+    {
+        "nvidia": ProviderProfile(init_kwargs_factory=_nvidia_kwargs),
+        "openai": ProviderProfile(init_kwargs={"use_responses_api": True}),
+        "openrouter": ProviderProfile(
+            pre_init=_check_openrouter_version, init_kwargs_factory=_openrouter_kwargs
+        ),
+    },
+    _merge,
+)

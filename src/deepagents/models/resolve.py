@@ -1,12 +1,13 @@
-"""Make a chat model from a name, settings or the environment."""
+"""Make a chat model from a name, settings or the environment, with the providers that LangChain lacks."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
@@ -14,8 +15,9 @@ from pydantic import SecretStr
 
 from deepagents._deprecation import warn_caller, warn_legacy
 from deepagents.errors import UnknownModel
+from deepagents.models.local_server import chat_local_server
+from deepagents.models.plugins import load_plugins
 from deepagents.models.provider_profiles import apply_provider_profile, get_provider_profile
-from deepagents.models.providers import ModelProvider, model_providers
 from deepagents.models.traits import model_identifier, model_provider
 
 _logger = logging.getLogger(__name__)
@@ -38,9 +40,49 @@ _CHOICES = (
     "name it local-server:MODEL"
 )
 
-
 Make: TypeAlias = Callable[..., Any]
 """What makes a chat model from a name and arguments, as `init_chat_model` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProvider:
+    """How `provider:name` becomes a chat model.
+
+    Args:
+        make: called with the name, which is empty for `provider` alone, and the arguments for the model.
+        is_ready: tell whether `provider` alone can be the default model now, without a key.
+        hint: how a user gets a model of this provider; ends the list of choices where no model was named.
+    """
+
+    make: Callable[..., BaseChatModel]
+    is_ready: Callable[[], bool] = lambda: False
+    hint: str = ""
+
+
+def register_model_provider(name: str, provider: ModelProvider) -> None:
+    """Make `name:model` a chat model by this provider from now on.
+
+    A package registers its providers in an entry point of the group `deepagents.model_providers`, which names
+    a function without arguments.
+
+    Raises:
+        ValueError: for a name that could not be distinguished from the model's.
+        TypeError: for what is no provider.
+    """
+    if not name or ":" in name:
+        raise ValueError(f"a provider's name has at least one character and no ':', got {name!r}")
+    if not isinstance(cast(object, provider), ModelProvider):
+        raise TypeError(f"a ModelProvider is registered for {name!r}, got {provider!r}")
+    _PROVIDERS[name] = provider
+
+
+def model_providers() -> dict[str, ModelProvider]:
+    """Return the registered providers by name, those of installed packages too."""
+    load_plugins()
+    return dict(_PROVIDERS)
+
+
+_PROVIDERS: Final = {"local-server": ModelProvider(chat_local_server)}
 
 
 def resolve_model(model: str | BaseChatModel | dict[str, Any], make: Make = init_chat_model) -> BaseChatModel:

@@ -9,10 +9,9 @@ from typing import Final, Literal, TypeGuard, cast
 
 from langchain_core.language_models import BaseChatModel
 
-from deepagents.models.profile_keys import normal_provider
-
 Input = Literal["image", "audio", "video", "pdf"]
-_TAKE_ANY_FILE = ("openai", "azure")
+_ALIASES: Final = {"azure_openai": "azure", "mistralai": "mistral"}
+_TAKE_ANY_FILE: Final = ("openai", "azure")
 _BEDROCK_PROVIDERS: Final = frozenset(
     {"amazon_bedrock", "anthropic_bedrock", "aws", "bedrock", "bedrock_converse"}
 )
@@ -51,6 +50,12 @@ def model_provider(model: BaseChatModel) -> str | None:
         return None
     provider = cast("Mapping[str, object]", params).get("ls_provider")
     return provider if isinstance(provider, str) and provider else None
+
+
+def normal_provider(name: str) -> str:
+    """Return one spelling for the names that a provider goes by."""
+    spelled = name.lower().replace("-", "_")
+    return _ALIASES.get(spelled, spelled)
 
 
 def model_matches_spec(model: BaseChatModel, spec: str) -> bool:

@@ -95,7 +95,7 @@ def make(extra: Sequence[Middleware] | Callable[[], Sequence[Middleware]]) -> Se
     return cast("Sequence[Middleware]", returned)
 
 
-def drop_empty_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, object]:
+def read_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, object]:
     """Return a mapping of the file form as a dict, without keys that have nothing after them.
 
     Raises:

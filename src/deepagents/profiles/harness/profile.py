@@ -1,13 +1,17 @@
-"""HarnessProfile: how the agent around a kind of model is shaped."""
+"""Harness profiles: how the agent around a kind of model is shaped, in code and in a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Final
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
+from deepagents.errors import ProfileError
 from deepagents.middleware._base import Middleware
 from deepagents.profiles.harness import checks
+
+T = TypeVar("T")
+Extra: TypeAlias = Sequence[Middleware] | Callable[[], Sequence[Middleware]]
 
 _OURS: Final = "deepagents."
 _STOOD_FOR: Final = ("deepagents.", "langchain.", "langchain_")
@@ -32,15 +36,10 @@ class GeneralPurposeSubagentProfile:
         Raises:
             TypeError: for unknown keys, and values of a wrong type.
         """
-        found = checks.drop_empty_keys("general_purpose_subagent", data, cls.__annotations__)
-        checks.check_type("enabled", enabled := found.get("enabled"), bool)
-        checks.check_type("description", description := found.get("description"), str)
-        checks.check_type("system_prompt", system_prompt := found.get("system_prompt"), str)
-        return cls(
-            enabled=enabled if isinstance(enabled, bool) else None,
-            description=description if isinstance(description, str) else None,
-            system_prompt=system_prompt if isinstance(system_prompt, str) else None,
-        )
+        found = checks.read_keys("general_purpose_subagent", data, cls.__annotations__)
+        for key, kind in (("enabled", bool), ("description", str), ("system_prompt", str)):
+            checks.check_type(key, found.get(key), kind)
+        return cls(**cast("dict[str, Any]", found))
 
 
 @dataclass(frozen=True)
@@ -67,23 +66,12 @@ class HarnessProfile:
     tool_description_overrides: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     excluded_tools: frozenset[str] = frozenset()
     excluded_middleware: frozenset[str | type] = frozenset()
-    extra_middleware: Sequence[Middleware] | Callable[[], Sequence[Middleware]] = ()
+    extra_middleware: Extra = ()
     general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
 
     def __post_init__(self) -> None:
-        checks.check_type("base_system_prompt", self.base_system_prompt, str)
-        checks.check_type("system_prompt_suffix", self.system_prompt_suffix, str)
-        checks.check_type(
-            "general_purpose_subagent", self.general_purpose_subagent, GeneralPurposeSubagentProfile
-        )
-        checked = {
-            "tool_description_overrides": checks.words(self.tool_description_overrides),
-            "excluded_tools": checks.strings("excluded_tools", self.excluded_tools),
-            "excluded_middleware": checks.exclusions(self.excluded_middleware, classes=True),
-            "extra_middleware": checks.middleware(self.extra_middleware),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        _check_fields(self, classes=True)
+        object.__setattr__(self, "extra_middleware", checks.middleware(self.extra_middleware))
 
     def materialize_extra_middleware(self) -> list[Middleware]:
         """Return the extra middleware for one more stack.
@@ -98,6 +86,80 @@ class HarnessProfile:
         return any(leaves_out(entry, middleware) for entry in self.excluded_middleware)
 
 
+@dataclass(frozen=True)
+class HarnessProfileConfig:
+    """The part of a `HarnessProfile` that can be written to YAML or JSON.
+
+    Args:
+        base_system_prompt: replaces the built-in prompt; `""` leaves none.
+        system_prompt_suffix: comes after it.
+        tool_description_overrides: descriptions by the names of tools.
+        excluded_tools: names of tools that the model is not offered.
+        excluded_middleware: names of middleware that the agent goes without.
+        general_purpose_subagent: changes to the general-purpose subagent.
+
+    Raises:
+        ProfileError: when excluded middleware is required, or named in a form that names nothing.
+        TypeError: for values of a wrong type.
+    """
+
+    base_system_prompt: str | None = None
+    system_prompt_suffix: str | None = None
+    tool_description_overrides: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    excluded_tools: frozenset[str] = frozenset()
+    excluded_middleware: frozenset[str] = frozenset()
+    general_purpose_subagent: GeneralPurposeSubagentProfile | None = None
+
+    def __post_init__(self) -> None:
+        _check_fields(self, classes=False)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what is set, in types that YAML and JSON know; sets become sorted lists."""
+        general = self.general_purpose_subagent
+        found: dict[str, object] = {
+            "base_system_prompt": self.base_system_prompt,
+            "system_prompt_suffix": self.system_prompt_suffix,
+            "tool_description_overrides": dict(self.tool_description_overrides) or None,
+            "excluded_tools": sorted(self.excluded_tools) or None,
+            "excluded_middleware": sorted(self.excluded_middleware) or None,
+            "general_purpose_subagent": None if general is None else general.to_dict(),
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> HarnessProfileConfig:
+        """Read what `to_dict` returned, or what stands in a file.
+
+        Raises:
+            ProfileError: when excluded middleware is required, or named in a form that names nothing.
+            TypeError: for unknown keys, and values of a wrong type.
+        """
+        found = cast("dict[str, Any]", checks.read_keys("a harness profile", data, cls.__annotations__))
+        general = found.pop("general_purpose_subagent", None)
+        read = None if general is None else GeneralPurposeSubagentProfile.from_dict(general)
+        return cls(**found, general_purpose_subagent=read)
+
+    def to_harness_profile(self) -> HarnessProfile:
+        """Return the profile that this stands for."""
+        return HarnessProfile(**{each.name: getattr(self, each.name) for each in fields(self)})
+
+    @classmethod
+    def from_harness_profile(cls, profile: HarnessProfile) -> HarnessProfileConfig:
+        """Return the file form of a profile.
+
+        Raises:
+            ProfileError: when the profile holds what only code can say.
+        """
+        if profile.extra_middleware:
+            raise ProfileError(
+                f"extra_middleware cannot be written to a file, got {profile.extra_middleware!r}; register "
+                "the profile in code"
+            )
+        written: dict[str, Any] = {each.name: getattr(profile, each.name) for each in fields(cls)}
+        written["excluded_middleware"] = frozenset(map(_write_entry, profile.excluded_middleware))
+        return cls(**written)
+
+
 def leaves_out(entry: str | type, middleware: Middleware) -> bool:
     """Return whether an entry of `excluded_middleware` means this middleware."""
     if isinstance(entry, str):
@@ -105,3 +167,74 @@ def leaves_out(entry: str | type, middleware: Middleware) -> bool:
     kind = type(middleware)
     stands_in = kind.__module__.startswith(_OURS) and entry.__name__ == middleware.name
     return kind is entry or (stands_in and entry.__module__.startswith(_STOOD_FOR))
+
+
+def merge_profiles(base: HarnessProfile, override: HarnessProfile) -> HarnessProfile:
+    """Lay a profile over another: what it sets wins, exclusions add up, middleware goes by class."""
+    return HarnessProfile(
+        base_system_prompt=_set(override.base_system_prompt, base.base_system_prompt),
+        system_prompt_suffix=_set(override.system_prompt_suffix, base.system_prompt_suffix),
+        tool_description_overrides={**base.tool_description_overrides, **override.tool_description_overrides},
+        excluded_tools=base.excluded_tools | override.excluded_tools,
+        excluded_middleware=base.excluded_middleware | override.excluded_middleware,
+        extra_middleware=_merge_extra(base.extra_middleware, override.extra_middleware),
+        general_purpose_subagent=_merge_general(
+            base.general_purpose_subagent, override.general_purpose_subagent
+        ),
+    )
+
+
+def _set(over: T | None, under: T | None) -> T | None:
+    return under if over is None else over
+
+
+def _merge_general(
+    base: GeneralPurposeSubagentProfile | None, override: GeneralPurposeSubagentProfile | None
+) -> GeneralPurposeSubagentProfile | None:
+    if base is None or override is None:
+        return override or base
+    return replace(base, **cast("dict[str, Any]", override.to_dict()))
+
+
+def _merge_extra(base: Extra, override: Extra) -> Extra:
+    if not base or not override:
+        return override or base
+    # A function, so that each agent gets instances of its own.
+    return lambda: _merge_by_class(checks.make(base), checks.make(override))
+
+
+def _merge_by_class(base: Sequence[Middleware], override: Sequence[Middleware]) -> list[Middleware]:
+    """Replace the first instance of each overriding one's exact class, or append it."""
+    waiting = {type(each): each for each in override}
+    replaced = frozenset(waiting)
+    merged: list[Middleware] = []
+    for each in base:
+        over = waiting.pop(type(each), None)
+        if over or type(each) not in replaced:
+            merged.append(over or each)
+    return [*merged, *(each for each in override if waiting.get(type(each)) is each)]
+
+
+def _check_fields(profile: HarnessProfile | HarnessProfileConfig, *, classes: bool) -> None:
+    checks.check_type("base_system_prompt", profile.base_system_prompt, str)
+    checks.check_type("system_prompt_suffix", profile.system_prompt_suffix, str)
+    checks.check_type(
+        "general_purpose_subagent", profile.general_purpose_subagent, GeneralPurposeSubagentProfile
+    )
+    checked = {
+        "tool_description_overrides": checks.words(profile.tool_description_overrides),
+        "excluded_tools": checks.strings("excluded_tools", profile.excluded_tools),
+        "excluded_middleware": checks.exclusions(profile.excluded_middleware, classes=classes),
+    }
+    for name, value in checked.items():
+        object.__setattr__(profile, name, value)
+
+
+def _write_entry(entry: str | type) -> str:
+    alias: object = entry if isinstance(entry, str) else getattr(entry, "serialized_name", None)
+    if not isinstance(alias, str):
+        raise ProfileError(
+            f"excluded_middleware holds the class {entry!r}, which has no serialized_name to be written by; "
+            "exclude it by its name"
+        )
+    return alias
