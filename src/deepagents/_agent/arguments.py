@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import BaseTool
 
 from deepagents._deprecation import did_you_mean
 from deepagents.errors import ConfigError
 from deepagents.limits import Limits
+from deepagents.models.traits import is_chat_model
 from deepagents.tools import FILE_TOOLS
 
 P = ParamSpec("P")
@@ -164,7 +164,7 @@ def check_fallbacks(given: Any) -> list[Any]:
         ConfigError: for a single model.
     """
     # A chat model can be gone through: it yields its fields.
-    if isinstance(given, str | BaseChatModel) or not isinstance(given, Iterable):
+    if isinstance(given, str) or is_chat_model(given) or not isinstance(given, Iterable):
         raise ConfigError(
             f"fallback_models must be a list of models or names, got {given!r}; write [...] around a single "
             "one, and [] for none"

@@ -44,9 +44,8 @@ class ProviderProfile:
     init_kwargs_factory: Callable[[], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        given: object = self.init_kwargs
-        if not isinstance(given, Mapping):
-            raise TypeError(f"init_kwargs must be a mapping, got {given!r}")
+        if not isinstance(cast(object, self.init_kwargs), Mapping):
+            raise TypeError(f"init_kwargs must be a mapping, got {self.init_kwargs!r}")
         for name in ("pre_init", "init_kwargs_factory"):
             hook: object = getattr(self, name)
             if hook is not None and not callable(hook):
