@@ -6,10 +6,10 @@ LangChain wraps each hook of each middleware in a trace span, whether anything i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from itertools import groupby
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -21,8 +21,11 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from deepagents._async import Coro, IOCall, arun, run
-from deepagents.middleware._base import Middleware, Request, Response, ToolResult, unshare_prompt
+from deepagents._async import Coro, arun, run
+from deepagents.middleware._base import Middleware, Request, Response, ToolResult, inner
+
+Hook: TypeAlias = Callable[..., Coro[Any]]
+Drive: TypeAlias = Callable[[Coro[Any]], Any]
 
 _WRAPS: Final = (("wrap_model_call", "awrap_model_call"), ("wrap_tool_call", "awrap_tool_call"))
 _LIBRARY: Final = __name__.partition(".")[0]
@@ -37,15 +40,16 @@ def join_layers(stack: Sequence[Middleware]) -> list[Middleware]:
     ours: its hooks are the caller's code.
     """
     joined: list[Middleware] = []
-    wraps = [each for each in stack if _has_wraps(each)]
-    groups = [list(group) for can, group in groupby(wraps, _can_join) if can]
-    firsts = {id(group[0]): group for group in groups if len(group) > 1}
-    shells = {id(each): _without_wraps(each) for group in firsts.values() for each in group}
-    for each in stack:
-        if group := firsts.get(id(each)):
-            number = len([layer for layer in joined if isinstance(layer, JoinedLayers)]) + 1
-            joined.append(JoinedLayers([shells[id(member)] for member in group], number))
-        joined.append(shells.get(id(each), each))
+    number = 0
+    for can_join, adjacent in groupby(stack, lambda each: _hooks_of(type(each)) is not None):
+        group = list(adjacent)
+        members = [each for each in group if can_join and any(_hooks_of(type(each)) or ())]
+        if len(members) > 1:
+            number += 1
+            first = group.index(members[0])
+            group[first:] = [_without_wraps(each) if each in members else each for each in group[first:]]
+            group.insert(first, JoinedLayers(members, number))
+        joined += group
     return joined
 
 
@@ -58,7 +62,9 @@ class JoinedLayers(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         # Numbered, since LangChain refuses two middleware of one name.
         self._name = f"DeepAgentLayers{number}"
-        self._around_model, self._around_tool = (list(_codes(members, wrap)) for wrap, _ in _WRAPS)
+        hooks = [(member, *(_hooks_of(type(member)) or ())) for member in members]
+        self._around_model: list[Hook] = [hook.__get__(member) for member, hook, _ in hooks if hook]
+        self._around_tool: list[Hook] = [hook.__get__(member) for member, _, hook in hooks if hook]
 
     @property
     def name(self) -> str:
@@ -67,119 +73,109 @@ class JoinedLayers(AgentMiddleware[Any, Any, Any]):
 
     def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         """Call the model through all members."""
-        return run(_call_model(self._around_model, request, handler, awaits=False))
+        return run(self._call_model(request, handler, run))
 
     async def awrap_model_call(
         self, request: Request, handler: Callable[[Request], Awaitable[Response]]
     ) -> Response:
         """Call the model through all members."""
-        return await arun(_call_model(self._around_model, request, handler, awaits=True))
+        return await arun(self._call_model(request, handler, arun))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], ToolResult]) -> ToolResult:
         """Run a tool through all members."""
-        return run(_ToolLayers(self._around_tool, handler, awaits=False).code(request))
+        return run(self._call_tool(request, handler, run))
 
     async def awrap_tool_call(
         self, request: Any, handler: Callable[[Any], Awaitable[ToolResult]]
     ) -> ToolResult:
         """Run a tool through all members."""
-        return await arun(_ToolLayers(self._around_tool, handler, awaits=True).code(request))
+        return await arun(self._call_tool(request, handler, arun))
+
+    async def _call_tool(self, request: Any, handler: Callable[[Any], Any], drive: Drive) -> Any:
+        if not self._around_tool:
+            return await inner(handler, request)
+        outermost, *inside = self._around_tool
+        for hook in reversed(inside):
+            handler = _Layer(hook, handler, drive)
+        return await outermost(request, handler)
+
+    async def _call_model(self, request: Request, handler: Callable[[Request], Any], drive: Drive) -> Any:
+        commands: list[Command[Any]] = []
+        for hook in reversed(self._around_model):
+            handler = _ModelLayer(hook, handler, drive, commands)
+        response = await inner(handler, request)
+        if not commands:
+            return response
+        if len(commands) == 1:
+            return ExtendedModelResponse(response, commands[0])
+        # LangGraph takes a list of pairs, in which no write to a key replaces another.
+        writes = [pair for each in commands for pair in _pairs(each.update)]
+        return ExtendedModelResponse(response, Command(update=writes))
 
 
-class _ToolLayers:
-    """What one layer calls to run the tool: the layers inside it, and then LangChain's handler."""
+class _Layer:
+    """One member around what follows: a further layer, or LangChain's handler."""
 
-    __slots__ = ("_awaits", "_handler", "_layers")
+    __slots__ = ("_drive", "_following", "_hook")
 
-    def __init__(self, layers: Sequence[Any], handler: Callable[[Any], Any], *, awaits: bool) -> None:
-        self._layers, self._handler, self._awaits = layers, handler, awaits
+    def __init__(self, hook: Hook, following: Callable[[Any], Any], drive: Drive) -> None:
+        self._hook, self._following, self._drive = hook, following, drive
 
     def __call__(self, request: Any) -> Any:
-        return arun(self.code(request)) if self._awaits else run(self.code(request))
+        return self._drive(self.code(request))
 
     async def code(self, request: Any) -> Any:
         """Return the result, without a driver of its own between two layers."""
-        if not self._layers:
-            handler = self._handler
-            return await IOCall(lambda: handler(request), lambda: handler(request))
-        outermost, *inside = self._layers
-        return await outermost(request, _ToolLayers(inside, self._handler, awaits=self._awaits))
+        return await self._hook(request, self._following)
 
 
-class _ModelLayers(_ToolLayers):
+class _ModelLayer(_Layer):
     """The same around the model, where a layer may return a command for the state with its response."""
 
-    __slots__ = ("commands",)
+    __slots__ = ("_commands",)
 
-    def __init__(self, layers: Sequence[Any], handler: Callable[[Any], Any], *, awaits: bool) -> None:
-        super().__init__(layers, handler, awaits=awaits)
-        self.commands: list[Command[Any]] = []
+    def __init__(
+        self, hook: Hook, following: Callable[[Any], Any], drive: Drive, commands: list[Command[Any]]
+    ) -> None:
+        super().__init__(hook, following, drive)
+        self._commands = commands
 
     async def code(self, request: Any) -> Any:
-        """Return the response alone; the commands, innermost first, are kept until the layer is done."""
-        # A layer that asks again drops what the try before brought, as in LangChain's own chain.
-        self.commands.clear()
-        if not self._layers:
-            handler, request = self._handler, unshare_prompt(request)
-            result = await IOCall(lambda: handler(request), lambda: handler(request))
-            return _part(result, self.commands)
-        outermost, *inside = self._layers
-        following = _ModelLayers(inside, self._handler, awaits=self._awaits)
-        result = await outermost(request, following)
-        self.commands += following.commands
-        return _part(result, self.commands)
-
-
-async def _call_model(
-    layers: Sequence[Any], request: Request, handler: Callable[[Request], Any], *, awaits: bool
-) -> Any:
-    around = _ModelLayers(layers, handler, awaits=awaits)
-    response = await around.code(request)
-    if not around.commands:
-        return response
-    if len(around.commands) == 1:
-        return ExtendedModelResponse(response, around.commands[0])
-    # LangGraph takes a list of pairs, in which no write to a key replaces another.
-    writes = [pair for each in around.commands for pair in _pairs(each.update)]
-    return ExtendedModelResponse(response, Command(update=writes))
+        """Return the response alone; the commands of all layers are kept together, innermost first."""
+        # A layer that asks again drops what the try before brought, as in LangChain's own chain: only
+        # layers further in can have written so far.
+        self._commands.clear()
+        result = await super().code(request)
+        if isinstance(result, ExtendedModelResponse):
+            extended = cast("ExtendedModelResponse[Any]", result)
+            if extended.command is not None:
+                self._commands.append(extended.command)
+            return extended.model_response
+        return ModelResponse(result=[result]) if isinstance(result, AIMessage) else result
 
 
 def _pairs(update: Any) -> list[tuple[str, Any]]:
     return list(cast("dict[str, Any]", update).items()) if isinstance(update, dict) else list(update or ())
 
 
-def _part(result: Any, commands: list[Command[Any]]) -> Any:
-    if isinstance(result, ExtendedModelResponse):
-        extended = cast("ExtendedModelResponse[Any]", result)
-        if extended.command is not None:
-            commands.append(extended.command)
-        return extended.model_response
-    return ModelResponse(result=[result]) if isinstance(result, AIMessage) else result
+def _hooks_of(kind: type[Middleware]) -> tuple[Hook | None, Hook | None] | None:
+    """Return the `async def` behind the wrapping hooks of a class, `None` if a hook is not this library's."""
+    if kind.__module__.partition(".")[0] == _LIBRARY:
+        return _find_hooks(kind)
+    return None if any(getattr(kind, name) is not plain for name, plain in _PLAIN.items()) else (None, None)
 
 
-def _codes(members: Sequence[Middleware], wrap: str) -> Iterator[Callable[..., Coro[Any]]]:
-    for member in members:
-        # A member's own class has LangChain's empty hooks by now; the hook is on the class behind it.
-        method = getattr(type(member).__mro__[1], wrap)
-        if code := getattr(method, "io_code", None):
-            yield code.__get__(member)
-
-
-def _has_wraps(middleware: Middleware) -> bool:
-    return any(getattr(type(middleware), name) is not plain for name, plain in _PLAIN.items())
-
-
-def _can_join(middleware: Middleware) -> bool:
-    """Return whether each wrapping hook is one `async def` of ours, for blocking and awaiting callers."""
-    kind = type(middleware)
-    if kind.__module__.partition(".")[0] != _LIBRARY:
-        return False
-    for blocking, awaiting in _WRAPS:
-        codes = [getattr(getattr(kind, name), "io_code", None) for name in (blocking, awaiting)]
-        untouched = all(getattr(kind, name) is _PLAIN[name] for name in (blocking, awaiting))
-        if not untouched and (codes[0] is None or codes[0] is not codes[1]):
-            return False
-    return True
+@cache
+def _find_hooks(kind: type[Middleware]) -> tuple[Hook | None, Hook | None] | None:
+    found: list[Hook | None] = []
+    for names in _WRAPS:
+        blocking, awaiting = (getattr(kind, name) for name in names)
+        codes = [getattr(hook, "io_code", None) for hook in (blocking, awaiting)]
+        is_plain = blocking is _PLAIN[names[0]] and awaiting is _PLAIN[names[1]]
+        if not is_plain and (codes[0] is None or codes[0] is not codes[1]):
+            return None
+        found.append(codes[0])
+    return found[0], found[1]
 
 
 def _without_wraps(middleware: Middleware) -> Middleware:
