@@ -17,6 +17,7 @@ from contextlib import aclosing, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import update_wrapper
+from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ Coro: TypeAlias = Coroutine[Any, Any, T]
 
 # A context variable, because tasks inherit it: threads that a task starts deep inside are seen too.
 _left_threads: ContextVar[list[Future[Any]] | None] = ContextVar("deepagents_left_threads", default=None)
+# A moment of `monotonic()`: the wall clock may be set back while work is under way.
+_DEADLINE: ContextVar[float | None] = ContextVar("deepagents_deadline", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +221,19 @@ async def _gather(calls: Sequence[IOCall[T]]) -> list[T]:
 def as_io_call(start: Callable[[], Coro[T]]) -> IOCall[T]:
     """Make one I/O call of whole code, so that it can run at the same time as other calls."""
     return IOCall(lambda: run(start()), lambda: arun(start()))
+
+
+@contextmanager
+def due_in(seconds: float | None) -> Generator[None]:
+    """Let what runs meanwhile know how long it may take; `None` says nothing new."""
+    token = _DEADLINE.set(_DEADLINE.get() if seconds is None else monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def seconds_left() -> float | None:
+    """Return how long the work in progress may still take; `None` without a bound."""
+    deadline = _DEADLINE.get()
+    return None if deadline is None else max(deadline - monotonic(), 0.0)

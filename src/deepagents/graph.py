@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.structured_output import ResponseFormat
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
-from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -19,13 +18,12 @@ from langgraph.types import Checkpointer
 
 from deepagents._agent.arguments import check_fallbacks, check_retries, explain_unknown_arguments
 from deepagents._agent.build import Build
-from deepagents._agent.compiled import AgentGraph
+from deepagents._agent.compiled import AgentGraph, trace_version
 from deepagents._agent.plan import AgentPlan
 from deepagents._agent.prompt import assemble_prompt
 from deepagents._agent.stack import SLOT_NAMES, assemble
-from deepagents._agent.trace_version import lc_version
 from deepagents._agent.validation import validate
-from deepagents._deprecation import already_warned, legacy, warn_legacy
+from deepagents._deprecation import legacy, warn_legacy
 from deepagents._models import default_model, resolve_model
 from deepagents._state.schema import DeepAgentState
 from deepagents.backends.protocol import BACKEND_TYPES
@@ -46,7 +44,7 @@ __all__ = [
 ]
 
 # LangGraph counts steps of any kind; long work is to end at `limits=`, not at that count.
-_RECURSION_LIMIT = 9_999
+_RECURSION_LIMIT: Final = 9_999
 
 
 @explain_unknown_arguments
@@ -136,7 +134,7 @@ def create_deep_agent(
         model_retries=check_retries(model_retries),
         fallback_models=[resolve_model(each) for each in check_fallbacks(fallback_models)],
     )
-    build = Build(plan, _compile_subagent, SLOT_NAMES)
+    build = Build(plan, _compile, SLOT_NAMES)
     validate(build)
     return _compile(
         build,
@@ -154,7 +152,7 @@ def get_default_model() -> BaseChatModel:
     return default_model()
 
 
-def _compile(build: Build, **passed_on: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+def _compile(build: Build, **passed_on: Any) -> AgentGraph:
     plan = build.plan
     graph: Any = create_agent(
         plan.model,
@@ -166,15 +164,13 @@ def _compile(build: Build, **passed_on: Any) -> CompiledStateGraph[Any, Any, Any
         name=plan.name,
         **passed_on,
     )
-    metadata: dict[str, Any] = {"ls_integration": "deepagents", "lc_versions": {"deepagents": lc_version()}}
+    metadata: dict[str, Any] = {
+        "ls_integration": "deepagents",
+        "lc_versions": {"deepagents": trace_version()},
+    }
     if plan.name is not None:
         metadata["lc_agent_name"] = plan.name
     return AgentGraph.of(graph.with_config({"recursion_limit": _RECURSION_LIMIT, "metadata": metadata}))
-
-
-def _compile_subagent(build: Build) -> Runnable[Any, Any]:
-    with already_warned():
-        return _compile(build)
 
 
 def _resolve_or_default(model: str | BaseChatModel | None) -> BaseChatModel:

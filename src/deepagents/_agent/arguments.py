@@ -112,38 +112,23 @@ def _show_argument(given: Any) -> str:
     return getattr(given, "__name__", None) or repr(given)
 
 
-def check_prompt(given: Any) -> None:
-    """Check a system prompt.
+def check_values(*, system_prompt: Any, limits: Any, name: Any) -> None:
+    """Check the types of single values.
 
     Raises:
-        ConfigError: for anything but text and a `SystemMessage`.
+        ConfigError: with the value and what to write instead.
     """
-    if not isinstance(given, str | SystemMessage | None):
+    if not isinstance(system_prompt, str | SystemMessage | None):
         raise ConfigError(
-            f"system_prompt must be a string or a SystemMessage, got {given!r}; join the parts to one text"
+            f"system_prompt must be a string or a SystemMessage, got {system_prompt!r}; join the parts to "
+            "one text"
         )
-
-
-def check_limits(given: Any) -> None:
-    """Check limits.
-
-    Raises:
-        ConfigError: for anything but `Limits`.
-    """
-    if not isinstance(given, Limits | None):
-        settings = cast("Mapping[str, Any]", given).items() if isinstance(given, Mapping) else ()
+    if not isinstance(limits, Limits | None):
+        settings = cast("Mapping[str, Any]", limits).items() if isinstance(limits, Mapping) else ()
         written = ", ".join(f"{key}={value!r}" for key, value in settings) or "..."
-        raise ConfigError(f"limits must be a Limits, got {given!r}; write limits=Limits({written})")
-
-
-def check_name(given: Any) -> None:
-    """Check the name of an agent.
-
-    Raises:
-        ConfigError: for anything but text.
-    """
-    if not isinstance(given, str | None):
-        raise ConfigError(f"name must be a string, got {given!r}")
+        raise ConfigError(f"limits must be a Limits, got {limits!r}; write limits=Limits({written})")
+    if not isinstance(name, str | None):
+        raise ConfigError(f"name must be a string, got {name!r}")
 
 
 def check_retries(given: Any) -> int:

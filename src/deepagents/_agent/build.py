@@ -45,19 +45,15 @@ class Build:
         # Cached: factories would make other instances each time, and validation must see those that run.
         return self.plan.profile.materialize_extra_middleware()
 
-    @property
-    def overrides(self) -> Sequence[Middleware]:
-        """The middleware that is not the library's own; the caller's goes before the profile's."""
-        return (*self.plan.middleware, *self.extras)
-
-    def replacement(self, name: str) -> Middleware | None:
-        """Return the caller's or the profile's middleware that replaces the library's of this name."""
-        return next((each for each in self.overrides if each.name == name), None)
+    @cached_property
+    def overrides(self) -> Mapping[str, Middleware]:
+        """The middleware by name that is not the library's own; the caller's goes before the profile's."""
+        return {each.name: each for each in (*reversed(self.extras), *self.plan.middleware)}
 
     @cached_property
     def subagents(self) -> Sequence[AgentPlan | Worker]:
         """The plans of the agents that this one may delegate to."""
-        own = self.plan.role == "main" and not self.replacement(SUBAGENTS)
+        own = self.plan.role == "main" and SUBAGENTS not in self.overrides
         return separate_artifacts(self.plan, plan_subagents(self.plan)) if own else ()
 
     @cached_property
@@ -66,10 +62,10 @@ class Build:
         texts = self.plan.profile.tool_description_overrides
         return [_describe_tool(tool, texts.get(tool_name(tool) or "")) for tool in self.plan.tools]
 
-    @property
+    @cached_property
     def rules(self) -> Rules:
         """The rules that bind the file tools, be they the plan's or of the caller's own middleware."""
-        files = self.replacement(FILES)
+        files = self.overrides.get(FILES)
         return Rules(
             self.plan.permissions or (files.permissions if isinstance(files, FilesystemMiddleware) else ())
         )

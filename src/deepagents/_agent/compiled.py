@@ -1,20 +1,46 @@
-"""The compiled graph of an agent, whose streams show what `invoke` returns."""
+"""The compiled graph of an agent, whose streams show what `invoke` returns, and its version in traces."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import distribution
 from inspect import signature
+from pathlib import Path
 from typing import Any, Self, TypeVar, cast
+from urllib.parse import unquote, urlsplit
 
 from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.runtime import LatestValue, has_newer_events, stream_through
+from deepagents._version import __version__
 from deepagents.backends.file_changes import show_file_updates
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+# The record is read from disk, and does not change under a running process.
+@cache
+def trace_version() -> str:
+    """Return the version that traces show; a checkout that somebody works in is marked, as PEP 440 has it."""
+    if not _is_editable():
+        return __version__
+    return f"{__version__}.editable" if "+" in __version__ else f"{__version__}+editable"
+
+
+def _is_editable() -> bool:
+    try:
+        record: dict[str, Any] = json.loads(distribution("deepagents").read_text("direct_url.json") or "{}")
+        url: str = record["url"]
+        root = Path(unquote(urlsplit(url).path)).resolve()
+        return bool(record["dir_info"]["editable"]) and root in Path(__file__).resolve().parents
+    except (AttributeError, ImportError, LookupError, OSError, TypeError, ValueError):
+        # A broken record must not keep an agent from being built: the version is for traces alone.
+        return False
 
 
 def _sign_as_inherited(own: Method) -> Method:

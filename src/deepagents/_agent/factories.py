@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
+from langchain_core.runnables import Runnable
 
 from deepagents._agent.artifacts import hide_artifacts
-from deepagents._agent.build import APPROVAL, FILES, Build
+from deepagents._agent.build import APPROVAL, FILES, LIMITS, SUBAGENTS, Build
 from deepagents._agent.plan import AgentPlan
+from deepagents._agent.validation import validate
 from deepagents._deprecation import already_warned
 from deepagents.backends.handle import BACKEND_SECONDS
-from deepagents.errors import LimitExceeded, StackError
+from deepagents.errors import LimitExceeded, StackError, ToolFailure
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import ApprovalMiddleware, PassThroughApproval, wrap_langchain
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
@@ -26,18 +29,17 @@ from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
-from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import PromptCachingMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.middleware.skills.load import source_path
-from deepagents.middleware.subagents.fork import ForkedContextMiddleware
+from deepagents.middleware.subagents.fork import REFUSAL, ForkedContextMiddleware
+from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT, SubAgentMiddleware
+from deepagents.middleware.subagents.task import Mode, Worker
 from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.summarization.middleware import under_rules
 from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddleware
-from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
-from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.models.failures import may_pass
 from deepagents.permissions import Rules
 from deepagents.tools import FILE_TOOLS
@@ -46,12 +48,15 @@ Given: TypeAlias = Middleware | None
 Factory: TypeAlias = Callable[[Build, Given], Middleware | None]
 
 
-def tool_errors(build: Build, given: Given) -> Middleware:
-    return given or ToolErrorMiddleware()
+def always(kind: Callable[[], Middleware]) -> Factory:
+    """Return the factory for middleware that each agent has."""
+    return lambda build, given: given or kind()
 
 
 def limits(build: Build, given: Given) -> Middleware | None:
     plan = build.plan
+    if given and plan.limits and plan.role == "main":
+        raise StackError(f"the agent has limits= and a {LIMITS} of its own; give them to one of the two")
     if given or plan.limits is None:
         return given
     models = (plan.model, *plan.fallback_models)
@@ -125,7 +130,7 @@ def _require_sources(
 
 def _backend_timeout(build: Build) -> float | None:
     """Return the timeout of the agent's file tools, which holds for memory, skills and archives too."""
-    files = build.replacement(FILES)
+    files = build.overrides.get(FILES)
     return files.backend_timeout if isinstance(files, FilesystemMiddleware) else BACKEND_SECONDS
 
 
@@ -139,7 +144,7 @@ def filesystem(build: Build, given: Given) -> Middleware:
     main = build.parent or build
     hidden = hide_artifacts(plan, main.plan, main.subagents)
     ruled = (given or _file_tools(build)).with_permissions(rules).hide(hidden)
-    approval = build.replacement(APPROVAL)
+    approval = build.overrides.get(APPROVAL)
     can_ask = approval is None or isinstance(wrap_langchain(approval), ApprovalMiddleware)
     if not can_ask and Rules(ruled.permissions).has("interrupt"):
         raise StackError(
@@ -159,6 +164,75 @@ def _file_tools(build: Build) -> FilesystemMiddleware:
     )
 
 
+def subagents(build: Build, given: Given) -> Middleware | None:
+    """Make the task tool over the agent's subagents, or connect the caller's own with the agent."""
+    made = given or (_task_tool(build, _make_workers(build)) if build.subagents else None)
+    if not isinstance(made, SubAgentMiddleware):
+        return made
+    # The rows below are not made yet: both functions look at the stack when a task is run.
+    return made.in_agent(build.state_schemas, build.show_messages)
+
+
+def _task_tool(build: Build, workers: Sequence[Worker]) -> SubAgentMiddleware:
+    profile = build.plan.profile
+    return SubAgentMiddleware(
+        subagents=workers,
+        system_prompt=None if "task" in profile.excluded_tools else SUBAGENT_PROMPT,
+        task_description=profile.tool_description_overrides.get("task"),
+    )
+
+
+def _make_workers(build: Build) -> list[Worker]:
+    children = build.subagents
+    if any(_mode(child) == "fork" for child in children):
+        # A fork's request must begin as its caller's does, so it has a task tool that reads the same, and
+        # refuses.
+        refusing = [Worker(child.name or "", child.description, _refuse, _mode(child)) for child in children]
+        task = _task_tool(build, refusing)
+        children = [_with_task(child, task) for child in children]
+    return [_make_worker(child, build) for child in children]
+
+
+def _with_task(child: AgentPlan | Worker, task: Middleware) -> AgentPlan | Worker:
+    if isinstance(child, Worker) or child.role != "forked":
+        return child
+    if SUBAGENTS in [each.name for each in child.middleware]:
+        return child
+    return replace(child, middleware=(*child.middleware, task))
+
+
+def _refuse(_: Any) -> Runnable[Any, Any]:
+    raise ToolFailure("not_supported", REFUSAL)
+
+
+def _mode(child: AgentPlan | Worker) -> Mode:
+    if isinstance(child, Worker):
+        return child.mode
+    return "fork" if child.role == "forked" else "isolated"
+
+
+def _make_worker(child: AgentPlan | Worker, parent: Build) -> Worker:
+    """Check a subagent now, so that what cannot be is an error where the agent is made; compile it later."""
+    if isinstance(child, Worker):
+        return child
+    build = Build(child, parent.compile, parent.slots, parent)
+    validate(build)
+    # The general-purpose agent has what its caller has, which was made already.
+    if child.role != "general-purpose":
+        with already_warned():
+            # Made for their errors alone; the graph gets its own when it is compiled.
+            limits(build, build.overrides.get(LIMITS))
+            filesystem(build, build.overrides.get(FILES))
+            skills(build, build.overrides.get("SkillsMiddleware"))
+
+    def make(response_format: Any) -> Runnable[Any, Any]:
+        wanted = build if response_format is None else build.answering_in(response_format)
+        with already_warned():
+            return parent.compile(wanted)
+
+    return Worker(child.name or "", child.description, make, _mode(child), addendum=child.addendum)
+
+
 def parent_notifier(build: Build, given: Given) -> Middleware | None:
     notifies = build.plan.role == "main" and on_agent_server()
     return given or (ParentNotifierMiddleware() if notifies else None)
@@ -173,10 +247,6 @@ def async_subagents(build: Build, given: Given) -> Middleware | None:
     if not isinstance(given, AsyncSubAgentMiddleware):
         return given
     return given.in_agent(build.show_messages, announces=plan.role != "forked")
-
-
-def patch_tool_calls(build: Build, given: Given) -> Middleware:
-    return given or PatchToolCallsMiddleware()
 
 
 def tool_exclusion(build: Build, given: Given) -> Middleware | None:
@@ -231,11 +301,3 @@ def approval(build: Build, given: Given) -> Middleware | None:
     below = [each for each in build.subagents if isinstance(each, AgentPlan)]
     asks = any(each.interrupt_on or Rules(each.permissions).has("interrupt") for each in below)
     return own or (PassThroughApproval() if asks else None)
-
-
-def unsupported_content(build: Build, given: Given) -> Middleware:
-    return given or UnsupportedContentMiddleware()
-
-
-def tool_origin(build: Build, given: Given) -> Middleware:
-    return given or ToolOriginMiddleware()

@@ -25,6 +25,8 @@ from deepagents._async import Coro, arun, run
 from deepagents.middleware._base import Middleware, Request, Response, ToolResult, inner
 
 Hook: TypeAlias = Callable[..., Coro[Any]]
+Hooks: TypeAlias = tuple[Hook | None, Hook | None]
+"""The `async def` around the model and the one around tools."""
 Drive: TypeAlias = Callable[[Coro[Any]], Any]
 
 _WRAPS: Final = (("wrap_model_call", "awrap_model_call"), ("wrap_tool_call", "awrap_tool_call"))
@@ -41,15 +43,18 @@ def join_layers(stack: Sequence[Middleware]) -> list[Middleware]:
     """
     joined: list[Middleware] = []
     number = 0
-    for can_join, adjacent in groupby(stack, lambda each: _hooks_of(type(each)) is not None):
+    hooked = [(each, _hooks_of(type(each))) for each in stack]
+    for _, adjacent in groupby(hooked, lambda pair: pair[1] is None):
         group = list(adjacent)
-        members = [each for each in group if can_join and any(_hooks_of(type(each)) or ())]
-        if len(members) > 1:
-            number += 1
-            first = group.index(members[0])
-            group[first:] = [_without_wraps(each) if each in members else each for each in group[first:]]
-            group.insert(first, JoinedLayers(members, number))
-        joined += group
+        members = [(each, hooks) for each, hooks in group if hooks and any(hooks)]
+        if len(members) < 2:
+            joined += [each for each, _ in group]
+            continue
+        number += 1
+        for each, hooks in group:
+            if each is members[0][0]:
+                joined.append(JoinedLayers(members, number))
+            joined.append(_without_wraps(each) if any(hooks or ()) else each)
     return joined
 
 
@@ -58,13 +63,12 @@ class JoinedLayers(AgentMiddleware[Any, Any, Any]):
 
     trace_policy = TracePolicy(process_inputs=omit_payload)
 
-    def __init__(self, members: Sequence[Middleware], number: int) -> None:
+    def __init__(self, members: Sequence[tuple[Middleware, Hooks]], number: int) -> None:
         super().__init__()
         # Numbered, since LangChain refuses two middleware of one name.
         self._name = f"DeepAgentLayers{number}"
-        hooks = [(member, *(_hooks_of(type(member)) or ())) for member in members]
-        self._around_model: list[Hook] = [hook.__get__(member) for member, hook, _ in hooks if hook]
-        self._around_tool: list[Hook] = [hook.__get__(member) for member, _, hook in hooks if hook]
+        self._around_model: list[Hook] = [hook.__get__(each) for each, (hook, _) in members if hook]
+        self._around_tool: list[Hook] = [hook.__get__(each) for each, (_, hook) in members if hook]
 
     @property
     def name(self) -> str:
@@ -158,7 +162,7 @@ def _pairs(update: Any) -> list[tuple[str, Any]]:
     return list(cast("dict[str, Any]", update).items()) if isinstance(update, dict) else list(update or ())
 
 
-def _hooks_of(kind: type[Middleware]) -> tuple[Hook | None, Hook | None] | None:
+def _hooks_of(kind: type[Middleware]) -> Hooks | None:
     """Return the `async def` behind the wrapping hooks of a class, `None` if a hook is not this library's."""
     if kind.__module__.partition(".")[0] == _LIBRARY:
         return _find_hooks(kind)
@@ -166,7 +170,7 @@ def _hooks_of(kind: type[Middleware]) -> tuple[Hook | None, Hook | None] | None:
 
 
 @cache
-def _find_hooks(kind: type[Middleware]) -> tuple[Hook | None, Hook | None] | None:
+def _find_hooks(kind: type[Middleware]) -> Hooks | None:
     found: list[Hook | None] = []
     for names in _WRAPS:
         blocking, awaiting = (getattr(kind, name) for name in names)

@@ -77,9 +77,7 @@ class AgentPlan:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for values of a wrong type, and keeps lists that can be read only once."""
-        arguments.check_prompt(self.system_prompt)
-        arguments.check_limits(self.limits)
-        arguments.check_name(self.name)
+        arguments.check_values(system_prompt=self.system_prompt, limits=self.limits, name=self.name)
         arguments.check_backend(self.backend)
         lists = {
             "tools": arguments.check_tools(self.tools),

@@ -14,10 +14,12 @@ from deepagents._agent import factories
 from deepagents._agent.build import Build
 from deepagents._agent.factories import Factory
 from deepagents._agent.joined import join_layers
-from deepagents._agent.subagents import subagents
 from deepagents.errors import StackError
 from deepagents.middleware._base import Middleware
+from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import STAND_INS
+from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware
+from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Position:
 STACK: Final[tuple[Slot | Position, ...]] = (
     Slot(
         "ToolErrorMiddleware",
-        factories.tool_errors,
+        factories.always(ToolErrorMiddleware),
         "a failing tool becomes a result; a caller's own retry sees it first",
     ),
     Slot("LimitsMiddleware", factories.limits, "counts everything that is done further in, and ends it"),
@@ -57,7 +59,7 @@ STACK: Final[tuple[Slot | Position, ...]] = (
     ),
     Slot("SkillsMiddleware", factories.skills, "its prompt comes after memory"),
     Slot("FilesystemMiddleware", factories.filesystem, "every tool result passes it on the way out"),
-    Slot("SubAgentMiddleware", subagents, "offers the task tool"),
+    Slot("SubAgentMiddleware", factories.subagents, "offers the task tool"),
     Slot(
         "ParentNotifierMiddleware",
         factories.parent_notifier,
@@ -70,7 +72,7 @@ STACK: Final[tuple[Slot | Position, ...]] = (
     ),
     Slot(
         "PatchToolCallsMiddleware",
-        factories.patch_tool_calls,
+        factories.always(PatchToolCallsMiddleware),
         "the history is valid before the first model call",
     ),
     Position("CALLER", "sees requests with the library's parts in them, and results before they are moved"),
@@ -106,12 +108,12 @@ STACK: Final[tuple[Slot | Position, ...]] = (
     ),
     Slot(
         "UnsupportedContentMiddleware",
-        factories.unsupported_content,
+        factories.always(UnsupportedContentMiddleware),
         "sees the request last, with all media in it, and knows what this model takes",
     ),
     Slot(
         "ToolOriginMiddleware",
-        factories.tool_origin,
+        factories.always(ToolOriginMiddleware),
         "marks what a tool raised, to tell it from what middleware raised",
     ),
 )
@@ -126,19 +128,19 @@ def assemble(build: Build) -> list[Middleware]:
         ConfigError: for a subagent that cannot be.
         StackError: for two middleware of one name.
     """
+    profile = build.plan.profile
     build.stack = []
     for row in STACK:
-        filled = _own(row.name, build) if isinstance(row, Position) else _fill(row, build)
-        build.stack += [each for each in filled if not build.plan.profile.excludes(each)]
+        if isinstance(row, Position):
+            filled = _own(row.name, build)
+        else:
+            made = row.make(build, build.overrides.get(row.name))
+            filled = [made] if made else []
+        build.stack += [each for each in filled if not profile.excludes(each)]
     names = [each.name for each in build.stack]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise StackError(f"two middleware are named {twice!r}; give one of each pair another name")
     return join_layers(build.stack)
-
-
-def _fill(row: Slot, build: Build) -> Iterable[Middleware]:
-    made = row.make(build, build.replacement(row.name))
-    return () if made is None else (made,)
 
 
 def _own(position: Literal["CALLER", "PROFILE"], build: Build) -> Iterable[Middleware]:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from langchain.agents.middleware import AgentMiddleware
 
 from deepagents._agent.build import APPROVAL, ASYNC_SUBAGENTS, FILES, LIMITS, SUBAGENTS, Build
-from deepagents._agent.factories import limits
 from deepagents._agent.plan import AgentPlan
 from deepagents._deprecation import did_you_mean, warn_caller
 from deepagents.backends._resolve import is_factory
@@ -44,9 +43,8 @@ def validate(build: Build) -> None:
     names: list[Any] = [each.name for each in plan.middleware]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise StackError(f"middleware of {plan.label} holds two named {twice!r}; each needs its own name")
-    _check_limits(build)
     _warn_of_replaced_arguments(build)
-    refuse_second(plan.skills, build.overrides, plan.label)
+    refuse_second(plan.skills, [*build.overrides.values()], plan.label)
     _check_exclusions(build)
     _check_restricted_tools(build)
     _check_interrupted_tools(build)
@@ -54,14 +52,6 @@ def validate(build: Build) -> None:
         _warn_of_unasked_tools(build, build.parent.plan.interrupt_on or {})
     if plan.role == "main":
         _warn_of_missing_directories(plan)
-
-
-def _check_limits(build: Build) -> None:
-    if build.replacement(LIMITS) is None:
-        # For its errors alone; the row of the table makes the one that is used.
-        limits(build, None)
-    elif build.plan.role == "main" and build.plan.limits:
-        raise StackError(f"the agent has limits= and a {LIMITS} of its own; give them to one of the two")
 
 
 def _warn_of_replaced_arguments(build: Build) -> None:
@@ -108,7 +98,7 @@ def _check_exclusions(build: Build) -> None:
             )
         name = entry if isinstance(entry, str) else entry.__name__
         if not matched and name not in build.slots:
-            known = ", ".join(sorted(build.slots.union(each.name for each in build.overrides)))
+            known = ", ".join(sorted(build.slots.union(build.overrides)))
             raise ProfileError(
                 f"excluded_middleware {entry!r} matched no middleware of {plan.label}; there is {known}"
             )
@@ -150,7 +140,7 @@ def _delegating_tools(build: Build) -> frozenset[str]:
     """Return the names of the tools that lead to subagents which the caller asked for."""
     if build.plan.role == "forked":
         return frozenset()
-    declared = build.replacement(SUBAGENTS) or any(map(_is_declared, build.subagents))
+    declared = build.overrides.get(SUBAGENTS) or any(map(_is_declared, build.subagents))
     return names_of_tools((TASK,) if declared else (), ASYNC_TOOLS if build.plan.async_subagents else ())
 
 
@@ -160,7 +150,7 @@ def _is_declared(subagent: AgentPlan | Worker) -> bool:
 
 def _is_restricted(build: Build, tool: str) -> bool:
     """Return whether rules bind the file tool of this name, and the agent's backend can do what it does."""
-    files = build.replacement(FILES)
+    files = build.overrides.get(FILES)
     spec = specs_by_name(getattr(files, "tools", ())).get(tool)
     operation = spec.operation if spec else None
     if not spec or not operation:
@@ -197,7 +187,7 @@ def _check_interrupted_tools(build: Build) -> None:
 def _warn_of_unasked_tools(build: Build, inherited: InterruptOn) -> None:
     """Warn when a subagent's own interrupt_on lets a tool run that waits for a person in its parent."""
     plan = build.plan
-    if not inherited or plan.interrupt_on == inherited or build.replacement(APPROVAL):
+    if not inherited or plan.interrupt_on == inherited or build.overrides.get(APPROVAL):
         return
     unsaid = {name for name, entry in inherited.items() if entry is not False} - (
         plan.interrupt_on or {}

@@ -14,8 +14,9 @@ from typing import Any, Final, Self, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.channels.delta import DeltaChannel
-from langgraph.graph import message as langgraph_message
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from deepagents._state.runtime import MESSAGES_REDUCER, running_channel
 
 SNAPSHOT_AFTER: Final = 50
 """The least number of writes between two whole copies."""
@@ -228,12 +229,12 @@ class MessagesChannel(GrowingChannel):
 
 def messages_channel() -> MessagesChannel:
     """Make the channel that holds an agent's messages."""
-    return MessagesChannel(_folding())
+    return MessagesChannel(MESSAGES_REDUCER)
 
 
-def _folding() -> Callable[..., list[BaseMessage]]:
-    # Private, and needed at import: an upgrade that drops it fails there and not in a run.
-    return vars(langgraph_message)["_messages_delta_reducer"]
+def moves_what_is_removed(key: str) -> bool:
+    """Return whether a message that one write removes and adds again goes to the end of a channel."""
+    return isinstance(running_channel(key), MessagesChannel)
 
 
 def _index_by_id(messages: Sequence[BaseMessage]) -> dict[str, int]:

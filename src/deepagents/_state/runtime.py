@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, var_child_runnable_config
 from langgraph.channels.base import BaseChannel
@@ -22,10 +23,9 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.channels.last_value import LastValue
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.config import get_config
+from langgraph.config import get_config, get_stream_writer
+from langgraph.graph import message as langgraph_message
 from langgraph.graph.state import CompiledStateGraph
-
-from deepagents._state.delta_channels import MessagesChannel
 
 Channel: TypeAlias = BaseChannel[Any, Any, Any]
 Channels: TypeAlias = Mapping[str, Channel]
@@ -39,6 +39,8 @@ _SCRATCHPAD = "__pregel_scratchpad"
 _STREAM = "__pregel_stream"
 _NEWER_EVENTS = "__pregel_stream_messages_v2"
 _MESSAGES = "langgraph.pregel._messages"
+MESSAGES_REDUCER: Callable[..., list[BaseMessage]] = vars(langgraph_message)["_messages_delta_reducer"]
+"""What folds writes to the messages. Needed at import: an upgrade that drops it fails there, not in a run."""
 MOST_REMEMBERED = 64 * 1024 * 1024
 """Characters that a run remembers at most."""
 _OUTSIDE = (
@@ -156,11 +158,6 @@ def running_channel(key: str) -> BaseChannel[Any, Any, Any] | None:
     return _require_read().args[1].get(key) if in_graph() else None
 
 
-def moves_what_is_removed(key: str) -> bool:
-    """Return whether a message that one write removes and adds again goes to the end of a channel."""
-    return in_graph() and isinstance(_require_read().args[1].get(key), MessagesChannel)
-
-
 def running_channels() -> Channels:
     """Return the channels of the running graph itself; none outside a run."""
     return _require_read().args[1] if in_graph() else {}
@@ -249,6 +246,16 @@ def run_memory() -> RunMemory:
     """Make a channel for what a run may forget."""
     # The guard would end a run in which two calls of a step write.
     return RunMemory(dict[str, str], guard=False)
+
+
+class LibraryEvent(dict[str, Any]):
+    """An event of the library in its plain form; a dict that a tool writes is never taken for one."""
+
+
+def emit(kind: str, /, **about: object) -> None:
+    """Write an event to the stream of mode `custom` of the running graph; outside of a run do nothing."""
+    if in_graph():
+        get_stream_writer()(LibraryEvent({"type": kind, **about}))
 
 
 def has_newer_events(config: RunnableConfig | None) -> bool:

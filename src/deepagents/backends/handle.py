@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
-from deepagents._state.deadline import seconds_left
+from deepagents._async import seconds_left
 from deepagents.backends import operations as ops
 from deepagents.backends._resolve import is_factory, resolve_backend
 from deepagents.backends._signatures import execute_accepts_timeout, method_facts

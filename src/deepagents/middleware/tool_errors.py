@@ -16,7 +16,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeIs
 
-from deepagents._state.custom_events import emit
+from deepagents._state.runtime import emit
 from deepagents._text import describe_exception, truncate
 from deepagents.errors import CodedError, ErrorCode
 from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Interrupt
 from pydantic import BaseModel
 
-from deepagents._state.custom_events import LibraryEvent
+from deepagents._state.runtime import LibraryEvent
 from deepagents.events import (
     ApprovalNeeded,
     ApprovalRequest,

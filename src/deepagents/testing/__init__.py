@@ -8,8 +8,14 @@ from deepagents.testing.prefixes import (
     prefix_breaks,
     shared_prefix,
 )
-from deepagents.testing.scripted import Asked, ScriptedModel, call, calls
-from deepagents.testing.windowed import WindowedModel, is_summary_request
+from deepagents.testing.scripted import (
+    Asked,
+    ScriptedModel,
+    WindowedModel,
+    call,
+    calls,
+    is_summary_request,
+)
 
 __all__ = [
     "Asked",

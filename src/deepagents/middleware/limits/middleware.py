@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.errors import GraphInterrupt
 
-from deepagents._state.custom_events import emit
+from deepagents._state.runtime import emit
 from deepagents._state.schema import NOT_SHARED
 from deepagents._text import truncate
 from deepagents.errors import ConfigError, LimitExceeded

@@ -20,8 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.checkpoint.base import CheckpointTuple
 
-from deepagents._async import IOCall
-from deepagents._state.deadline import due_in
+from deepagents._async import IOCall, due_in
 from deepagents._state.runtime import Step, running_channel, step_under_way, write_channel
 from deepagents.limits import Kind
 from deepagents.middleware.limits.budget import REFUSED, SECONDS, Budget, Spent, counts_in

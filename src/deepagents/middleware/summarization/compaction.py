@@ -17,8 +17,7 @@ from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, as_io_call, gather, in_thread
 from deepagents._deprecation import warn_caller
-from deepagents._state.custom_events import emit
-from deepagents._state.runtime import has_channel, in_graph
+from deepagents._state.runtime import emit, has_channel, in_graph
 from deepagents._text import describe_exception
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.state import CHANNEL

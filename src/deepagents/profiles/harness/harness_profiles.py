@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
+_EMPTY: Final = HarnessProfile()
 _REGISTRY: Final = ProfileRegistry("harness", BUILT_IN, merge_profiles)
 
 
@@ -61,4 +62,4 @@ def profile_for(model: BaseChatModel, spec: str | None = None) -> HarnessProfile
         if name and (found := _REGISTRY.find(name)) is not None:
             return found
     _log.debug("No harness profile matched %r (%s)", spec or identifier, type(model).__name__)
-    return HarnessProfile()
+    return _EMPTY

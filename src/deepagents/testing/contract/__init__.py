@@ -13,9 +13,8 @@ Each check runs on a new backend, once blocking and once awaiting. What a backen
 
 from deepagents.testing.contract import _assertions as _assertions
 from deepagents.testing.contract.allowing import AllowingContract
-from deepagents.testing.contract.appending import AppendingContract
 from deepagents.testing.contract.base import Called
-from deepagents.testing.contract.changing import ChangingContract
+from deepagents.testing.contract.changing import AppendingContract, ChangingContract
 from deepagents.testing.contract.editing import EditingContract
 from deepagents.testing.contract.naming import NamingContract
 from deepagents.testing.contract.reading import ReadingContract

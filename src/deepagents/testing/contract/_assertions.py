@@ -2,18 +2,5 @@
 
 import pytest
 
-pytest.register_assert_rewrite(
-    *(
-        f"deepagents.testing.contract.{module}"
-        for module in (
-            "allowing",
-            "appending",
-            "base",
-            "changing",
-            "editing",
-            "naming",
-            "reading",
-            "searching",
-        )
-    )
-)
+for module in ("allowing", "base", "changing", "editing", "naming", "reading", "searching"):
+    pytest.register_assert_rewrite(f"deepagents.testing.contract.{module}")
