@@ -17,6 +17,8 @@ TESTED_BY: dict[str, str] = {
     "deepagents/models/registry.py": "models/test_provider_profiles.py",
     "deepagents/profiles/harness/harness_profiles.py": "profiles/test_registry.py",
     "deepagents/profiles/provider/provider_profiles.py": "compat/test_names.py",
+    "deepagents/backends/capabilities.py": "backends/test_protocol.py",
+    "deepagents/backends/file_mapping.py": "backends/test_state.py",
     "deepagents/backends/enforcement.py": "agents/test_permissions.py",
     "deepagents/backends/file_changes.py": "backends/test_filedata.py",
     "deepagents/backends/guard.py": "agents/test_permissions.py",

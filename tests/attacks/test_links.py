@@ -59,13 +59,6 @@ def test_no_link_at_the_end_leads_out_and_a_delete_takes_the_link(
     assert not os.path.lexists(linked.root / path[1:])
 
 
-def test_deleting_a_link_to_a_directory_spares_what_is_in_it(linked: Ground, call_mode: CallMode) -> None:
-    linked.harmless |= {"delete"}
-
-    assert linked.run(call_mode, call("delete", file_path="/to-directory")).problems() == []
-    assert linked.run(call_mode, call("delete", file_path="/d")).problems() == []
-
-
 def test_searching_from_the_root_follows_no_link_out(linked: Ground, call_mode: CallMode) -> None:
     run = linked.run(
         call_mode,

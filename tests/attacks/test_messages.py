@@ -14,7 +14,6 @@ import pytest
 from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.testing import call, calls
 from tests.attacks.harness import CHANGES, LOOKS, Ground, in_turn, on_path
-from tests.attacks.test_directly import as_nobody, open_to_all
 from tests.conftest import CallMode
 
 pytestmark = pytest.mark.filterwarnings("ignore:root_dir .* does not exist")
@@ -95,22 +94,6 @@ def test_no_fault_tells_where_files_really_are(
     assert disk.run(call_mode, *on_path("/d/in.txt"), *on_path("/in.txt")).problems() == []
 
 
-def test_a_user_without_rights_learns_no_real_path(disk: Ground, call_mode: CallMode) -> None:
-    with open_to_all() as top:
-        root = top / "root"
-        shutil.copytree(disk.root, root)
-        (root / "d").chmod(0o555)
-        (root / "in.txt").chmod(0)
-        ground = Ground(top, root, {"backend": FilesystemBackend(root)})
-        with as_nobody():
-            run = ground.run(
-                call_mode, *on_path("/in.txt"), call("write_file", file_path="/d/new", content="x")
-            )
-
-    assert run.problems() == []
-    assert run.codes[-1] == "permission_denied"
-
-
 @contextmanager
 def full_disk() -> Generator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -119,19 +102,6 @@ def full_disk() -> Generator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_disk_that_takes_no_more_is_told_without_a_path(disk: Ground, call_mode: CallMode) -> None:
-    with full_disk():
-        run = disk.run(
-            call_mode,
-            call("write_file", file_path="/big.txt", content="x" * 5_000),
-            call("edit_file", file_path="/in.txt", old_string="inside", new_string="x" * 5_000),
-        )
-
-    assert run.problems() == []
-    assert (disk.root / "in.txt").read_text() == "inside\n"
-    assert not (disk.root / "big.txt").exists()
 
 
 def test_odd_arguments_are_answered_without_a_path(disk: Ground, call_mode: CallMode) -> None:

@@ -133,18 +133,6 @@ def test_what_is_searched_for_is_no_option(linked: Ground, call_mode: CallMode, 
     assert run.problems() == []
 
 
-def test_settings_of_a_search_program_that_lie_about_are_ignored(
-    linked: Ground, call_mode: CallMode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = linked.root / ".ripgreprc"
-    settings.write_text("--follow\n--no-ignore\n")
-    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(settings))
-    run = linked.run(call_mode, call("grep", pattern=HINT, output_mode="content"))
-
-    assert run.problems() == []
-    assert run.answers[0].text.startswith("No matches found")
-
-
 def test_without_the_search_program_nothing_leads_out_either(
     linked: Ground, call_mode: CallMode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -124,24 +124,6 @@ def test_a_backend_chosen_at_run_time_does_not_bring_commands_past_a_rule(
     assert run.codes == ["permission_denied"]
 
 
-TOO_MUCH = {
-    "no end": "yes",
-    "a child that stays": "sleep 30 & sleep 30",
-    "a child with a session of its own": "setsid sleep 30 & sleep 30",
-    "a signal that is ignored": "trap '' TERM INT; sleep 30",
-}
-
-
-@pytest.mark.parametrize("command", TOO_MUCH.values(), ids=list(TOO_MUCH))
-def test_a_command_ends_in_its_time(disk: Ground, call_mode: CallMode, command: str) -> None:
-    disk.options["backend"] = LocalShellBackend(disk.root)
-    disk.harmless |= {"execute"}
-    run = disk.run(call_mode, call("execute", command=command, timeout=1))
-
-    assert run.problems() == []
-    assert run.answers[0].artifact["exit_code"] == 124
-
-
 def test_commands_see_no_key_of_this_process(
     disk: Ground, call_mode: CallMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

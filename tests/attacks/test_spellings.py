@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from deepagents.backends import StateBackend
 from tests.attacks.harness import Ground, at_once, in_turn, on_path
 from tests.conftest import CallMode
 
@@ -77,16 +74,13 @@ def own_names(ground: Ground) -> set[str]:
     return {path.name for path in ground.root.rglob("*") if path.is_file()} - {"in.txt"}
 
 
-@pytest.mark.parametrize("where", ["disk", "state"])
 @in_turn("path", REFUSED)
-def test_no_spelling_leads_out(disk: Ground, call_mode: CallMode, path: str, where: str) -> None:
-    if where == "state":
-        disk.options["backend"] = StateBackend()
+def test_no_spelling_leads_out(disk: Ground, call_mode: CallMode, path: str) -> None:
     run = disk.run(call_mode, *at_once(path))
 
     assert run.problems() == []
     assert run.codes == ["invalid_path"] * 7
-    assert (own_names(disk), run.state.get("files", {})) == (set(), {})
+    assert own_names(disk) == set()
 
 
 def test_a_name_too_long_for_the_disk_is_refused(disk: Ground, call_mode: CallMode) -> None:

@@ -20,10 +20,8 @@ from deepagents.backends._search import (
     Search,
     find_ripgrep,
     search,
-    search_file,
     walk,
 )
-from deepagents.errors import BackendError
 
 NAMES = [
     "a.txt",
@@ -160,20 +158,6 @@ def test_a_ripgrep_that_hangs_leaves_what_it_found(tmp_path: Path) -> None:
     assert found.truncated
 
 
-def test_matches_come_by_path_then_line_and_the_cap_takes_the_first(tmp_path: Path) -> None:
-    root = plant(tmp_path, {"b": b"w\nw\n", "a/z": b"w\n", "a.txt": b"w\n", "a/b/c": b"w\n", "B": b"w\n"})
-    order = [("B", 1), ("a.txt", 1), ("a/b/c", 1), ("a/z", 1), ("b", 1), ("b", 2)]
-
-    for program in (None, find_ripgrep()):
-        whole = find(root, Search(Query.of("w")), program)
-        exact = find(root, Search(Query.of("w"), max_count=6), program)
-        capped = find(root, Search(Query.of("w"), max_count=5), program)
-
-        assert [(path, number) for path, number, _ in lines(whole)] == order
-        assert (lines(exact), exact.truncated) == (lines(whole), False)
-        assert (lines(capped), capped.truncated) == (lines(whole)[:5], True)
-
-
 def test_context_stops_at_the_ends_and_leaves_out_lines_that_match_themselves(tmp_path: Path) -> None:
     root = plant(tmp_path, {"a": b"1\nw2\nw3\n4\n5\n"})
 
@@ -183,16 +167,6 @@ def test_context_stops_at_the_ends_and_leaves_out_lines_that_match_themselves(tm
         ([(1, "1")], [(4, "4")]),
         ([(1, "1")], [(4, "4"), (5, "5")]),
     ]
-
-
-def test_a_regular_expression_sees_one_line_at_a_time(tmp_path: Path) -> None:
-    root = plant(tmp_path, {"a": b"def one():\r\n    pass\r\ndef two():\n"})
-
-    found = find(root, Search(Query.of(r"^def \w+\(\):$", expression=True)), find_ripgrep())
-
-    assert lines(found) == [("a", 1, "def one():"), ("a", 3, "def two():")]
-    with pytest.raises(BackendError, match="Invalid regular expression"):
-        Query.of("(", expression=True)
 
 
 def test_a_file_over_the_limit_is_named_only_when_it_holds_the_text(tmp_path: Path) -> None:
@@ -212,13 +186,6 @@ def test_a_search_out_of_time_says_that_more_may_be_there(tmp_path: Path) -> Non
     root = plant(tmp_path, {"a": b"w\n"})
 
     assert find(root, Search(Query.of("w"), seconds=0)).truncated
-
-
-def test_one_file_is_searched_alone_and_must_pass_the_filter(tmp_path: Path) -> None:
-    root = plant(tmp_path, {"a.txt": b"w\n", "b.txt": b"w\n"})
-    with open_directory(root) as base:
-        assert lines(search_file(base, "a.txt", Search(Query.of("w")))) == [("a.txt", 1, "w")]
-        assert lines(search_file(base, "a.txt", Search(Query.of("w"), compile_glob("*.py")))) == []
 
 
 def test_links_pipes_and_unfinished_files_are_not_searched(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from deepagents.backends.composite import CompositeBackend
@@ -25,8 +24,8 @@ from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.state import StateBackend
 from deepagents.backends.store import StoreBackend
-from deepagents.middleware.filesystem.state import FilesystemState
 from tests.backends.dict_model import Model, Play
+from tests.backends.in_graph import ain_graph, in_graph
 from tests.backends.naive_globs import patterns
 from tests.backends.ripgrep import no_ripgrep
 from tests.backends.sandboxes import rooted
@@ -173,23 +172,14 @@ class InState(Place):
         yield StateBackend()
 
     def run(self, work: Callable[[BackendProtocol], None]) -> None:
-        def node(state: FilesystemState) -> dict[str, Any]:
-            with self.backend() as backend:
-                work(backend)
-            return {}
-
-        graph: Any = StateGraph(FilesystemState)
-        graph.add_node("work", node).add_edge(START, "work").compile().invoke({"messages": []})
+        in_graph(lambda: super(InState, self).run(work))
 
     def arun(self, work: Callable[[BackendProtocol], Awaitable[None]]) -> None:
-        async def node(state: FilesystemState) -> dict[str, Any]:
+        async def once() -> None:
             with self.backend() as backend:
                 await work(backend)
-            return {}
 
-        graph: Any = StateGraph(FilesystemState)
-        compiled = graph.add_node("work", node).add_edge(START, "work").compile()
-        asyncio.run(compiled.ainvoke({"messages": []}))
+        asyncio.run(ain_graph(once))
 
 
 class Spread(InState):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import random
 import signal
@@ -13,8 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -23,7 +20,7 @@ from deepagents import FilesystemPermission
 from deepagents._async import Coro, run, sync_and_async
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.backends.file_changes import reduce_files
-from deepagents.backends.filedata import create_file_data, file_data_to_bytes
+from deepagents.backends.filedata import create_file_data
 from deepagents.backends.guard import CallRights
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse, FileUploadResponse
@@ -353,38 +350,6 @@ def test_an_append_outlives_a_deletion_of_what_was_there_before() -> None:
     )
     assert files["/a"]["content"] == "xy"
     assert files["/a"]["modified_at"] == "later"
-
-
-def test_content_of_a_wrong_type_is_left_alone() -> None:
-    assert reduce_files({"/a": {"content": 7}}, [{"/a": {"append": "x"}}]) == {"/a": {"content": 7}}
-
-
-ADDED = st.one_of(st.text(st.characters(codec="utf-8"), max_size=8), st.binary(max_size=8))
-
-
-@given(
-    st.one_of(st.none(), ADDED),
-    st.lists(ADDED, max_size=5),
-    st.integers(0, 5),
-    st.sampled_from(["/a.txt", "/a.png"]),
-)
-def test_appends_may_be_folded_in_any_batches(
-    begin: str | bytes | None, added: list[str | bytes], cut: int, path: str
-) -> None:
-    def change(each: str | bytes) -> dict[str, Any]:
-        if isinstance(each, str):
-            return {path: {"append": each, "modified_at": "t"}}
-        return {path: {"append": base64.b64encode(each).decode(), "encoding": "base64", "modified_at": "t"}}
-
-    writes = [change(each) for each in ([] if begin is None else [begin]) + added]
-
-    at_once = reduce_files({}, writes)
-    in_two = reduce_files(reduce_files({}, writes[:cut]), writes[cut:])
-
-    assert at_once == in_two
-    whole = b"".join(each.encode() if isinstance(each, str) else each for each in [begin or b"", *added])
-    if writes:
-        assert file_data_to_bytes(at_once[path]) == whole
 
 
 def test_a_flow_without_a_backend_of_its_own_says_so() -> None:

@@ -25,7 +25,7 @@ from deepagents.backends.protocol import (
     ReadResult,
     WriteResult,
 )
-from deepagents.errors import BackendError, ToolFailure
+from deepagents.errors import ToolFailure
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 from tests.tools.bench import code_of
@@ -172,26 +172,6 @@ class Raising(BackendProtocol):
 
     def ls(self, path: str) -> LsResult:
         raise self.error
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "text"),
-    [
-        (KeyError("/real/a"), "io_error", "ls failed: KeyError"),
-        (ConnectionError("lost https://host/?key=secret"), "io_error", "ls failed: ConnectionError"),
-        (BackendError("too_large", "far too large"), "too_large", "far too large"),
-        (ValueError("no such sort"), "invalid_argument", "ls failed: no such sort"),
-        (PermissionError(13, "x", "/real"), "permission_denied", "ls failed: Permission denied"),
-        (StopIteration("x"), "io_error", "ls failed: RuntimeError"),
-    ],
-)
-def test_what_a_backend_raises_has_a_code(
-    call_mode: CallMode, error: Exception, code: str, text: str
-) -> None:
-    with pytest.raises(ToolFailure) as raised:
-        do(call_mode, Raising(error), lambda files: files.ls("/"))
-
-    assert (raised.value.code, raised.value.text) == (code, text)
 
 
 @pytest.mark.parametrize("error", [GraphInterrupt(()), KeyboardInterrupt()])

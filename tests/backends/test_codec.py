@@ -44,31 +44,8 @@ def test_a_program_needs_nothing_newer_than_python_3_6(operation: Operation) -> 
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_command_that_is_repeated_says_nothing_itself(operation: Operation) -> None:
-    assert MARK not in command(operation, {"path": MARK})
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_program_is_small_enough_for_any_command_line(operation: Operation) -> None:
     assert len(command(operation, {"text": "x" * 50_000})) < 100_000
-
-
-def test_an_answer_is_found_among_other_output() -> None:
-    answer = decode(printed({"items": 2, "real": "/a"}, ["x"], ["y"]))
-
-    assert answer.end["real"] == "/a"
-    assert list(answer.items) == [["x"], ["y"]]
-    assert answer.whole
-
-
-def test_what_the_transport_cut_is_not_whole() -> None:
-    response = printed({"items": 3}, ["x"], ["y"], truncated=True)
-    response.output += f'{MARK}["z'
-
-    answer = decode(response)
-
-    assert list(answer.items) == [["x"], ["y"]]
-    assert not answer.whole
 
 
 @pytest.mark.parametrize(
@@ -97,11 +74,3 @@ def test_an_error_shows_what_was_said_but_not_where_the_root_lies() -> None:
 
     assert "cannot open /x: disk on fire" in raised.value.text
     assert "/srv/box" not in raised.value.text
-
-
-def test_a_sandbox_without_python_is_told_apart() -> None:
-    with pytest.raises(BackendError, match="needs") as raised:
-        decode(ExecuteResponse(f'{MARK}{{"code": "no_python"}}\n', 0))
-
-    assert raised.value.code == "not_supported"
-    assert "python3" in raised.value.text

@@ -100,39 +100,7 @@ def test_directories_that_lead_to_routes_are_listed_once(call_mode: CallMode) ->
     assert paths(call_mode.call(composite, "ls", "/a/b")) == ["/a/b/x"]
 
 
-def test_a_directory_on_the_way_to_a_route_need_not_exist(call_mode: CallMode, tmp_path: Path) -> None:
-    composite = CompositeBackend(FilesystemBackend(tmp_path), {"/a/b": FlatBackend()})
-
-    assert paths(call_mode.call(composite, "ls", "/a")) == ["/a/b/"]
-    assert call_mode.call(composite, "ls", "/c").code == "file_not_found"
-
-
 MD = {"/t.md": "x", "/sub/n.md": "x"}
-
-
-@pytest.mark.parametrize(
-    ("pattern", "path", "found"),
-    [
-        ("*.md", None, ["/memories/sub/n.md", "/memories/t.md", "/sub/n.md", "/t.md"]),
-        ("sub/*.md", None, ["/sub/n.md"]),
-        ("*/t.md", None, ["/memories/t.md"]),
-        ("*/*.md", None, ["/memories/t.md", "/sub/n.md"]),
-        ("/*.md", "/", ["/t.md"]),
-        ("memories/*.md", None, ["/memories/t.md"]),
-        ("/memories/**", "/", ["/memories/sub/n.md", "/memories/t.md"]),
-        ("**/n.md", None, ["/memories/sub/n.md", "/sub/n.md"]),
-        ("{memories,sub}/**", None, ["/memories/sub/n.md", "/memories/t.md", "/sub/n.md"]),
-        ("sub/*.md", "/memories", ["/memories/sub/n.md"]),
-        ("**/{memories,sub}/*.md", None, ["/memories/sub/n.md", "/memories/t.md", "/sub/n.md"]),
-    ],
-)
-def test_a_pattern_speaks_of_the_whole_tree(
-    call_mode: CallMode, pattern: str, path: str | None, found: list[str]
-) -> None:
-    composite = CompositeBackend(FlatBackend(MD), {"/memories/": FlatBackend(MD)})
-
-    assert paths(call_mode.call(composite, "glob", pattern, path)) == found
-    assert paths(call_mode.call(composite, "grep", "x", path, pattern)) == found
 
 
 def test_a_route_that_a_pattern_cannot_reach_is_not_asked(call_mode: CallMode) -> None:
@@ -142,28 +110,6 @@ def test_a_route_that_a_pattern_cannot_reach_is_not_asked(call_mode: CallMode) -
     call_mode.call(composite, "glob", "notes/*.md")
 
     assert (memories.asked, notes.asked) == ([], [("glob", "/*.md", "/")])
-
-
-def test_a_cap_keeps_the_first_lines_of_the_whole_tree(call_mode: CallMode) -> None:
-    composite = CompositeBackend(
-        FlatBackend({"/a": "x", "/z": "x"}),
-        {"/m": FlatBackend({"/b": "x\nx"}), "/c": FlatBackend({"/b": "x"})},
-    )
-
-    cut = call_mode.call(composite, "grep", "x", max_count=3)
-    exact = call_mode.call(composite, "grep", "x", max_count=5)
-
-    assert (paths(cut), cut.truncated) == (["/a", "/c/b", "/m/b"], True)
-    assert (paths(exact), exact.truncated) == (["/a", "/c/b", "/m/b", "/m/b", "/z"], False)
-
-
-def test_lines_that_cannot_be_seen_do_not_use_up_the_cap(call_mode: CallMode) -> None:
-    default = FlatBackend({"/m/hidden": "x\n" * 9, "/z": "x"})
-    composite = CompositeBackend(default, {"/m": FlatBackend()})
-
-    found = call_mode.call(composite, "grep", "x", max_count=2)
-
-    assert (paths(found), found.truncated) == (["/z"], False)
 
 
 class Broken(BackendProtocol):
@@ -293,21 +239,6 @@ def test_a_default_that_cannot_list_leaves_the_routes(call_mode: CallMode) -> No
     found = call_mode.call(CompositeBackend(Broken(), {"/good": FlatBackend()}), "ls", "/")
 
     assert (found.code, [each["path"] for each in found.entries]) == ("io_error", ["/good/"])
-
-
-@pytest.mark.parametrize("path", ["/", "", "/memories", "/memories/", "memories", "/a", "/a/b", "/../x"])
-def test_no_route_and_nothing_above_one_can_be_deleted(
-    call_mode: CallMode, tmp_path: Path, path: str
-) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/keep").write_text("")
-    memories = FilesystemBackend(tmp_path / "a")
-    composite = CompositeBackend(FilesystemBackend(tmp_path), {"/memories": memories, "/a/b": memories})
-
-    done = call_mode.call(composite, "delete", path)
-
-    assert done.code == "invalid_path"
-    assert (tmp_path / "a/keep").exists()
 
 
 def test_a_route_that_cannot_delete_says_so(call_mode: CallMode, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.graph import START, StateGraph
 
 from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalShellBackend, StateBackend
@@ -20,9 +19,9 @@ from deepagents.backends.results import (
     FileUploadResponse,
     LsResult,
 )
-from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.testing import ScriptedModel, call
 from tests.backends.flat_backend import FlatBackend
+from tests.backends.in_graph import in_graph
 from tests.conftest import CallMode
 
 
@@ -94,13 +93,6 @@ def test_commands_run_on_the_default(call_mode: CallMode) -> None:
     assert composite.capabilities().execute
     assert call_mode.call(composite, "execute", "ls", timeout=3).output == "ls within 3"
     assert call_mode.call(CompositeBackend(composite, {}), "execute", "ls").output == "ls within None"
-
-
-def test_a_command_runs_without_a_timeout_that_the_default_does_not_take(call_mode: CallMode) -> None:
-    composite = CompositeBackend(Untimed(), {})
-
-    assert call_mode.call(composite, "execute", "ls").output == "ls"
-    assert call_mode.call(composite, "execute", "ls", timeout=3).output == "ls"
 
 
 def test_a_model_is_told_when_the_default_takes_no_timeout(call_mode: CallMode) -> None:
@@ -220,38 +212,6 @@ def test_all_lines_have_context_or_none_has(call_mode: CallMode, tmp_path: Path)
     assert [each["context_before"] for each in found.matches] == [[{"line": 1, "text": "one"}], []]
 
 
-def older_backends() -> list[BackendProtocol]:
-    """Make backends written for the earliest names and answers."""
-
-    class InfoOnly(BackendProtocol):
-        def ls_info(self, path: str) -> Any:
-            return [{"path": "/old.md", "is_dir": False}, {"path": "/dir", "is_dir": True}]
-
-        def grep_raw(self, pattern: str, path: str | None = None, glob: str | None = None) -> Any:
-            return [{"path": "/old.md", "line": 1, "text": "x"}, {"path": "/dir/b", "line": 2, "text": "x"}]
-
-        def glob_info(self, pattern: str, path: str = "/") -> Any:
-            return [{"path": "/old.md", "is_dir": False}]
-
-    class RawAnswers(InfoOnly):
-        def grep(self, pattern: str, path: str | None = None, glob: str | None = None, **_: Any) -> Any:
-            return "Invalid pattern"
-
-    return [InfoOnly(), RawAnswers()]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_backends_of_earlier_versions_serve_routes(call_mode: CallMode) -> None:
-    old, raw = older_backends()
-    composite = CompositeBackend(FlatBackend({"/a.md": "x"}), {"/old": old, "/raw": raw})
-
-    assert paths(call_mode.call(composite, "ls", "/old")) == ["/old/dir/", "/old/old.md"]
-    assert paths(call_mode.call(composite, "glob", "**/*.md")) == ["/a.md", "/old/old.md", "/raw/old.md"]
-    found = call_mode.call(composite, "grep", "x", max_count=2)
-    assert [each["path"] for each in found.matches] == ["/a.md", "/old/dir/b"]
-    assert (found.truncated, found.error) == (True, "/raw: Invalid pattern")
-
-
 @dataclass(frozen=True)
 class Except:
     """Everything is allowed but what lies below some directories."""
@@ -365,18 +325,6 @@ def test_rules_bind_transfers(call_mode: CallMode) -> None:
     assert list(shelf.kept) == ["/b"]
 
 
-def run_in_graph(work: Any) -> Any:
-    said: list[Any] = []
-
-    def node(state: FilesystemState) -> dict[str, Any]:
-        said.append(work())
-        return {}
-
-    graph: Any = StateGraph(FilesystemState)
-    graph.add_node("work", node).add_edge(START, "work").compile().invoke({"messages": []})
-    return said[0]
-
-
 def test_a_factory_makes_its_backend_for_each_run() -> None:
     seen: list[Any] = []
 
@@ -389,24 +337,11 @@ def test_a_factory_makes_its_backend_for_each_run() -> None:
     assert composite.capabilities("/made").state_files
     assert seen == []
 
-    assert run_in_graph(lambda: paths(composite.glob("*"))) == ["/made/a"]
+    assert in_graph(lambda: paths(composite.glob("*"))) == ["/made/a"]
     assert all(hasattr(runtime, "store") for runtime in seen)
     seen.clear()
     assert composite.read("/made/a").error is None
     assert seen[0] is None
-
-
-def test_a_factory_that_fails_is_one_failed_route(call_mode: CallMode) -> None:
-    def fail(runtime: Any) -> BackendProtocol:
-        raise RuntimeError("no store")
-
-    with pytest.warns(DeprecationWarning, match="factory"):
-        composite = CompositeBackend(FlatBackend({"/a": ""}), {"/made": fail})
-
-    found = call_mode.call(composite, "glob", "*")
-
-    assert [each["path"] for each in found.matches] == ["/a"]
-    assert "no store" in found.error
 
 
 def test_an_agent_works_on_one_tree(call_mode: CallMode, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.backends._directory import Directory, is_temporary, open_directory, temporary_name
+from deepagents.backends._directory import Directory, open_directory
 
 
 @pytest.fixture(params=[True, False], ids=["by handle", "by path"])
@@ -90,11 +90,3 @@ def test_a_pipe_does_not_hold_up_whoever_opens_it(tmp_path: Path, by_handle: boo
 
     with open_directory(tmp_path, by_handle=by_handle) as top:
         assert content(top, "pipe") == b""
-
-
-def test_temporary_names_are_unlike_and_known() -> None:
-    names = {temporary_name() for _ in range(100)}
-
-    assert len(names) == 100
-    assert all(map(is_temporary, names))
-    assert not any(map(is_temporary, [".deepagents-notes.tmp", ".deepagents-", "a.tmp", ".x" + names.pop()]))

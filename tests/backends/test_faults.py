@@ -16,7 +16,7 @@ from langchain_core.messages import ToolMessage
 
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
-from deepagents.testing import ScriptedModel, call
+from deepagents.testing import ScriptedModel
 from deepagents.testing.scripted import calls
 from tests.conftest import CallMode
 from tests.tools.bench import code_of
@@ -138,39 +138,6 @@ def test_a_full_disk_fails_the_write_and_keeps_the_file(call_mode: CallMode, tmp
     assert not any(str(tmp_path) in text for text, _ in told)
     assert "before" in told[4][0]
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"a.md": "before", "c.md": "small"}
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Generator[Path]:
-    """A disk of 64 kB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
-    try:
-        mounted = subprocess.run(command, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
-        pytest.skip("needs the right to mount")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_a_disk_that_is_really_full(call_mode: CallMode, small_disk: Path) -> None:
-    (small_disk / "a.md").write_text("before")
-    told = run(
-        call_mode,
-        small_disk,
-        call("write_file", file_path="/a.md", content=KILOBYTE * 100),
-        call("edit_file", file_path="/a.md", old_string="before", new_string=KILOBYTE * 100),
-        call("write_file", file_path="/b.md", content=KILOBYTE * 10),
-        call("read_file", file_path="/a.md"),
-    )
-
-    assert [code_of(each) for each in told] == ["io_error", "io_error", None, None]
-    assert "No space left on device" in told[0].text
-    assert sorted(each.name for each in small_disk.iterdir()) == ["a.md", "b.md"]
-    assert (small_disk / "a.md").read_text() == "before"
 
 
 def test_what_the_system_forbids_is_said_and_left_alone(call_mode: CallMode, tmp_path: Path) -> None:

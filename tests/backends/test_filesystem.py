@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import stat
 from pathlib import Path
@@ -36,36 +35,6 @@ def paths(result: Any) -> list[str]:
     return [each["path"] for each in found]
 
 
-def test_a_file_is_written_read_edited_listed_found_and_deleted(backend: Any, root: Path) -> None:
-    written = backend.write("/src/a.py", "one\ntwo\n")
-    edited = backend.edit("/src/a.py", "two", "three", expected_version=written.version)
-
-    assert (root / "src" / "a.py").read_text() == "one\nthree\n"
-    assert (written.path, edited.path, edited.occurrences) == ("/src/a.py", "/src/a.py", 1)
-    page = backend.read("/src/a.py")
-    assert (content(page), page.start_line, page.end_line, page.total_lines) == ("one\nthree\n", 1, 2, 2)
-    assert page.version == edited.version != written.version
-    assert paths(backend.ls("/")) == ["/src/"]
-    assert paths(backend.glob("*.py")) == ["/src/a.py"]
-    assert backend.grep("thr").matches == [{"path": "/src/a.py", "line": 2, "text": "three"}]
-    assert backend.delete("/src").error is None
-    assert list(root.iterdir()) == []
-
-
-def test_bytes_go_up_and_come_down_as_they_are_and_one_failure_loses_no_other(
-    backend: Any, root: Path
-) -> None:
-    (root / "dir").mkdir()
-    data = bytes(range(256)) + b"\r\n"
-
-    up = backend.upload_files([("/a/b.bin", data), ("/../x", b""), ("/dir", b""), ("/a/b.bin/c", b"")])
-    down = backend.download_files(["/a/b.bin", "/none", "/dir", "/a\x00b"])
-
-    assert [each.error for each in up] == [None, "invalid_path", "is_directory", "invalid_path"]
-    assert [each.error for each in down] == [None, "file_not_found", "is_directory", "invalid_path"]
-    assert down[0].content == data
-
-
 def test_a_listing_shows_sizes_times_and_kinds(backend: Any, root: Path) -> None:
     (root / "b.txt").write_text("12345")
     os.utime(root / "b.txt", (0, 0))
@@ -93,24 +62,13 @@ def test_a_listing_shows_sizes_times_and_kinds(backend: Any, root: Path) -> None
         (("read", "/a.txt/b"), "not_a_directory", "Error reading file '/a.txt/b': Not a directory"),
         (("read", "/dir"), "is_directory", "File '/dir' not found: it is a directory"),
         (("read", "/pipe"), "invalid_path", "not a regular file"),
-        (("read", "/a.txt", 7), "invalid_argument", "Line offset 7 exceeds file length (1 lines)"),
         (("write", "/dir", "x"), "is_directory", "it is a directory"),
-        (("write", "/", "x"), "is_directory", "it is a directory"),
         (("write", "/pipe", "x"), "invalid_path", "not a regular file"),
         (("write", "/a.txt/b", "x"), "not_a_directory", "Not a directory"),
-        (("write", "/new", "\ud800"), "invalid_encoding", "cannot be written as UTF-8"),
         (("write", "/" + "n" * 300, "x"), "invalid_path", "File name too long"),
-        (("edit", "/none", "a", "b"), "file_not_found", "File '/none' not found"),
-        (("edit", "/a.txt", "", "b"), "invalid_argument", "cannot be empty"),
-        (("edit", "/a.txt", "zzz", "b"), "no_match", "String not found in file"),
-        (("edit", "/twice.txt", "w", "b"), "ambiguous_match", "appears 2 times"),
         (("edit", "/blob", "a", "b"), "invalid_encoding", "Cannot edit binary files"),
         (("delete", "/none"), "file_not_found", "'/none' not found"),
         (("delete", "/"), "invalid_path", "root cannot be deleted"),
-        (("glob", "../*"), "invalid_pattern", "Path traversal not allowed"),
-        (("glob", "*", "/../x"), "invalid_path", "Path traversal not allowed"),
-        (("grep", "x", None, "../*"), "invalid_pattern", "Path traversal not allowed"),
-        (("grep", "x", "~/x"), "invalid_path", "Path traversal not allowed"),
     ],
 )
 def test_what_cannot_be_done_is_a_result_with_a_code(
@@ -118,7 +76,6 @@ def test_what_cannot_be_done_is_a_result_with_a_code(
 ) -> None:
     (root / "dir").mkdir()
     (root / "a.txt").write_text("text\n")
-    (root / "twice.txt").write_text("w w\n")
     (root / "blob").write_bytes(b"a\0b")
     os.mkfifo(root / "pipe")
     method, *args = operation
@@ -137,35 +94,6 @@ def test_up_to_a_thousand_found_files_are_described(backend: Any, root: Path) ->
     assert {each.get("size") for each in backend.glob("*.txt").matches or []} == {2}
     assert [each.get("size") for each in backend.glob("*.md").matches or []] == [2]
     assert {each.get("size") for each in backend.glob("*").matches or []} == {None}
-
-
-def test_a_search_where_nothing_is_finds_nothing(backend: Any) -> None:
-    assert backend.glob("*", "/none").matches == []
-    assert backend.grep("x", "/none").matches == []
-
-
-def test_an_invalid_expression_is_an_error_and_a_valid_one_matches(backend: Any) -> None:
-    backend.write("/a.txt", "a1\nb\n")
-
-    assert backend.grep("(", regex=True).code == "invalid_pattern"
-    assert [m["line"] for m in backend.grep("[0-9]", regex=True).matches] == [1]
-
-
-def test_context_is_on_every_match_when_asked_for(backend: Any) -> None:
-    backend.write("/a.txt", "1\nw\n3\n")
-
-    (match,) = backend.grep("w", context_lines=1).matches
-
-    assert match["context_before"] == [{"line": 1, "text": "1"}]
-    assert match["context_after"] == [{"line": 3, "text": "3"}]
-    with pytest.raises(ValueError, match="-1"):
-        backend.grep("w", context_lines=-1)
-
-
-def test_a_search_of_one_file_leaves_its_neighbours_alone(backend: Any) -> None:
-    backend.upload_files([("/one.txt", b"w\n"), ("/two.txt", b"w\n")])
-
-    assert paths(backend.grep("w", "/one.txt")) == ["/one.txt"]
 
 
 def test_a_search_says_what_it_could_not_look_into(root: Path) -> None:
@@ -238,17 +166,6 @@ def test_a_file_with_several_names_is_read_but_not_written(backend: Any, root: P
     assert backend.write("/b", "x").error is None
 
 
-def test_a_stale_version_is_refused_and_the_file_stays(backend: Any) -> None:
-    first = backend.write("/a", "1").version
-    second = backend.write("/a", "2", expected_version=first).version
-
-    assert backend.write("/a", "3", expected_version=first).code == "stale_version"
-    assert backend.edit("/a", "2", "3", expected_version=first).code == "stale_version"
-    assert content(backend.read("/a")) == "2"
-    backend.delete("/a")
-    assert backend.write("/a", "3", expected_version=second).code == "stale_version"
-
-
 def test_equal_content_written_again_is_another_version(backend: Any) -> None:
     versions = {backend.write("/a", "same").version for _ in range(50)}
 
@@ -305,25 +222,10 @@ def test_one_endless_line_is_not_taken_into_memory(root: Path) -> None:
     assert backend.read("/one-line").code == "too_large"
 
 
-def test_empty_and_blank_files_are_what_they_are(backend: Any) -> None:
-    backend.upload_files([("/empty", b""), ("/blank", b" \n\n")])
-
-    assert content(backend.read("/empty")) == ""
-    assert content(backend.read("/blank")) == " \n\n"
-    assert backend.read("/empty").start_line is None
-
-
-def test_media_and_binaries_come_whole_as_base64_up_to_a_size(root: Path) -> None:
+def test_media_over_the_limit_are_neither_read_nor_edited(root: Path) -> None:
     backend: Any = FilesystemBackend(root, max_file_size_mb=0.001)
-    backend.upload_files(
-        [("/a.PNG", b"png"), ("/blob", b"a\0b"), ("/latin", b"caf\xe9"), ("/big.pdf", b"x" * 2000)]
-    )
+    (root / "big.pdf").write_bytes(b"x" * 2000)
 
-    for path, data in (("/a.PNG", b"png"), ("/blob", b"a\0b"), ("/latin", b"caf\xe9")):
-        page = backend.read(path, 5, 1)
-        assert page.file_data is not None
-        assert page.file_data.get("encoding") == "base64"
-        assert base64.b64decode(content(page)) == data
     assert backend.read("/big.pdf").code == "too_large"
     assert backend.edit("/big.pdf", "x", "y").code == "too_large"
 
@@ -339,18 +241,6 @@ def test_bytes_far_into_a_text_that_are_not_utf8_show_as_replaced(backend: Any, 
     (root / "a").write_bytes(b"line\n" * 2000 + b"caf\xe9\n")
 
     assert content(backend.read("/a", 2000, 1)) == "caf\ufffd\n"
-
-
-def test_a_name_with_two_dots_is_no_way_up(backend: Any) -> None:
-    assert backend.write("/foo..bar.txt", "x").error is None
-    assert content(backend.read("/foo..bar.txt")) == "x"
-    assert paths(backend.ls("/")) == ["/foo..bar.txt"]
-
-
-def test_paths_are_spelled_in_many_ways(backend: Any) -> None:
-    backend.write("a//b/./c.txt", "x")
-
-    assert [content(backend.read(path)) for path in ("/a/b/c.txt", "//a/b/c.txt", "a\\b\\c.txt")] == ["x"] * 3
 
 
 def test_a_host_path_is_answered_with_the_path_to_use(backend: Any, root: Path) -> None:
@@ -426,12 +316,8 @@ def test_it_says_what_it_can_do_and_where_its_own_files_may_go(root: Path) -> No
     virtual: Any = FilesystemBackend(root).capabilities()
     host: Any = FilesystemBackend(root, virtual_mode=False).capabilities()
 
-    assert (virtual.delete, virtual.versions, virtual.execute, virtual.artifacts_root) == (
-        True,
-        True,
-        False,
-        "/",
-    )
+    assert (virtual.delete, virtual.versions, virtual.execute) == (True, True, False)
+    assert virtual.artifacts_root == "/"
     assert host.artifacts_root == root.as_posix()
 
 
@@ -458,20 +344,3 @@ def test_the_documented_attributes_are_there(root: Path) -> None:
     backend: Any = FilesystemBackend(root, True, 2)
 
     assert (backend.cwd, backend.max_file_size_bytes) == (root.resolve(), 2 * 1024 * 1024)
-
-
-@pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
-def test_what_is_no_text_is_refused_in_a_result(root: Path, wrong: Any) -> None:
-    files: Any = FilesystemBackend(root)
-    (root / "a").write_text("line\n")
-    answers = [
-        files.write("/a", wrong),
-        files.write("/new", wrong),
-        files.edit("/a", wrong, "x"),
-        files.edit("/a", "line", wrong),
-    ]
-    uploaded = files.upload_files([("/b", "text"), ("/c", b"C")])
-
-    assert [each.code for each in answers] == ["invalid_argument"] * 4
-    assert [each.error is None for each in uploaded] == [False, True]
-    assert files.read("/a").file_data["content"] == "line\n"

@@ -125,20 +125,3 @@ def test_what_is_remembered_of_a_file_is_bounded() -> None:
     assert len(trail.lines) == len(trail.positions) <= 4096
     assert trail.before(99_990)[0] > 99_000
     assert all(position == line * 10 for line, position in zip(trail.lines, trail.positions, strict=True))
-
-
-def test_many_files_are_remembered_but_not_all(tmp_path: Path) -> None:
-    marks = LineMarks()
-    remembered: list[int] = []
-    for number in range(200):
-        (tmp_path / f"{number}").write_bytes(b"x")
-        settle(tmp_path / f"{number}")
-    for number in (*range(200), *range(200)):
-        fd = os.open(tmp_path / f"{number}", os.O_RDONLY)
-        stamp, trail = marks.trail_of(fd)
-        remembered.append(trail.before(9)[0])
-        marks.keep(fd, stamp, Trail([0, 5], [0, 50]))
-        assert marks.trail_of(fd)[1].before(9) == (5, 50)
-        os.close(fd)
-
-    assert set(remembered) == {0}

@@ -114,8 +114,9 @@ def test_a_command_out_of_time_is_ended_with_all_that_it_started(tmp_path: Path,
         assert ends_soon(int((tmp_path / "stubborn").read_text()))
 
 
-def test_a_time_given_for_one_command_is_named(shell: LocalShellBackend) -> None:
-    result = shell.execute("sleep 60", timeout=1)
+@pytest.mark.parametrize("command", ["sleep 60", "yes"])
+def test_a_time_given_for_one_command_is_named(shell: LocalShellBackend, command: str) -> None:
+    result = shell.execute(command, timeout=1)
 
     assert result.exit_code == 124
     assert "custom timeout" in result.output

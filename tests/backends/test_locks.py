@@ -7,19 +7,9 @@ import threading
 
 import pytest
 
-from deepagents._async import run, start_thread
+from deepagents._async import start_thread
 from deepagents.backends._locks import KeyedLocks
 from deepagents.errors import BackendError
-
-
-def test_a_key_that_nobody_holds_takes_no_room() -> None:
-    locks = KeyedLocks()
-    locks.acquire("a").block()
-    locks.acquire("b").block()
-    assert len(locks) == 2
-    locks.release("a")
-    locks.release("b")
-    assert len(locks) == 0
 
 
 async def test_threads_and_tasks_take_turns_in_order() -> None:
@@ -127,18 +117,5 @@ async def test_a_thread_waits_on_for_a_task_whose_loop_turns() -> None:
     locks.release("a")
     await asyncio.wrap_future(waited)
     locks.release("a")
-
-    assert len(locks) == 0
-
-
-def test_all_keys_are_let_go_when_the_work_fails() -> None:
-    locks = KeyedLocks()
-
-    async def work() -> None:
-        assert len(locks) == 2
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        run(locks.holding(["b", "a", "b"], work))
 
     assert len(locks) == 0

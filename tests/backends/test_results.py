@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from deepagents.backends import results
 from deepagents.backends.results import EditResult, GlobResult, GrepResult, ReadResult, WriteResult
 
 
@@ -31,11 +30,6 @@ def test_a_window_cannot_contradict_itself(fields: dict[str, Any]) -> None:
         ReadResult(**fields)
 
 
-def test_the_field_at_fault_is_named() -> None:
-    with pytest.raises(ValueError, match="no_lines_requested"):
-        ReadResult(no_lines_requested=True, error="x")
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -56,12 +50,3 @@ def test_fields_keep_their_places() -> None:
     assert EditResult(None, "/a", 2) == EditResult(path="/a", occurrences=2)
     assert GrepResult(None, [], True).truncated
     assert GlobResult(None, [], True, "budget").truncation_reason == "budget"
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["DeleteResult", "EditResult", "GlobResult", "GrepResult", "LsResult", "ReadResult", "WriteResult"],
-)
-def test_every_result_has_an_error_and_a_code(name: str) -> None:
-    result = getattr(results, name)(error="text", code="io_error")
-    assert (result.error, result.code) == ("text", "io_error")

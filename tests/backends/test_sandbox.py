@@ -22,20 +22,9 @@ from deepagents.backends.protocol import ExecuteResponse, FileDownloadResponse, 
 from deepagents.backends.results import WriteResult
 from deepagents.backends.sandbox import MAX_OUTPUT_BYTES, TRUNCATION_MSG, BaseSandbox
 from deepagents.backends.sandbox.codec import MARK
+from deepagents.testing.contract.allowing import AllBut
 from tests.backends.sandboxes import DirectorySandbox, rooted
 from tests.conftest import CallMode
-
-HOSTILE = [
-    "it's",
-    'say "hi"',
-    "$(touch pwned)",
-    "`touch pwned`",
-    "-rf",
-    "--",
-    "a b",
-    "ünï🙂",
-    "a;touch pwned",
-]
 
 
 @pytest.fixture
@@ -64,19 +53,6 @@ class Answering(BaseSandbox):
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         return []
-
-
-@dataclass
-class Rules:
-    """Allows what does not start with a prefix."""
-
-    denied: str
-
-    def __call__(self, path: str) -> bool:
-        return not f"{path}/".startswith(f"{self.denied}/")
-
-    def all_below(self, directory: str) -> bool:
-        return not f"{self.denied}/".startswith(f"{directory.rstrip('/')}/") and self(directory)
 
 
 CALLS: dict[str, Callable[[CallMode, BaseSandbox], Any]] = {
@@ -137,18 +113,6 @@ def test_awaited_operations_use_nothing_that_blocks(sandbox: Any) -> None:
 
     assert sandbox.commands
     assert all(command.startswith("async ") for command in sandbox.commands)
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_and_contents_are_only_names_and_contents(sandbox: Any, name: str) -> None:
-    path, content = f"/{name}/{name}", f"{name}\n"
-
-    assert sandbox.write(path, content).path == path
-    assert sandbox.edit(path, name, f"{name}!").occurrences == 1
-    assert sandbox.read(path).file_data["content"] == f"{name}!\n"
-    assert [match["path"] for match in sandbox.grep(name).matches] == [path]
-    assert sandbox.delete(f"/{name}").error is None
-    assert list(sandbox.directory.iterdir()) == []
 
 
 @pytest.mark.parametrize("size", [50_000, 50_001])
@@ -391,19 +355,6 @@ def test_what_is_too_long_for_a_command_line_is_refused(sandbox: Any) -> None:
     assert sandbox.commands == []
 
 
-def test_crlf_survives_writes_and_edits(sandbox: Any) -> None:
-    file = sandbox.directory / "a.txt"
-    file.write_bytes(b"one\r\ntwo\r\n")
-
-    sandbox.edit("/a.txt", "one\ntwo", "1\n2")
-    assert file.read_bytes() == b"1\r\n2\r\n"
-    sandbox.write("/a.txt", "a\nb\n")
-    assert file.read_bytes() == b"a\r\nb\r\n"
-    file.write_bytes(b"x\r\nx\n")
-    sandbox.edit("/a.txt", "x\n", "y\n", True)
-    assert file.read_bytes() == b"y\r\ny\n"
-
-
 def test_text_with_bytes_that_are_none_late_in_it_is_read_and_edited(sandbox: Any) -> None:
     file = sandbox.directory / "a.txt"
     file.write_bytes(b"line\n" * 2000 + b"caf\xe9\n")
@@ -486,19 +437,8 @@ def test_a_search_without_a_path_starts_where_commands_run(tmp_path: Path) -> No
     assert [each["path"] for each in anywhere.matches] == [f"{tmp_path}/b.txt"]
 
 
-def test_an_expression_and_the_lines_around_a_match(sandbox: Any) -> None:
-    (sandbox.directory / "a.txt").write_text("one\ntwo\nthree\n")
-
-    (found,) = sandbox.grep("^t.o$", None, None, regex=True, context_lines=1).matches
-    unknown = sandbox.grep(r"\p{L}", None, None, regex=True)
-    wrong = sandbox.grep("(", None, None, regex=True)
-
-    assert found["line"] == 2
-    assert found["context_before"] == [{"line": 1, "text": "one"}]
-    assert found["context_after"] == [{"line": 3, "text": "three"}]
-    assert unknown.code == wrong.code == "invalid_pattern"
-    with pytest.raises(ValueError, match="-1"):
-        sandbox.grep("x", None, None, context_lines=-1)
+def test_an_expression_that_python_does_not_know_is_refused(sandbox: Any) -> None:
+    assert sandbox.grep(r"\p{L}", None, None, regex=True).code == "invalid_pattern"
 
 
 def test_no_link_leads_out_of_the_root_and_no_message_says_where_it_lies(tmp_path: Path) -> None:
@@ -524,16 +464,16 @@ def test_no_link_leads_out_of_the_root_and_no_message_says_where_it_lies(tmp_pat
     assert (tmp_path / "secret.txt").read_text() == "needle"
 
 
-def test_rules_bind_every_operation_by_name_and_through_links(sandbox: Any) -> None:
+def test_rules_bind_what_a_link_leads_to(sandbox: Any) -> None:
     secret = sandbox.directory / "secret"
     secret.mkdir()
     (secret / ".env").write_text("needle")
     (sandbox.directory / "open.txt").write_text("needle")
     (sandbox.directory / "link.txt").symlink_to("secret/.env")
     (sandbox.directory / "there").symlink_to("secret")
-    rules = {"allowed": Rules("/secret")}
+    rules = {"allowed": AllBut("/secret")}
 
-    for path in ("/secret/.env", "/link.txt", "/there/.env"):
+    for path in ("/link.txt", "/there/.env"):
         tried = [
             sandbox.read(path, **rules),
             sandbox.write(path, "x", **rules),
@@ -541,15 +481,12 @@ def test_rules_bind_every_operation_by_name_and_through_links(sandbox: Any) -> N
         ]
         assert [each.code for each in tried] == ["permission_denied"] * 3
     assert sandbox.delete("/there/.env", **rules).code == "permission_denied"
-    assert sandbox.delete("/secret", **rules).code == "permission_denied"
     assert [each["path"] for each in sandbox.ls("/", **rules).entries] == ["/open.txt"]
     assert sandbox.ls("/there", **rules).entries == []
     assert [each["path"] for each in sandbox.glob("{*,.*}", **rules).matches] == ["/open.txt"]
-    found = sandbox.grep("needle", None, None, max_count=1, **rules)
-    assert ([each["path"] for each in found.matches], found.truncated) == (["/open.txt"], False)
+    assert [each["path"] for each in sandbox.grep("needle", None, **rules).matches] == ["/open.txt"]
     assert sandbox.grep("needle", "/there", None, **rules).matches == []
     assert (secret / ".env").read_text() == "needle"
-    assert sandbox.write("/new/a.txt", "x", **rules).error is None
 
 
 def test_a_search_opens_no_denied_file(sandbox: Any) -> None:
@@ -559,7 +496,7 @@ def test_a_search_opens_no_denied_file(sandbox: Any) -> None:
     os.truncate(sandbox.directory / "secret" / "huge.log", 100 << 30)
 
     def search(path: str) -> Any:
-        return sandbox.grep("needle", path, allowed=Rules("/secret"), max_count=3)
+        return sandbox.grep("needle", path, allowed=AllBut("/secret"), max_count=3)
 
     found = search("/")
     named = [search(path) for path in ("/top.txt", "/open", "/gone")]
@@ -577,7 +514,7 @@ def test_a_search_with_too_many_files_among_denied_ones_asks_to_be_narrowed(
     for number in range(10_001):
         (sandbox.directory / f"{number}").touch()
 
-    found = sandbox.grep("needle", "/", allowed=Rules("/secret"))
+    found = sandbox.grep("needle", "/", allowed=AllBut("/secret"))
 
     assert found.code == "too_large"
     assert "Name a directory" in found.error
@@ -637,30 +574,17 @@ def test_what_a_subclass_does_before_a_write_is_heard(tmp_path: Path) -> None:
     assert not (tmp_path / "no").exists()
 
 
-CAPTURED: dict[str, Any] = {"max_inline_bytes": 1000}
-
-
-def test_long_output_stays_where_it_was_made(call_mode: CallMode, sandbox: Any) -> None:
-    sandbox.enable_capture_offload = True
-    count = "python3 -c 'for i in range(5000): print(i)'; exit 3"
-
-    found = call_mode.call(sandbox, "execute_with_offload", count, "/kept/1", **CAPTURED)
-
-    lines = found.response.output.split("\n")
-    assert (found.offloaded, found.preview_has_truncation_marker) == (True, True)
-    assert (found.response.exit_code, found.response.truncated) == (3, False)
-    assert lines == [*map(str, range(10)), "... [4985 lines truncated] ...", *map(str, range(4995, 5000))]
-    page = call_mode.call(sandbox, "read", "/kept/1", 4000, 1000)
-    assert page.file_data["content"] == "".join(f"{each}\n" for each in range(4000, 5000))
+def captured(call_mode: CallMode, box: Any, command: str, **options: Any) -> Any:
+    """Run a command whose long output is kept in a file."""
+    box.enable_capture_offload = True
+    options = {"max_inline_bytes": 1000, **options}
+    return call_mode.call(box, "execute_with_offload", command, "/kept/1", **options)
 
 
 def test_output_past_the_cap_is_cut_and_the_exit_code_kept(call_mode: CallMode, sandbox: Any) -> None:
-    sandbox.enable_capture_offload = True
-
-    found = call_mode.call(
-        sandbox, "execute_with_offload", "yes é | head -n 9000; exit 7", "/kept/1", max_inline_bytes=10,
-        max_capture_bytes=4000,
-    )  # fmt: skip
+    found = captured(
+        call_mode, sandbox, "yes é | head -n 9000; exit 7", max_inline_bytes=10, max_capture_bytes=4000
+    )
 
     assert (found.offloaded, found.response.exit_code, found.response.truncated) == (True, 7, True)
     assert (sandbox.directory / "kept/1").read_text() == "é\n" * 1333
@@ -668,12 +592,9 @@ def test_output_past_the_cap_is_cut_and_the_exit_code_kept(call_mode: CallMode, 
 
 
 def test_the_end_of_output_past_the_cap_is_shown(call_mode: CallMode, sandbox: Any) -> None:
-    sandbox.enable_capture_offload = True
-
-    found = call_mode.call(
-        sandbox, "execute_with_offload", "seq 1 9000; echo the end", "/kept/1", max_inline_bytes=10,
-        max_capture_bytes=4000,
-    )  # fmt: skip
+    found = captured(
+        call_mode, sandbox, "seq 1 9000; echo the end", max_inline_bytes=10, max_capture_bytes=4000
+    )
 
     assert found.response.output.split("\n")[-3:] == ["8999", "9000", "the end"]
     assert "\n... [8986 lines truncated] ...\n" in found.response.output
@@ -682,10 +603,9 @@ def test_the_end_of_output_past_the_cap_is_shown(call_mode: CallMode, sandbox: A
 
 
 def test_a_line_ends_at_a_return_too(call_mode: CallMode, sandbox: Any) -> None:
-    sandbox.enable_capture_offload = True
     progress = "for i in $(seq 1 3000); do printf 'p%s\\r' $i; done; seq 1 16; printf '17\\r\\n18\\r'"
 
-    found = call_mode.call(sandbox, "execute_with_offload", progress, "/kept/1", **CAPTURED)
+    found = captured(call_mode, sandbox, progress)
 
     lines = found.response.output.split("\n")
     assert lines[:2] == ["p1", "p2"]
@@ -696,7 +616,6 @@ class Full(Wrapped):
     """A sandbox in which no file grows over 4 kB."""
 
     within = "ulimit -f 8; sh -c {}"
-    enable_capture_offload = True
 
 
 @pytest.mark.parametrize("inline", [1000, 20_000])
@@ -706,9 +625,7 @@ def test_a_full_disk_costs_the_middle_of_a_long_output_and_no_second_run(
     box: Any = Full(tmp_path, virtual_root=str(tmp_path))
     counted = "".join(f"{number}\n" for number in range(1, 3001))
 
-    found = call_mode.call(
-        box, "execute_with_offload", "echo ran >> ran; seq 1 3000; exit 3", "/kept/1", max_inline_bytes=inline
-    )
+    found = captured(call_mode, box, "echo ran >> ran; seq 1 3000; exit 3", max_inline_bytes=inline)
     said = found.response.output
 
     assert (tmp_path / "ran").read_text() == "ran\n"
@@ -730,11 +647,7 @@ UNTIL_KEPT = "for i in $(seq 1 2000); do grep -q {0} kept/1 2>/dev/null && break
 def test_a_command_that_is_broken_off_loses_nothing_of_what_it_printed(
     call_mode: CallMode, sandbox: Any, most: int
 ) -> None:
-    sandbox.enable_capture_offload = True
-
-    found = call_mode.call(
-        sandbox, "execute_with_offload", f"seq 1 {most}; {UNTIL_KEPT.format(most)}", "/kept/1", **CAPTURED
-    )  # fmt: skip
+    found = captured(call_mode, sandbox, f"seq 1 {most}; {UNTIL_KEPT.format(most)}")
 
     lines = found.response.output.split("\n")
     assert (found.offloaded, found.response.exit_code) == (most == 3000, 137)
@@ -757,9 +670,8 @@ def test_a_sandbox_that_is_gone_keeps_what_it_answered_last(
     call_mode: CallMode, caplog: pytest.LogCaptureFixture
 ) -> None:
     box: Any = Going(ExecuteResponse("out of memory", 137))
-    box.enable_capture_offload = True
 
-    found = call_mode.call(box, "execute_with_offload", "make", "/kept/1", **CAPTURED)
+    found = captured(call_mode, box, "make")
 
     assert (found.offloaded, found.response) == (False, ExecuteResponse("out of memory", 137))
     assert "ConnectionError: gone" in caplog.text
@@ -769,44 +681,25 @@ def test_short_output_over_what_a_command_may_print_arrives_as_far_as_it_can(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
     box: Any = Capped(tmp_path, virtual_root=str(tmp_path))
-    box.enable_capture_offload = True
     text = random.Random(1).randbytes(50_000).hex()
     (tmp_path / "a.txt").write_text(text)
 
-    found = call_mode.call(box, "execute_with_offload", "cat a.txt", "/kept/1", max_inline_bytes=200_000)
+    found = captured(call_mode, box, "cat a.txt", max_inline_bytes=200_000)
 
     assert text.startswith(found.response.output)
     assert (len(found.response.output) > 30_000, found.response.truncated) == (True, True)
 
 
 def test_few_long_lines_are_shown_from_their_start(call_mode: CallMode, sandbox: Any) -> None:
-    sandbox.enable_capture_offload = True
-    found = call_mode.call(
-        sandbox, "execute_with_offload", "head -c 9000 /dev/zero | tr '\\0' x", "/kept/1", **CAPTURED
-    )
+    found = captured(call_mode, sandbox, "head -c 9000 /dev/zero | tr '\\0' x")
     assert found.response.output.startswith("x" * 4000 + "\n... [")
     assert found.preview_has_truncation_marker is False
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-def test_short_output_comes_back_and_leaves_no_file(call_mode: CallMode, sandbox: Any, enabled: bool) -> None:
-    sandbox.enable_capture_offload = enabled
-
-    found = call_mode.call(
-        sandbox, "execute_with_offload", "echo hi; echo no >&2; exit 2", "/kept/1", **CAPTURED
-    )
-
-    assert (found.offloaded, found.response.output, found.response.exit_code) == (False, "hi\nno\n", 2)
-    assert not (sandbox.directory / "kept/1").exists()
-
-
 def test_a_command_in_the_background_holds_nothing_up(call_mode: CallMode, sandbox: Any) -> None:
-    sandbox.enable_capture_offload = True
     begun = time.perf_counter()
 
-    found = call_mode.call(
-        sandbox, "execute_with_offload", "sleep 25 & sleep 25 > log 2>&1 & echo hi", "/kept/1", **CAPTURED
-    )  # fmt: skip
+    found = captured(call_mode, sandbox, "sleep 25 & sleep 25 > log 2>&1 & echo hi")
 
     assert found.response.output == "hi\n"
     assert time.perf_counter() - begun < 15
@@ -816,13 +709,12 @@ def test_a_command_in_the_background_holds_nothing_up(call_mode: CallMode, sandb
 def test_a_command_runs_once_where_its_output_cannot_be_kept(
     call_mode: CallMode, sandbox: Any, path: str
 ) -> None:
-    sandbox.enable_capture_offload = True
     if path:
         (sandbox.directory / "kept").touch()
     else:
         sandbox.env["PATH"] = ""
 
-    found = call_mode.call(sandbox, "execute_with_offload", "echo hi >> ran; echo hi", "/kept/1", **CAPTURED)
+    found = captured(call_mode, sandbox, "echo hi >> ran; echo hi")
 
     assert (found.offloaded, found.response.output) == (False, "hi\n")
     assert (sandbox.directory / "ran").read_text() == "hi\n"

@@ -67,13 +67,6 @@ def test_outside_a_run_there_are_no_files() -> None:
         files.read("/a")
 
 
-@pytest.mark.parametrize("make", [lambda: StateBackend(object()), lambda: StateBackend(file_format="v1")])
-def test_older_arguments_are_taken_with_one_warning(make: Callable[[], StateBackend]) -> None:
-    with pytest.warns(DeprecationWarning, match="StateBackend") as warned:
-        make()
-    assert [warning.filename for warning in warned] == [__file__]
-
-
 def test_the_plain_form_warns_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -188,24 +181,6 @@ def test_content_of_a_wrong_type_spoils_nothing_else() -> None:
 def test_bad_base64_is_told_when_downloaded() -> None:
     given = {"/a": {"content": "@", "encoding": "base64"}}
     assert "Error reading" in seen(given, lambda files: files.download_files(["/a"]))[0].error
-
-
-def test_a_search_may_use_a_regular_expression_and_show_context() -> None:
-    given = {"/a": text("one\ntwo\nthree\nfour\n")}
-
-    found = seen(given, lambda files: files.grep("t(wo|en)", regex=True, context_lines=1))
-    assert found.matches == [
-        {
-            "path": "/a",
-            "line": 2,
-            "text": "two",
-            "context_before": [{"line": 1, "text": "one"}],
-            "context_after": [{"line": 3, "text": "three"}],
-        }
-    ]
-    wrong = seen(given, lambda files: files.grep("(", regex=True))
-    assert wrong.code == "invalid_pattern"
-    assert "'('" in wrong.error
 
 
 def test_found_files_come_newest_first() -> None:

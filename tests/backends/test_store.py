@@ -13,7 +13,6 @@ from langgraph.store.base import BaseStore, GetOp, Op, PutOp, Result, SearchOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 
-from deepagents._paths import is_within
 from deepagents.backends import StoreBackend
 from deepagents.errors import ConfigError
 from tests.conftest import CallMode
@@ -143,43 +142,7 @@ def test_a_factory_that_needs_a_run_says_so_outside_of_one() -> None:
     assert paths(always.ls("/")) == ["/a"]
 
 
-def test_a_store_given_with_the_runtime_is_used() -> None:
-    runtime = SimpleNamespace(store=stored("/a", namespace=("ann",)), state={"user": "ann"}, config={})
-
-    def older(ctx: Any) -> tuple[str, ...]:
-        return (ctx.state["user"],)
-
-    with pytest.warns(DeprecationWarning, match=r"StoreBackend\(runtime\)"):
-        files = StoreBackend(runtime, namespace=older)
-
-    with pytest.warns(DeprecationWarning, match=r"ctx\.state"):
-        assert paths(files.ls("/")) == ["/a"]
-
-
-def test_a_runtime_of_an_assistant_names_the_namespace() -> None:
-    config = {"metadata": {"assistant_id": "helper-1"}}
-    runtime = SimpleNamespace(store=stored("/a", namespace=("helper-1", "filesystem")), config=config)
-    with pytest.warns(DeprecationWarning, match=r"StoreBackend\(runtime\)"):
-        files = StoreBackend(runtime)
-
-    assert paths(files.ls("/")) == ["/a"]
-
-
 # What belongs to a namespace
-
-
-def test_namespaces_below_and_beside_are_never_seen(call_mode: CallMode) -> None:
-    store = stored("/mine")
-    for other in [("user",), (*NS, "private"), ("user", "files2"), ("User", "files"), ("user", "fileX")]:
-        stored("/mine", "/other", store=store, namespace=other)
-    files = StoreBackend(namespace=NS, store=store)
-
-    assert paths(call_mode.call(files, "ls", "/")) == ["/mine"]
-    assert len(call_mode.call(files, "glob", "**").matches) == 1
-    assert len(call_mode.call(files, "grep", "line").matches) == 1
-    assert call_mode.call(files, "delete", "/other").code == "file_not_found"
-    assert call_mode.call(files, "read", "/other").code == "file_not_found"
-    assert len(store.search(("user",), limit=100)) == 9
 
 
 def test_wildcards_of_a_database_are_plain_letters(postgres: str) -> None:
@@ -239,19 +202,6 @@ def test_an_item_has_the_keys_of_a_file_and_an_older_form_becomes_the_new_one(ca
     assert item.value.keys() == text("").keys()
     assert (item.value["content"], item.value["encoding"]) == ("1\ntwo", "utf-8")
     assert item.value["created_at"] == "then"
-
-
-def test_every_change_keeps_the_time_of_creation(call_mode: CallMode) -> None:
-    store = stored("/a", "/b", "/c")
-    files = StoreBackend(namespace=NS, store=store)
-
-    call_mode.call(files, "write", "/a", "x")
-    call_mode.call(files, "edit", "/b", "line", "x")
-    call_mode.call(files, "upload_files", [("/c", b"\0"), ("/new", b"y")])
-
-    values = {item.key: item.value for item in store.search(NS)}
-    assert [values[path]["created_at"] for path in ("/a", "/b", "/c")] == ["then"] * 3
-    assert values["/new"]["created_at"] == values["/new"]["modified_at"]
 
 
 # What it costs
@@ -369,79 +319,3 @@ def test_a_store_that_fails_is_told_in_results_without_its_secrets(call_mode: Ca
     assert [answer.error == "invalid_path" for answer in answers] == [False, True, False]
     store.broken = False
     assert call_mode.call(files, "read", "/a").error is None
-
-
-class Below:
-    """Allows what lies below one directory."""
-
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
-
-    def __call__(self, path: str) -> bool:
-        return is_within(path, self.directory)
-
-    def all_below(self, directory: str) -> bool:
-        return is_within(directory, self.directory)
-
-
-def test_what_is_not_allowed_is_neither_seen_nor_changed(call_mode: CallMode) -> None:
-    store = stored("/open/a", "/shut/a", "/shut/.b")
-    files = StoreBackend(namespace=NS, store=store)
-    allowed = Below("/open")
-    before = {item.key: item.value for item in store.search(NS)}
-
-    assert paths(call_mode.call(files, "ls", "/", allowed=allowed)) == ["/open/"]
-    for work in [("glob", "**"), ("grep", "line")]:
-        assert [each["path"] for each in call_mode.call(files, *work, allowed=allowed).matches] == ["/open/a"]
-    for work in [
-        ("read", "/shut/a"),
-        ("write", "/shut/a", "x"),
-        ("edit", "/shut/a", "line", "x"),
-        ("delete", "/shut/a"),
-        ("delete", "/shut"),
-    ]:
-        refused = call_mode.call(files, *work, allowed=allowed)
-        assert refused.code == "permission_denied"
-        assert work[1] in refused.error
-    uploads = call_mode.call(files, "upload_files", [("/shut/a", b"x")], allowed=allowed)
-    downloads = call_mode.call(files, "download_files", ["/shut/a", "/open/a"], allowed=allowed)
-    assert [each.error for each in [*uploads, *downloads]] == ["permission_denied", "permission_denied", None]
-    assert {item.key: item.value for item in store.search(NS)} == before
-
-
-class AllBut:
-    """Allows everything but one path."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __call__(self, path: str) -> bool:
-        return path != self.path
-
-    def all_below(self, directory: str) -> bool:
-        return not is_within(self.path, directory)
-
-
-def test_a_directory_with_something_not_allowed_stays_whole(call_mode: CallMode) -> None:
-    store = stored("/d/a", "/d/b", "/e/a")
-    files = StoreBackend(namespace=NS, store=store)
-
-    assert call_mode.call(files, "delete", "/d", allowed=AllBut("/d/b")).code == "permission_denied"
-    assert call_mode.call(files, "delete", "/e", allowed=AllBut("/d/b")).error is None
-    assert {item.key for item in store.search(NS)} == {"/d/a", "/d/b"}
-
-
-@pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
-def test_what_is_no_text_is_refused_in_a_result(call_mode: CallMode, wrong: Any) -> None:
-    files = StoreBackend(namespace=NS, store=stored("/a"))
-    answers = [
-        call_mode.call(files, "write", "/a", wrong),
-        call_mode.call(files, "write", "/new", wrong),
-        call_mode.call(files, "edit", "/a", wrong, "x"),
-        call_mode.call(files, "edit", "/a", "line", wrong),
-    ]
-    uploaded = call_mode.call(files, "upload_files", [("/b", "text"), ("/c", b"C")])
-
-    assert [each.code for each in answers] == ["invalid_argument"] * 4
-    assert [each.error is None for each in uploaded] == [False, True]
-    assert call_mode.call(files, "read", "/a").file_data["content"] == "line\n"

@@ -17,8 +17,8 @@ from deepagents import create_deep_agent
 from deepagents._async import await_thread
 from deepagents.backends import StoreBackend
 from deepagents.backends.store import BackendContext
-from deepagents.testing import ScriptedModel, call, calls
-from tests.backends.test_store import NS, CountingStore, stored, text
+from deepagents.testing import ScriptedModel, call
+from tests.backends.test_store import NS, stored, text
 from tests.conftest import CallMode
 
 # Many at a time
@@ -228,38 +228,3 @@ def test_a_factory_for_the_older_context_still_works(call_mode: CallMode) -> Non
         call_mode.invoke(agent, {"messages": "go"}, context=User("ann"))
 
     assert {item.namespace for item in store.search(())} == {("ann", "2")}
-
-
-def test_parallel_calls_of_one_turn_lose_no_edit(call_mode: CallMode) -> None:
-    store = stored("/a", namespace=("ann", "files"))
-    edits = [
-        ("edit_file", {"file_path": "/a", "old_string": "line\n", "new_string": f"{n}\nline\n"})
-        for n in (1, 2)
-    ]
-    agent = agent_of(
-        calls(*edits),
-        "ok",
-        backend=StoreBackend(namespace=of_user, store=store),
-    )
-    results = list(tool_results(call_mode.invoke(agent, {"messages": "go"}, context=User("ann"))))
-
-    item = store.get(("ann", "files"), "/a")
-    assert item is not None
-    landed = item.value["content"].split()
-    assert {*landed} - {"line"} == {f"{n}" for n, result in enumerate(results, 1) if "Error" not in result}
-
-
-def test_a_failing_store_does_not_end_the_run(call_mode: CallMode) -> None:
-    store = CountingStore()
-    store.broken = True
-    agent = agent_of(
-        call("write_file", file_path="/a", content="x"),
-        call("grep", pattern="x"),
-        "I could not.",
-        store=store,
-    )
-
-    result = call_mode.invoke(agent, {"messages": "go"})
-
-    assert all("store failed (ConnectionError)" in each for each in tool_results(result))
-    assert result["messages"][-1].content == "I could not."

@@ -67,35 +67,6 @@ def read(call_mode: CallMode, files: Files) -> str:
     return call_mode.call(files, "do", work)
 
 
-def test_a_call_in_time_answers(call_mode: CallMode, wedged: Wedged) -> None:
-    wedged.let_go.set()
-
-    assert read(call_mode, Files(wedged, 30)) == "through"
-
-
-def test_an_overdue_call_says_that_it_may_still_take_effect(call_mode: CallMode, wedged: Wedged) -> None:
-    with pytest.raises(
-        ToolFailure, match=r"read timed out after 0\.02s\. It may still take effect"
-    ) as raised:
-        read(call_mode, Files(wedged, SHORT))
-
-    assert raised.value.code == "timeout"
-
-
-def test_the_fifth_overdue_call_is_not_tried_until_one_is_back(call_mode: CallMode, wedged: Wedged) -> None:
-    files = Files(wedged, SHORT)
-    for _ in range(4):
-        with suppress(ToolFailure):
-            read(call_mode, files)
-    with pytest.raises(ToolFailure, match="too many calls are already running"):
-        read(call_mode, files)
-    release(wedged)
-    wedged.error = ValueError("tried again")
-
-    with pytest.raises(ToolFailure, match="tried again"):
-        read(call_mode, files)
-
-
 def in_tree(wedged: Wedged) -> Any:
     with pytest.warns(DeprecationWarning, match="factory"):
         return CompositeBackend(StateBackend(), {"/w/": lambda runtime: Again(wedged)})

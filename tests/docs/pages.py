@@ -6,11 +6,14 @@ nothing. A comment behind a `print(...)` shows a line that it must print.
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import re
+import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -83,3 +86,14 @@ def _run(block: Block, names: dict[str, Any]) -> None:
     assert not missing, (
         f"{block.page.name}:{block.line}: {missing} not in what was printed:\n{printed.getvalue()}"
     )
+
+
+def load_program(name: str) -> ModuleType:
+    """Import a program of the documents by its name."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"docs/{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)
+    spec.loader.exec_module(module)
+    return module

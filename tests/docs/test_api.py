@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
@@ -14,18 +12,12 @@ import pytest
 import deepagents
 import deepagents.backends
 import deepagents.middleware
-from tests.architecture.source import ROOT
+from tests.docs.pages import load_program
 
 
 @pytest.fixture(scope="module")
 def api() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("api", ROOT / "docs/api.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault("api", module)
-    spec.loader.exec_module(module)
-    return module
+    return load_program("api")
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -12,17 +11,13 @@ from typing import get_args
 import pytest
 
 from deepagents.errors import ErrorCode
-from tests.architecture.source import ROOT, sources
+from tests.architecture.source import sources
+from tests.docs.pages import load_program
 
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_program("generate")
 
 
 def test_every_table_is_up_to_date(generate: ModuleType) -> None:

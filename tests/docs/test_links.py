@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from tests.architecture.source import ROOT
+from tests.docs.pages import load_program
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)]*))?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -72,12 +72,7 @@ def _find_names(entry: object) -> Iterator[str]:
 
 
 def test_the_readme_of_the_package_has_no_link_that_leads_nowhere() -> None:
-    spec = importlib.util.spec_from_file_location("package_readme", ROOT / "docs/package_readme.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    readme = module.without_local_links((ROOT / "README.md").read_text())
+    readme = load_program("package_readme").without_local_links((ROOT / "README.md").read_text())
 
     assert re.findall(r"\]\((?!https://)[^)]*\)", readme) == []
     assert "quickstart (`docs/quickstart.md`)" in readme.lower()

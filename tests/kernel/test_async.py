@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepagents._async import Coro, IOCall, arun, finish_first, in_thread, run, sync_and_async
+from deepagents._async import Coro, IOCall, arun, finish_first, run, sync_and_async
 
 
 def answering(value: Any) -> IOCall[Any]:
@@ -38,15 +38,6 @@ async def arun_to_end(flow: Coro[Any]) -> Any:
     return await arun(flow)
 
 
-def test_results_arrive_where_they_were_asked_for(drive: Callable[[Coro[Any]], Any]) -> None:
-    async def adding() -> int:
-        first = await answering(2)
-        second = await answering(3)
-        return first + second
-
-    assert drive(adding()) == 5
-
-
 def test_an_error_can_be_handled_inside(drive: Callable[[Coro[Any]], Any]) -> None:
     async def careful() -> str:
         try:
@@ -56,28 +47,6 @@ def test_an_error_can_be_handled_inside(drive: Callable[[Coro[Any]], Any]) -> No
         return "not reached"
 
     assert drive(careful()) == "handled disk"
-
-
-def test_an_unhandled_error_reaches_the_caller(drive: Callable[[Coro[Any]], Any]) -> None:
-    async def careless() -> None:
-        await failing(KeyError("gone"))
-
-    with pytest.raises(KeyError, match="gone"):
-        drive(careless())
-
-
-def test_finally_runs_when_a_call_fails(drive: Callable[[Coro[Any]], Any]) -> None:
-    closed: list[bool] = []
-
-    async def tidy() -> None:
-        try:
-            await failing(ValueError("no"))
-        finally:
-            closed.append(True)
-
-    with pytest.raises(ValueError, match="no"):
-        drive(tidy())
-    assert closed == [True]
 
 
 def test_cancellation_arrives_inside_the_flow() -> None:
@@ -137,10 +106,3 @@ def test_one_flow_makes_both_methods() -> None:
 
 async def arun_of(awaitable: Any) -> Any:
     return await awaitable
-
-
-def test_blocking_work_can_be_awaited(drive: Callable[[Coro[Any]], Any]) -> None:
-    async def working() -> int:
-        return await in_thread(lambda: 7)
-
-    assert drive(working()) == 7

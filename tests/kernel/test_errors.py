@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deepagents import errors
-from deepagents.errors import BackendError, ConfigError, HarnessError, ScriptError, ToolFailure, UnknownModel
+from deepagents.errors import ConfigError, HarnessError, ScriptError, UnknownModel
 
 
 def test_everything_raised_here_has_one_root() -> None:
@@ -24,9 +24,3 @@ def test_an_impossible_wish_is_a_value_error() -> None:
 def test_a_script_left_over_fails_a_test() -> None:
     with pytest.raises(AssertionError):
         raise ScriptError("left over")
-
-
-@pytest.mark.parametrize("kind", [ToolFailure, BackendError])
-def test_a_coded_error_says_it_for_both_readers(kind: type[ToolFailure | BackendError]) -> None:
-    error = kind("io_error", "The disk is full.")
-    assert (error.code, error.text, str(error)) == ("io_error", "The disk is full.", "The disk is full.")

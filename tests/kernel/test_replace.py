@@ -19,19 +19,6 @@ def refused(content: str, old: str, code: ErrorCode) -> str:
     return caught.value.text
 
 
-def test_one_place_is_replaced() -> None:
-    assert replace_exact("a b c", "b", "x") == Replacement("a x c", 1)
-    assert replace_exact("a b c", "b", "b") == Replacement("a b c", 1)
-
-
-def test_all_places_are_replaced_when_asked() -> None:
-    assert replace_exact("a b a", "a", "x", replace_all=True) == Replacement("x b x", 2)
-
-
-def test_an_empty_old_string_is_refused() -> None:
-    assert "old_string cannot be empty" in refused("a", "", "invalid_argument")
-
-
 def test_several_places_need_context() -> None:
     text = refused("a\nb\r\nxay\n" + "a\n" * 10, "a", "ambiguous_match")
 

@@ -30,6 +30,7 @@ from deepagents.backends.protocol import (
     SandboxBackendProtocol,
 )
 from deepagents.backends.store import StoreBackend
+from deepagents.errors import BackendError
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 from tests.tools.bench import code_of
@@ -121,7 +122,7 @@ def test_a_wedged_backend_is_not_waited_for(call_mode: CallMode, gate: Gate, too
     [said] = run(call_mode, answering(gate.hold), call(tool, **TOOLS[tool]), backend_timeout=FAST)
 
     assert code_of(said) == "timeout"
-    assert "timed out after 0.05s" in said.text
+    assert "timed out after 0.05s. It may still take effect" in said.text
     assert gate.at_the_gate == 1
 
 
@@ -231,9 +232,8 @@ def test_whatever_a_backend_raises_is_an_error_of_the_tool(
     assert f"{METHODS.get(tool, tool)} failed: " in said.text
 
 
-@pytest.mark.parametrize("error", ODD, ids=lambda error: type(error).__name__)
-def test_a_large_result_is_cut_when_it_cannot_be_moved(call_mode: CallMode, error: Exception) -> None:
-    [said] = run(call_mode, raising(error), call("flood"))
+def test_a_large_result_is_cut_when_it_cannot_be_moved(call_mode: CallMode) -> None:
+    [said] = run(call_mode, raising(Mute()), call("flood"))
 
     assert is_start_of_flood(said.text)
 
@@ -258,6 +258,8 @@ def raising(error: Exception) -> Any:
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "invalid_encoding"),
         (ValueError("limit makes no sense"), "invalid_argument"),
         (NotImplementedError("not here"), "not_supported"),
+        (ConnectionError("lost https://host/?key=secret"), "io_error"),
+        (BackendError("too_large", "far too large"), "too_large"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )

@@ -6,10 +6,9 @@ import base64
 from typing import Any
 
 import pytest
-from langgraph.store.memory import InMemoryStore
 
 from deepagents import create_deep_agent
-from deepagents.backends import StateBackend, StoreBackend
+from deepagents.backends import StateBackend
 from deepagents.backends.protocol import FileData, ReadResult
 from deepagents.backends.utils import create_file_data
 from deepagents.testing import ScriptedModel, call
@@ -104,26 +103,21 @@ def shown(call_mode: CallMode, path: str, **options: Any) -> Any:
     return next(message for message in result["messages"] if message.type == "tool").content
 
 
-@pytest.mark.parametrize(("path", "content"), [("/p.png", OLD_PNG), ("/d.pdf", OLD_PDF)])
-def test_a_record_in_state_is_shown_as_what_it_is(call_mode: CallMode, path: str, content: str) -> None:
-    (block,) = shown(call_mode, path, files={path: create_file_data(content)})
+@pytest.mark.parametrize(
+    ("path", "record", "content"),
+    [
+        ("/p.png", create_file_data(OLD_PNG), OLD_PNG),
+        ("/d.pdf", create_file_data(OLD_PDF), OLD_PDF),
+        ("/p.png", {"content": [OLD_PNG]}, OLD_PNG),
+    ],
+    ids=["a picture", "a document", "a picture in lines"],
+)
+def test_an_older_record_is_shown_as_what_it_is(
+    call_mode: CallMode, path: str, record: Any, content: str
+) -> None:
+    (block,) = shown(call_mode, path, files={path: record})
 
     assert block["base64"] == content
-
-
-def test_a_record_with_lines_is_shown_as_what_it_is(call_mode: CallMode) -> None:
-    (block,) = shown(call_mode, "/p.png", files={"/p.png": {"content": [OLD_PNG]}})
-
-    assert block["base64"] == OLD_PNG
-
-
-def test_what_was_written_to_a_store_as_base64_is_shown_as_what_it_is(call_mode: CallMode) -> None:
-    store = InMemoryStore()
-    backend = StoreBackend(store=store, namespace=lambda _: ("files",))
-    call_mode.call(backend, "write", "/p.png", OLD_PNG)
-
-    (block,) = shown(call_mode, "/p.png", backend=backend, store=store)
-    assert block["base64"] == OLD_PNG
 
 
 def test_a_backend_that_answers_base64_as_text_is_understood(call_mode: CallMode) -> None:
