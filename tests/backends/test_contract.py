@@ -55,8 +55,8 @@ class InState(ContractBase):
         await ain_graph(lambda: work(self.make_backend()))
 
 
-class OwnContract(BackendContract):
-    """What our own backends promise beyond the suite."""
+class ContextContract(BackendContract):
+    """The suite, and `context_lines`."""
 
     def test_the_lines_around_a_match_are_given_when_asked_for(self, files: Called) -> None:
         files.wrote("/a.txt", "one\ntwo\nthree\nfour\n")
@@ -66,8 +66,10 @@ class OwnContract(BackendContract):
         assert (match["line"], match["text"]) == (2, "two")
         assert match["context_before"] == [{"line": 1, "text": "one"}]
         assert match["context_after"] == [{"line": 3, "text": "three"}]
-        with pytest.raises(ValueError, match="-1"):
-            files.grep("two", context_lines=-1)
+
+
+class OwnContract(ContextContract):
+    """All that our backends of files promise."""
 
     @pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
     def test_what_is_no_text_is_refused_in_a_result(self, files: Called, wrong: Any) -> None:
@@ -110,7 +112,7 @@ def test_ripgrep_is_there_where_it_is_not_taken_away() -> None:
     assert find_ripgrep()
 
 
-class TestSandbox(Rooted, OwnContract):
+class TestSandbox(Rooted, ContextContract):
     def make_backend(self) -> BackendProtocol:
         return rooted(self.root)
 

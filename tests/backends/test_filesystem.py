@@ -96,6 +96,11 @@ def test_up_to_a_thousand_found_files_are_described(backend: Any, root: Path) ->
     assert {each.get("size") for each in backend.glob("*").matches or []} == {None}
 
 
+def test_less_context_than_none_is_misuse(backend: Any) -> None:
+    with pytest.raises(ValueError, match="-1"):
+        backend.grep("w", context_lines=-1)
+
+
 def test_a_search_says_what_it_could_not_look_into(root: Path) -> None:
     backend: Any = FilesystemBackend(root, max_file_size_mb=0.001)
     backend.upload_files([("/big.txt", b"needle" * 1000), ("/small.txt", b"needle\n")])

@@ -441,6 +441,11 @@ def test_an_expression_that_python_does_not_know_is_refused(sandbox: Any) -> Non
     assert sandbox.grep(r"\p{L}", None, None, regex=True).code == "invalid_pattern"
 
 
+def test_less_context_than_none_is_misuse(sandbox: Any) -> None:
+    with pytest.raises(ValueError, match="-1"):
+        sandbox.grep("x", None, None, context_lines=-1)
+
+
 def test_no_link_leads_out_of_the_root_and_no_message_says_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "secret.txt").write_text("needle")
