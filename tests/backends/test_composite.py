@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +141,9 @@ def test_a_route_that_fails_does_not_hide_the_others(call_mode: CallMode, method
 class Wedged(FlatBackend):
     """Answers nobody until it is let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, let_go: threading.Event) -> None:
         super().__init__()
-        self.let_go = threading.Event()
+        self.let_go = let_go
 
     def ls(self, path: str) -> Any:
         self.let_go.wait(60)
@@ -160,14 +159,8 @@ class Wedged(FlatBackend):
 
 
 @pytest.fixture
-def wedged() -> Iterator[Wedged]:
-    """A backend that is let go at the end."""
-    backend = Wedged()
-    yield backend
-    backend.let_go.set()
-    for thread in threading.enumerate():
-        if thread.name == "deepagents-io":
-            thread.join(10)
+def wedged(let_go: threading.Event) -> Wedged:
+    return Wedged(let_go)
 
 
 @pytest.mark.parametrize(("method", "times"), [("grep", 1), ("glob", 5)])
@@ -194,7 +187,9 @@ def test_a_default_that_never_answers_leaves_the_routes_to_list(call_mode: CallM
     assert (found.code, [each["path"] for each in found.entries]) == ("timeout", ["/good/"])
 
 
-def test_what_runs_in_this_process_and_a_route_alone_are_waited_for(call_mode: CallMode) -> None:
+def test_what_runs_in_this_process_and_a_route_alone_are_waited_for(
+    call_mode: CallMode, let_go: threading.Event
+) -> None:
     class Slow(Wedged):
         def capabilities(self, path: str = "/") -> Capabilities:
             return Capabilities(in_process=True)
@@ -207,7 +202,9 @@ def test_what_runs_in_this_process_and_a_route_alone_are_waited_for(call_mode: C
         def capabilities(self, path: str = "/") -> Capabilities:
             return Capabilities()
 
-    composite = CompositeBackend(FlatBackend(), {"/state": Slow(), "/alone": Alone()}, route_timeout=0.01)
+    composite = CompositeBackend(
+        FlatBackend(), {"/state": Slow(let_go), "/alone": Alone(let_go)}, route_timeout=0.01
+    )
 
     assert paths(call_mode.call(composite, "glob", "*", "/alone")) == ["/alone/a"]
     assert "/state/a" in [each["path"] for each in call_mode.call(composite, "glob", "*/a").matches]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,28 +92,17 @@ def test_a_factory_is_asked_once_for_each_model_call_and_each_tool_call_that_rea
 class Wedged(FlatBackend):
     """Reads nothing until it is let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, let_go: threading.Event) -> None:
         super().__init__()
-        self.open = threading.Event()
+        self.let_go = let_go
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
-        self.open.wait(60)
+        self.let_go.wait(60)
         return super().read(file_path, offset, limit)
 
 
-@pytest.fixture
-def wedged() -> Iterator[Wedged]:
-    """A backend that is let go at the end, so that no thread outlives a test."""
-    backend = Wedged()
-    yield backend
-    backend.open.set()
-    for thread in threading.enumerate():
-        if thread.name == "deepagents-io":
-            thread.join(10)
-
-
-def test_a_route_that_hangs_holds_up_no_other(call_mode: CallMode, wedged: Wedged) -> None:
-    backend = CompositeBackend(StoreBackend(store=InMemoryStore()), {"/w": wedged})
+def test_a_route_that_hangs_holds_up_no_other(call_mode: CallMode, let_go: threading.Event) -> None:
+    backend = CompositeBackend(StoreBackend(store=InMemoryStore()), {"/w": Wedged(let_go)})
     hanging = call("read_file", file_path="/w/a")
     with ScriptedModel(*[hanging] * 5, *WORK, "Done.") as model:
         files = FilesystemMiddleware(backend=backend, backend_timeout=FAST)

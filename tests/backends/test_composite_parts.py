@@ -342,23 +342,3 @@ def test_a_factory_makes_its_backend_for_each_run() -> None:
     seen.clear()
     assert composite.read("/made/a").error is None
     assert seen[0] is None
-
-
-def test_an_agent_works_on_one_tree(call_mode: CallMode, tmp_path: Path) -> None:
-    backend = CompositeBackend(StateBackend(), {"/memories/": FilesystemBackend(tmp_path)})
-    with ScriptedModel(
-        call("write_file", file_path="/draft.md", content="tea"),
-        call("write_file", file_path="/memories/likes.md", content="tea"),
-        call("grep", pattern="tea"),
-        call("ls", path="/"),
-        call("read_file", file_path="/memories/none.md"),
-        "Noted.",
-    ) as model:
-        result = call_mode.invoke(create_deep_agent(model, backend=backend), {"messages": "I like tea"})
-
-    said = [message.text for message in result["messages"] if message.type == "tool"]
-    assert said[2].split("\n") == ["/draft.md", "/memories/likes.md"]
-    assert "/memories/" in said[3]
-    assert "'/memories/none.md' not found" in said[4]
-    assert list(result["files"]) == ["/draft.md"]
-    assert (tmp_path / "likes.md").read_text() == "tea"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from deepagents._globs import compile_glob
 from deepagents._text import replace_exact
 from deepagents.backends.results import ExecuteResponse
-from deepagents.backends.sandbox.codec import Answer, Operation, command, decode, join_chunks, unpack
+from deepagents.backends.sandbox.codec import Answer, Operation, command, decode
 from deepagents.backends.sandbox.scripts.common import to_lf, whole_characters
 from deepagents.backends.sandbox.scripts.edit import replace_text
 from deepagents.backends.sandbox.scripts.read import lf_blocks, page
@@ -63,64 +63,9 @@ def test_ls_gives_kind_size_time_and_where_a_link_leads(run: Any, tmp_path: Path
     assert entries == {"d": (True, 0, None), "a.txt": (False, 4, None), "to-a": (False, 4, "/a.txt")}
 
 
-def test_read_tells_binary_blank_and_text(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "binary").write_bytes(b"\x00\xff")
-    (tmp_path / "blank").write_bytes(b" \n")
-    (tmp_path / "text").write_bytes(b"one\r\ntwo\rthree")
-    window = {"offset": 1, "limit": 1, "media": False, "most": 1000}
-
-    found = {name: run("read", path=f"/{name}", **window) for name in ("binary", "blank", "text")}
-
-    assert {name: answer.end["kind"] for name, answer in found.items()} == {
-        "binary": "binary", "blank": "blank", "text": "text",
-    }  # fmt: skip
-    text = found["text"].end
-    assert (join_chunks(found["text"]), text["start"], text["end"], text["next"], text["total"]) == (
-        b"two\n", 2, 2, 2, 3,
-    )  # fmt: skip
-
-
 def test_read_does_not_hang_on_a_pipe(run: Any, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert run("read", path="/pipe", offset=0, limit=1, media=False, most=10).end["code"] == "invalid_path"
-
-
-def test_write_checks_the_version_and_keeps_the_mode(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.sh").write_text("one\n")
-    (tmp_path / "a.sh").chmod(0o750)
-
-    stale = run("write", path="/a.sh", texts={"content": "x"}, expected_version="1-2-3")
-    done = run("write", path="/a.sh", texts={"content": "two\n"})
-    fresh = run("write", path="/a.sh", texts={"content": "three\n"}, expected_version=done.end["version"])
-
-    assert (stale.end["code"], stale.end["happened"]) == ("stale_version", "changed")
-    assert fresh.end["version"] != done.end["version"]
-    assert (tmp_path / "a.sh").read_text() == "three\n"
-    assert (tmp_path / "a.sh").stat().st_mode & 0o777 == 0o750
-    assert names(tmp_path) == ["a.sh"]
-
-
-def test_write_leaves_nothing_of_a_staged_text(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "staged").write_text('{"content": "long"}')
-    run("write", path="/d/a.txt", staged="/staged")
-    assert (tmp_path / "d/a.txt").read_text() == "long"
-
-    (tmp_path / "staged").write_text('{"content": "long"}')
-    assert run("write", path="/d", staged="/staged").end["code"] == "is_directory"
-    assert not (tmp_path / "staged").exists()
-
-
-def test_edit_hands_over_what_it_could_not_replace_in(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"a\r\na\r\n")
-
-    missed = run("edit", path="/a.txt", texts={"old": "b", "new": ""}, replace_all=False)
-    unclear = run("edit", path="/a.txt", texts={"old": "a\n", "new": ""}, replace_all=False)
-    done = run("edit", path="/a.txt", texts={"old": "a\n", "new": "b\n"}, replace_all=True)
-
-    assert (missed.end["code"], unpack(missed.end["data"])) == ("no_match", b"a\r\na\r\n")
-    assert (unclear.end["code"], unclear.end["count"]) == ("ambiguous_match", 2)
-    assert done.end["count"] == 2
-    assert (tmp_path / "a.txt").read_bytes() == b"b\r\nb\r\n"
 
 
 def test_delete_removes_a_link_and_not_what_it_leads_to(run: Any, tmp_path: Path) -> None:
@@ -136,13 +81,6 @@ def test_delete_removes_a_link_and_not_what_it_leads_to(run: Any, tmp_path: Path
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("path", ["/", "/d/.."])
-def test_delete_never_removes_the_root(run: Any, tmp_path: Path, path: str) -> None:
-    (tmp_path / "d").mkdir()
-    assert run("delete", path=path).end["code"] == "invalid_path"
-    assert names(tmp_path) == ["d"]
-
-
 def test_a_program_refuses_another_place_than_the_one_that_was_allowed(run: Any, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("kept")
     (tmp_path / "a.txt").symlink_to("secret")
@@ -151,20 +89,6 @@ def test_a_program_refuses_another_place_than_the_one_that_was_allowed(run: Any,
         answer = run(operation, path="/a.txt", texts=texts, expected="/a.txt", replace_all=False)
         assert answer.end["code"] == "permission_denied"
     assert (tmp_path / "secret").read_text() == "kept"
-
-
-def test_where_follows_links_and_tells_what_stands_there(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    (tmp_path / "link").symlink_to("d")
-    (tmp_path / "out").symlink_to("/")
-
-    assert run("where", path="/link/new/a.txt").end["real"] == "/d/new/a.txt"
-    assert run("where", path="/link").end["is_dir"] is True
-    assert run("where", path="/link", itself=True).end["real"] == "/link"
-    assert run("where", path="/out/etc").end["code"] == "invalid_path"
-    assert not (tmp_path / "d/new").exists()
-    assert run("where", path="/link/new/a.txt", make_parents=True).end["exists"] is False
-    assert (tmp_path / "d/new").is_dir()
 
 
 def test_glob_stops_when_there_is_too_much_and_says_so(run: Any, tmp_path: Path) -> None:
@@ -192,13 +116,11 @@ def test_glob_says_which_directories_it_could_not_read(run: Any, tmp_path: Path)
     assert answer.end["unread"] == 1
 
 
-def test_grep_takes_lines_around_and_stops_an_expression_without_end(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("1\n2\n3\n" + "a" * 40 + "b\n")
+def test_grep_stops_an_expression_without_end(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a" * 40 + "b\n")
 
-    around = run("grep", **{**SEARCH, "pattern": "2", "context": 1})
     endless = run("grep", **{**SEARCH, "pattern": "(a|aa)+$", "regex": True})
 
-    assert list(around.items) == [["a.txt", 2, "2", [[1, "1"]], [[3, "3"]]]]
     assert endless.end["code"] == "timeout"
 
 
@@ -214,19 +136,6 @@ def test_grep_passes_over_excluded_directories_with_ripgrep_and_without(run: Any
 
     assert [item[0] for item in found.items] == [item[0] for item in walked.items] == ["b/d"]
     assert [item[0] for item in inside.items] == ["a"]
-
-
-def test_capture_keeps_long_output_and_does_not_wait_for_the_background(run: Any, tmp_path: Path) -> None:
-    asked: dict[str, Any] = {"path": "/kept", "most_inline": 5, "most_kept": 1000, "most_shown": 4}
-
-    short = run("capture", command="printf hi; exit 3", **asked)
-    long = run("capture", command="printf 'é%.0s' 1 2 3 4; sleep 60 & exit 0", **{**asked, "most_kept": 7})
-    killed = run("capture", command="kill -9 $$", **asked)
-
-    assert (join_chunks(short), short.end["exit"]) == (b"hi", 3)
-    assert (long.end["seen"], long.end["kept"], unpack(long.end["head"]).decode()) == (8, 6, "éé")
-    assert (tmp_path / "kept").exists() is False
-    assert killed.end["exit"] == 137
 
 
 @given(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -28,8 +28,8 @@ SHORT = 0.02
 class Wedged(BackendProtocol):
     """Reads nothing until it is let go; searches at once."""
 
-    def __init__(self) -> None:
-        self.let_go = threading.Event()
+    def __init__(self, let_go: threading.Event) -> None:
+        self.let_go = let_go
         self.error: Exception | None = None
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
@@ -45,18 +45,8 @@ class Wedged(BackendProtocol):
 
 
 @pytest.fixture
-def wedged() -> Iterator[Wedged]:
-    """A backend that is let go at the end."""
-    backend = Wedged()
-    yield backend
-    release(backend)
-
-
-def release(backend: Wedged) -> None:
-    backend.let_go.set()
-    for thread in threading.enumerate():
-        if thread.name == "deepagents-io":
-            thread.join(10)
+def wedged(let_go: threading.Event) -> Wedged:
+    return Wedged(let_go)
 
 
 def read(call_mode: CallMode, files: Files) -> str:
@@ -67,33 +57,28 @@ def read(call_mode: CallMode, files: Files) -> str:
     return call_mode.call(files, "do", work)
 
 
-def in_tree(wedged: Wedged) -> Any:
+def in_tree(let_go: threading.Event) -> Any:
     with pytest.warns(DeprecationWarning, match="factory"):
-        return CompositeBackend(StateBackend(), {"/w/": lambda runtime: Again(wedged)})
-
-
-class Again(Wedged):
-    """A backend that hangs as long as another."""
-
-    def __init__(self, other: Wedged) -> None:
-        super().__init__()
-        self.let_go = other.let_go
+        return CompositeBackend(StateBackend(), {"/w/": lambda runtime: Wedged(let_go)})
 
 
 @pytest.mark.filterwarnings("ignore:A backend factory")
 @pytest.mark.parametrize(
     ("make_backend", "path"),
     [
-        (lambda wedged: lambda runtime: Again(wedged), "/a"),
+        (lambda let_go: lambda runtime: Wedged(let_go), "/a"),
         (in_tree, "/w/a"),
-        (lambda wedged: lambda runtime: CompositeBackend(StateBackend(), {"/w/": Again(wedged)}), "/w/a"),
+        (
+            lambda let_go: lambda runtime: CompositeBackend(StateBackend(), {"/w/": Wedged(let_go)}),
+            "/w/a",
+        ),
     ],
     ids=["factory", "factory of a route", "factory of a tree"],
 )
 def test_overdue_calls_count_for_all_that_a_factory_makes(
-    call_mode: CallMode, wedged: Wedged, make_backend: Callable[[Wedged], Any], path: str
+    call_mode: CallMode, let_go: threading.Event, make_backend: Callable[[threading.Event], Any], path: str
 ) -> None:
-    backend = make_backend(wedged)
+    backend = make_backend(let_go)
     with ScriptedModel(*[call("read_file", file_path=path)] * 6, "Done.") as model:
         files = FilesystemMiddleware(backend=backend, backend_timeout=SHORT)
         agent = create_deep_agent(model, middleware=[files])
