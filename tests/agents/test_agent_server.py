@@ -22,7 +22,6 @@ from langgraph_sdk.client import SyncLangGraphClient
 from deepagents import AsyncSubAgentMiddleware, create_deep_agent
 from deepagents.testing import ScriptedModel, call
 from deepagents.testing.scripted import Asked
-from tests.conftest import CallMode
 
 GRAPHS = Path(__file__).with_name("served.py")
 LONGEST_START = 60
@@ -95,10 +94,10 @@ class Mine:
         self.tasks = AsyncSubAgentMiddleware(async_subagents=[spec], poll_seconds=0)
         self.task_id = ""
 
-    def run(self, call_mode: CallMode, *replies: Any) -> Any:
+    def run(self, *replies: Any) -> Any:
         with ScriptedModel(*replies) as model:
             agent: Any = create_deep_agent(model, middleware=[self.tasks])
-            return call_mode.invoke(agent, {"messages": "Dig!"})
+            return agent.invoke({"messages": "Dig!"})
 
     def ends(self, said: Any) -> Callable[[Asked], Any]:
         """Wait until the task rests, then say something."""
@@ -145,31 +144,19 @@ def status(state: Any) -> str:
     return record["status"]
 
 
-def test_a_task_is_done_announced_and_checked(
-    client: SyncLangGraphClient, url: str, call_mode: CallMode
-) -> None:
+def test_a_task_is_done_announced_and_checked(client: SyncLangGraphClient, url: str) -> None:
     mine = Mine(client, url)
-    state = mine.run(call_mode, start("gold"), mine.ends("Sent."), mine.on("check_async_task"), "Gold.")
+    state = mine.run(start("gold"), mine.ends("Sent."), mine.on("check_async_task"), "Gold.")
 
     assert "Found: gold" in notices(state)[0]
     assert json.loads(last_result(state))["result"] == "Found: gold"
     assert status(state) == "success"
 
 
-def test_a_failed_task_is_announced(client: SyncLangGraphClient, url: str, call_mode: CallMode) -> None:
-    mine = Mine(client, url)
-    state = mine.run(call_mode, start("break"), mine.ends("Sent."), "It failed.")
-
-    assert "ValueError" in notices(state)[0]
-    assert status(state) == "error"
-
-
-def test_an_update_interrupts_what_goes_on(
-    client: SyncLangGraphClient, url: str, call_mode: CallMode
-) -> None:
+def test_an_update_interrupts_what_goes_on(client: SyncLangGraphClient, url: str) -> None:
     mine = Mine(client, url)
     update = mine.busy("update_async_task", message="silver")
-    state = mine.run(call_mode, start("dig on"), update, mine.ends("Changed."), "Silver.")
+    state = mine.run(start("dig on"), update, mine.ends("Changed."), "Silver.")
 
     assert "Found: silver" in notices(state)[0]
     assert len(notices(state)) == 1
@@ -177,7 +164,7 @@ def test_an_update_interrupts_what_goes_on(
 
 
 def test_an_update_that_waits_its_turn_comes_after_a_cancelled_one(
-    client: SyncLangGraphClient, url: str, call_mode: CallMode
+    client: SyncLangGraphClient, url: str
 ) -> None:
     mine = Mine(client, url, update_strategy="enqueue")
     update = mine.busy("update_async_task", message="silver")
@@ -188,16 +175,16 @@ def test_an_update_that_waits_its_turn_comes_after_a_cancelled_one(
         until(lambda: client.threads.get(mine.task_id)["status"] != "busy")
         return "Queued."
 
-    state = mine.run(call_mode, start("dig on"), update, stop_the_first, "Silver.")
+    state = mine.run(start("dig on"), update, stop_the_first, "Silver.")
 
     assert "finished what it is doing" in last_result(state)
     assert "Found: silver" in notices(state)[0]
 
 
-def test_a_task_is_cancelled_and_listed(client: SyncLangGraphClient, url: str, call_mode: CallMode) -> None:
+def test_a_task_is_cancelled_and_listed(client: SyncLangGraphClient, url: str) -> None:
     mine = Mine(client, url)
     cancel = mine.busy("cancel_async_task")
-    state = mine.run(call_mode, start("dig on"), cancel, call("list_async_tasks"), mine.ends("Over."))
+    state = mine.run(start("dig on"), cancel, call("list_async_tasks"), mine.ends("Over."))
 
     assert client.runs.list(mine.task_id)[0]["status"] == "interrupted"
     assert "status: cancelled" in last_result(state)
@@ -205,7 +192,7 @@ def test_a_task_is_cancelled_and_listed(client: SyncLangGraphClient, url: str, c
 
 
 def test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered(
-    client: SyncLangGraphClient, url: str, call_mode: CallMode
+    client: SyncLangGraphClient, url: str
 ) -> None:
     mine = Mine(client, url)
 
@@ -215,7 +202,7 @@ def test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered(
         return "Approved."
 
     check = mine.on("check_async_task")
-    state = mine.run(call_mode, start("use dynamite"), mine.ends("Sent."), check, approve, "Done.")
+    state = mine.run(start("use dynamite"), mine.ends("Sent."), check, approve, "Done.")
 
     waiting, done = notices(state)
     assert "<status>waiting</status>" in waiting

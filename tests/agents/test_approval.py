@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.testing import ScriptedModel, call, calls
+from tests.agents.letters import APPROVE, THREAD, agent_with, decide, send
 from tests.conftest import CallMode
-
-THREAD: Any = {"configurable": {"thread_id": "1"}}
-
-
-@tool
-def send(to: str) -> str:
-    """Send a letter."""
-    return f"sent to {to}"
-
-
-def agent_with(model: ScriptedModel, **options: Any) -> Any:
-    standing: Any = {"tools": [send], "interrupt_on": {"send": True}, "checkpointer": InMemorySaver()}
-    return create_deep_agent(model, **{**standing, **options})
-
-
-def decide(*decisions: dict[str, Any]) -> Command[Any]:
-    return Command(resume={"decisions": list(decisions)})
+from tests.savers import opened
 
 
 @pytest.mark.parametrize(
@@ -72,14 +53,16 @@ def test_a_tool_set_to_false_runs_at_once() -> None:
 
 
 def test_a_subagent_inherits_the_rules_and_resumes_where_it_stopped(call_mode: CallMode) -> None:
-    helper = ScriptedModel(call("send", to="Ada"), "it is sent")
+    made = call("send", to="Ada")
+    helper = ScriptedModel(made, "it is sent")
     spec: Any = {"name": "helper", "description": "helps", "model": helper}
     with ScriptedModel(call("task", description="Send", subagent_type="helper"), "Done.") as model:
         agent = agent_with(model, subagents=[spec])
         waiting = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
         result = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
 
-    assert waiting["__interrupt__"][0].value["action_requests"][0]["args"] == {"to": "Ada"}
+    request = waiting["__interrupt__"][0].value["action_requests"][0]
+    assert (request["args"], request["tool_call_id"]) == ({"to": "Ada"}, made.tool_calls[0]["id"])
     assert result["messages"][-2].text == "it is sent"
     assert len(helper.asked) == 2
 
@@ -93,25 +76,6 @@ def test_a_subagents_own_rules_replace_the_inherited_ones() -> None:
     assert result["messages"][-2].text == "it is sent"
 
 
-def test_parallel_subagents_each_ask_and_are_answered_by_id(call_mode: CallMode) -> None:
-    def helper(name: str) -> Any:
-        return {
-            "name": name,
-            "description": name,
-            "model": ScriptedModel(call("send", to=name), f"{name} is done"),
-        }
-
-    both = calls(*(("task", {"description": "Send", "subagent_type": name}) for name in ("left", "right")))
-    with ScriptedModel(both, "Done.") as model:
-        agent = agent_with(model, subagents=[helper("left"), helper("right")])
-        asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
-        answers = {each.id: {"decisions": [{"type": "approve"}]} for each in asked}
-        result = call_mode.invoke(agent, Command(resume=answers), THREAD)
-
-    assert len(asked) == 2
-    assert [message.text for message in result["messages"][-3:-1]] == ["left is done", "right is done"]
-
-
 def test_delegation_itself_can_wait() -> None:
     task = call("task", description="Send", subagent_type="general-purpose")
     with ScriptedModel(task, "did it", "Done.") as model:
@@ -123,28 +87,27 @@ def test_delegation_itself_can_wait() -> None:
     assert result["messages"][-2].text == "did it"
 
 
-def test_new_words_instead_of_a_decision_leave_a_valid_history(call_mode: CallMode) -> None:
+def test_new_words_instead_of_a_decision_leave_a_valid_history() -> None:
     with ScriptedModel(call("send", to="Ada"), "Never mind.") as model:
         agent = agent_with(model)
-        call_mode.invoke(agent, {"messages": "Write to Ada"}, THREAD)
-        result = call_mode.invoke(agent, {"messages": "Stop, something else"}, THREAD)
+        agent.invoke({"messages": "Write to Ada"}, THREAD)
+        result = agent.invoke({"messages": "Stop, something else"}, THREAD)
 
     kinds = [message.type for message in result["messages"]]
     assert kinds == ["human", "ai", "tool", "human", "ai"]
     assert result["messages"][2].status == "error"
 
 
-def test_a_rejected_change_does_not_stand_in_the_way_of_an_approved_one(call_mode: CallMode) -> None:
+def test_a_rejected_change_does_not_stand_in_the_way_of_an_approved_one() -> None:
     both = calls(*[("write_file", {"file_path": "/a.txt", "content": said}) for said in ("one", "two")])
     with ScriptedModel(both, "Done.") as model:
         agent = agent_with(model, interrupt_on={"write_file": True})
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-        done = call_mode.invoke(agent, decide({"type": "reject"}, {"type": "approve"}), THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
+        done = agent.invoke(decide({"type": "reject"}, {"type": "approve"}), THREAD)
 
     assert done["files"]["/a.txt"]["content"] == "two"
 
 
-APPROVE = {"type": "approve"}
 WRONG: list[Any] = [
     {"decisions": []},
     {"decisions": [APPROVE, APPROVE]},
@@ -162,19 +125,13 @@ WRONG: list[Any] = [
 ]
 
 
-def resume(answer: Any) -> Command[Any]:
-    return Command(resume=answer)
-
-
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
-def test_after_a_wrong_answer_the_same_question_can_be_answered_right(
-    call_mode: CallMode, wrong: Any
-) -> None:
+def test_after_a_wrong_answer_the_same_question_can_be_answered_right(wrong: Any) -> None:
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         agent = agent_with(model)
-        first = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
-        again = call_mode.invoke(agent, resume(wrong), THREAD)["__interrupt__"][0].value
-        result = call_mode.invoke(agent, decide(APPROVE), THREAD)
+        first = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        again = agent.invoke(Command(resume=wrong), THREAD)["__interrupt__"][0].value
+        result = agent.invoke(decide(APPROVE), THREAD)
 
     assert "error" not in first
     assert "could not be used" in again["error"]
@@ -209,12 +166,12 @@ def test_an_edit_to_a_tool_that_is_not_there_is_told_which_are() -> None:
     assert {"send", "task", "write_file", "write_todos"} <= set(re.findall(r"\w+", error))
 
 
-def test_a_person_may_put_a_call_of_another_tool_in_its_place(call_mode: CallMode) -> None:
+def test_a_person_may_put_a_call_of_another_tool_in_its_place() -> None:
     other = {"name": "write_file", "args": {"file_path": "/a.txt", "content": "A"}}
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         agent = agent_with(model)
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-        result = call_mode.invoke(agent, decide({"type": "edit", "edited_action": other}), THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
+        result = agent.invoke(decide({"type": "edit", "edited_action": other}), THREAD)
 
     assert result["files"]["/a.txt"]["content"] == "A"
 
@@ -232,66 +189,36 @@ def test_where_the_tools_are_not_known_a_wrong_edit_becomes_an_error_result(call
     assert result["messages"][-1].text == "Sorry."
 
 
-def asks_wrongly(agent: Any) -> None:
-    agent.invoke({"messages": "Go"}, THREAD)
-    for wrong in WRONG:
-        assert "error" in agent.invoke(resume(wrong), THREAD)["__interrupt__"][0].value
-
-
-def test_many_wrong_answers_do_not_spoil_a_thread_on_disk(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "threads.db", check_same_thread=False) as saved:
-        asks_wrongly(agent_with(ScriptedModel(call("send", to="Ada")), checkpointer=SqliteSaver(saved)))
-    with sqlite3.connect(tmp_path / "threads.db", check_same_thread=False) as saved:
-        agent = agent_with(ScriptedModel("Done."), checkpointer=SqliteSaver(saved))
-        result = agent.invoke(decide(APPROVE), THREAD)
-
-    assert result["messages"][-2].text == "sent to Ada"
-
-
-async def test_many_wrong_answers_do_not_spoil_an_awaited_thread_on_disk(tmp_path: Path) -> None:
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saved:
-        agent = agent_with(ScriptedModel(call("send", to="Ada"), "Done."), checkpointer=saved)
-        await agent.ainvoke({"messages": "Go"}, THREAD)
+def test_many_wrong_answers_do_not_spoil_a_thread_on_disk(call_mode: CallMode, tmp_path: Path) -> None:
+    place = str(tmp_path / "threads.db")
+    with opened("sqlite", call_mode, place) as saver:
+        agent = agent_with(ScriptedModel(call("send", to="Ada")), checkpointer=saver)
+        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
         for wrong in WRONG:
-            assert "error" in (await agent.ainvoke(resume(wrong), THREAD))["__interrupt__"][0].value
-        result = await agent.ainvoke(decide(APPROVE), THREAD)
+            assert "error" in call_mode.invoke(agent, Command(resume=wrong), THREAD)["__interrupt__"][0].value
+    with opened("sqlite", call_mode, place) as saver:
+        agent = agent_with(ScriptedModel("Done."), checkpointer=saver)
+        result = call_mode.invoke(agent, decide(APPROVE), THREAD)
 
     assert result["messages"][-2].text == "sent to Ada"
 
 
 @pytest.mark.parametrize("wrong", WRONG[:3] + WRONG[7:8], ids=repr)
-def test_a_subagent_asks_again_too(call_mode: CallMode, wrong: Any) -> None:
+def test_a_subagent_asks_again_too(wrong: Any) -> None:
     helper = ScriptedModel(call("send", to="Ada"), "it is sent")
     spec: Any = {"name": "helper", "description": "helps", "model": helper}
     with ScriptedModel(call("task", description="Send", subagent_type="helper"), "Done.") as model:
         agent = agent_with(model, subagents=[spec])
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-        again = call_mode.invoke(agent, resume(wrong), THREAD)["__interrupt__"][0].value
-        result = call_mode.invoke(agent, decide(APPROVE), THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
+        again = agent.invoke(Command(resume=wrong), THREAD)["__interrupt__"][0].value
+        result = agent.invoke(decide(APPROVE), THREAD)
 
     assert "could not be used" in again["error"]
     assert result["messages"][-2].text == "it is sent"
     assert len(helper.asked) == 2
 
 
-@pytest.mark.parametrize("wrong", WRONG[:3] + WRONG[7:8], ids=repr)
-def test_of_two_subagents_only_the_one_answered_wrongly_asks_again(call_mode: CallMode, wrong: Any) -> None:
-    models = {name: ScriptedModel(call("send", to=name), f"{name} is done") for name in ("left", "right")}
-    specs: Any = [{"name": name, "description": name, "model": own} for name, own in models.items()]
-    both = calls(*(("task", {"description": "Send", "subagent_type": name}) for name in models))
-    with ScriptedModel(both, "Done.") as model:
-        agent = agent_with(model, subagents=specs)
-        left, right = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
-        answers = {left.id: {"decisions": [APPROVE]}, right.id: wrong}
-        (again,) = call_mode.invoke(agent, resume(answers), THREAD)["__interrupt__"]
-        result = call_mode.invoke(agent, resume({again.id: {"decisions": [APPROVE]}}), THREAD)
-
-    assert "could not be used" in again.value["error"]
-    assert [message.text for message in result["messages"][-3:-1]] == ["left is done", "right is done"]
-    assert [len(own.asked) for own in models.values()] == [2, 2]
-
-
-def test_an_error_in_the_callers_own_function_is_no_wrong_answer(call_mode: CallMode) -> None:
+def test_an_error_in_the_callers_own_function_is_no_wrong_answer() -> None:
     def broken(*given: Any) -> Any:
         raise KeyError("mine")
 
@@ -299,31 +226,21 @@ def test_an_error_in_the_callers_own_function_is_no_wrong_answer(call_mode: Call
         config: Any = {"send": {"allowed_decisions": ["approve"], **own}}
         agent = agent_with(ScriptedModel(call("send", to="Ada")), interrupt_on=config)
         with pytest.raises(KeyError, match="mine"):
-            call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+            agent.invoke({"messages": "Go"}, THREAD)
 
 
-def test_each_request_names_its_call(call_mode: CallMode) -> None:
+def test_each_request_names_its_call() -> None:
     several = calls(("send", {"to": "Ada"}), ("ls", {}), ("send", {"to": "Ada"}))
     agent = agent_with(ScriptedModel(several))
-    asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+    asked = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"][0].value
 
     made = [each["id"] for each in several.tool_calls]
     assert [request["tool_call_id"] for request in asked["action_requests"]] == [made[0], made[2]]
     assert sorted(asked["action_requests"][0]) == ["args", "description", "name", "tool_call_id"]
 
 
-def test_a_request_of_a_subagent_names_its_call() -> None:
-    made = call("send", to="Ada")
-    spec: Any = {"name": "helper", "description": "helps", "model": ScriptedModel(made)}
-    task = call("task", description="Send", subagent_type="helper")
-    asked = agent_with(ScriptedModel(task), subagents=[spec]).invoke({"messages": "Go"}, THREAD)
-
-    request = asked["__interrupt__"][0].value["action_requests"][0]
-    assert request["tool_call_id"] == made.tool_calls[0]["id"]
-
-
 @pytest.mark.parametrize("kept", ["agent", "around"])
-def test_where_a_thread_is_kept_nothing_is_said_of_it(call_mode: CallMode, kept: str) -> None:
+def test_where_a_thread_is_kept_nothing_is_said_of_it(kept: str) -> None:
     """An agent without a checkpointer of its own may be a part of one that has it."""
     spec: Any = {
         "name": "helper",
@@ -338,15 +255,13 @@ def test_where_a_thread_is_kept_nothing_is_said_of_it(call_mode: CallMode, kept:
         agent = agent_with(
             ScriptedModel(task if kept == "around" else call("send", to="Ada")), subagents=[spec]
         )
-        asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        asked = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"][0].value
 
     assert "error" not in asked
 
 
 @pytest.mark.parametrize("asking", ["agent", "rules", "subagent"])
-def test_without_a_checkpointer_it_is_said_before_the_first_call_of_the_model(
-    call_mode: CallMode, asking: str
-) -> None:
+def test_without_a_checkpointer_it_is_said_before_the_first_call_of_the_model(asking: str) -> None:
     seen: list[int] = []
     options: dict[str, Any] = {
         "agent": {"interrupt_on": {"send": True}},
@@ -359,20 +274,20 @@ def test_without_a_checkpointer_it_is_said_before_the_first_call_of_the_model(
             lambda _: seen.append(len(said)) or call("ls", path="/"), "Hello.", "Hello again."
         )
         agent = create_deep_agent(model, tools=[send], **options[asking])
-        call_mode.invoke(agent, {"messages": "Hello"})
+        agent.invoke({"messages": "Hello"})
         ours = [each for each in said if "checkpointer=InMemorySaver" in str(each.message)]
 
     assert seen == [1]
     assert len(ours) == 1
-    assert Path(ours[0].filename).name == "conftest.py"
+    assert ours[0].filename == __file__
 
 
-def test_without_a_checkpointer_a_request_says_that_nobody_can_answer_it(call_mode: CallMode) -> None:
+def test_without_a_checkpointer_a_request_says_that_nobody_can_answer_it() -> None:
     agent = create_deep_agent(
         ScriptedModel(call("send", to="Ada")), tools=[send], interrupt_on={"send": True}
     )
     with pytest.warns(UserWarning, match="checkpointer"):
-        asked = call_mode.invoke(agent, {"messages": "Go"})["__interrupt__"][0].value
+        asked = agent.invoke({"messages": "Go"})["__interrupt__"][0].value
 
     assert "no checkpointer keeps the thread" in asked["error"]
     assert "no checkpointer keeps the thread" in asked["action_requests"][0]["description"]
@@ -386,7 +301,9 @@ def helper_with(**own: Any) -> Any:
 def test_rules_of_a_subagent_that_let_a_gated_tool_run_are_spoken_of_at_the_callers_line(own: Any) -> None:
     gated: Any = {"send": True, "write_file": {"allowed_decisions": ["approve"]}, "read_file": False}
     with pytest.warns(UserWarning, match="'send', 'write_file'.*False") as said:
-        agent_with(ScriptedModel(), interrupt_on=gated, subagents=[helper_with(interrupt_on=own)])
+        create_deep_agent(
+            ScriptedModel(), tools=[send], interrupt_on=gated, subagents=[helper_with(interrupt_on=own)]
+        )
 
     assert len(said) == 1
     assert "'helper'" in str(said[0].message)

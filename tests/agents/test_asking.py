@@ -69,31 +69,33 @@ def test_an_approval_of_another_kind_is_refused_even_if_one_was_made_elsewhere(
     helper: Any = {"name": "helper", "description": "helps", "middleware": [files(), other_approval()]}
     with pytest.raises(StackError, match=r"'helper'.*approval\(\)"):
         create_deep_agent(ScriptedModel(), permissions=[LAW], subagents=[helper])
+    denies = FilesystemPermission(["write"], ["/law/"], "deny")
+    assert create_deep_agent(ScriptedModel(), permissions=[denies], middleware=[other_approval()])
 
 
-def test_an_approval_in_another_agent_permits_nothing_in_this_one(call_mode: CallMode) -> None:
+def test_an_approval_in_another_agent_permits_nothing_in_this_one() -> None:
     for stack in ([borrowed()], [borrowed(), other_approval()]):
         with ScriptedModel(WRITE, "Done.") as model:
             agent: Any = create_agent(model, middleware=stack, checkpointer=InMemorySaver())
-            done = call_mode.invoke(agent, GIVEN, THREAD)
+            done = agent.invoke(GIVEN, THREAD)
 
         assert "nobody is set up" in done["messages"][2].text
         assert not done.get("files")
 
 
-def test_an_approval_does_not_outlast_its_turn(call_mode: CallMode) -> None:
+def test_an_approval_does_not_outlast_its_turn() -> None:
     """The same id again, in an agent that asks nobody any more."""
     saved = InMemorySaver()
     asking = FilesystemMiddleware(permissions=[LAW])
     for stack, asks in (([asking, asking.approval()], True), ([asking], False)):
         with ScriptedModel(call("write_file", file_path="/law/x", content="1"), "Done.") as model:
             agent: Any = create_agent(model, middleware=stack, checkpointer=saved)
-            done = call_mode.invoke(agent, GIVEN, THREAD)
-            done = call_mode.invoke(agent, APPROVE, THREAD) if asks else done
+            done = agent.invoke(GIVEN, THREAD)
+            done = agent.invoke(APPROVE, THREAD) if asks else done
         assert ("nobody is set up" in done["messages"][-2].text) is not asks
 
 
-def test_an_approved_write_is_no_approved_look(call_mode: CallMode) -> None:
+def test_an_approved_write_is_no_approved_look() -> None:
     shown = call("edit_file", file_path="/s/x", old_string="password = foo", new_string="z")
     seen: Any = {"/s/x": {"content": "password = hunter2\n"}}
     both: Any = [FilesystemPermission(["read", "write"], ["/s/**"], "interrupt")]
@@ -101,8 +103,8 @@ def test_an_approved_write_is_no_approved_look(call_mode: CallMode) -> None:
     for rules in (both, looks):
         with ScriptedModel(shown, "Done.") as model:
             agent = create_deep_agent(model, permissions=rules, checkpointer=InMemorySaver())
-            done = call_mode.invoke(agent, {**GIVEN, "files": seen}, THREAD)
-            done = call_mode.invoke(agent, APPROVE, THREAD) if rules is both else done
+            done = agent.invoke({**GIVEN, "files": seen}, THREAD)
+            done = agent.invoke(APPROVE, THREAD) if rules is both else done
         (answer,) = [each for each in done["messages"] if each.type == "tool"]
         assert answer.additional_kwargs["error_code"] == "no_match"
         assert "hunter2" not in answer.text
@@ -163,12 +165,12 @@ def turned(request: Any, way: Path) -> Any:
     return request
 
 
-def test_a_person_may_turn_a_call_to_a_place_that_waits(call_mode: CallMode) -> None:
+def test_a_person_may_turn_a_call_to_a_place_that_waits() -> None:
     to: Any = {"name": "write_file", "args": {"file_path": "/law/y", "content": "2"}}
     edit: Command[Any] = Command(resume={"decisions": [{"type": "edit", "edited_action": to}]})
     for first, more in (("/law/x", {}), ("/open", {"interrupt_on": {"write_file": True}})):
         with ScriptedModel(call("write_file", file_path=first, content="1"), "Done.") as model:
             options: Any = more
             agent = create_deep_agent(model, permissions=[LAW], checkpointer=InMemorySaver(), **options)
-            assert call_mode.invoke(agent, GIVEN, THREAD)["__interrupt__"]
-            assert set(call_mode.invoke(agent, edit, THREAD)["files"]) == {"/law/y"}
+            assert agent.invoke(GIVEN, THREAD)["__interrupt__"]
+            assert set(agent.invoke(edit, THREAD)["files"]) == {"/law/y"}

@@ -92,29 +92,31 @@ def test_a_message_in_the_form_of_a_dict_is_taken(call_mode: CallMode) -> None:
     assert model.summaries != []
 
 
-def test_a_picture_in_the_form_of_a_dict_is_told_to_a_model_that_takes_none(call_mode: CallMode) -> None:
+def test_a_picture_in_the_form_of_a_dict_is_told_to_a_model_that_takes_none() -> None:
     picture = {"type": "image", "base64": "QUJD", "mime_type": "image/png"}
     model = WindowedModel("Done.", profile={"image_inputs": False})
     putting = Putting(lambda messages: [{"role": "user", "content": [picture]}, *messages])
-    call_mode.invoke(create_deep_agent(model, middleware=[putting]), {"messages": "Look."})
+    create_deep_agent(model, middleware=[putting]).invoke({"messages": "Look."})
 
     assert "is not shown" in str(model.turns[0].messages[1].content)
 
 
-def test_without_compaction_it_is_taken_too(call_mode: CallMode) -> None:
+def test_without_compaction_it_is_taken_too() -> None:
     said = {"role": "user", "content": [{"type": "text", "text": "It is Monday."}]}
     model = ScriptedModel("Done.", profile={"image_inputs": False})
     layers = [Putting(lambda messages: [*messages, said]), UnsupportedContentMiddleware()]
-    call_mode.invoke(create_agent(model, middleware=layers), {"messages": "Look."})
+    agent: Any = create_agent(model, middleware=layers)
+    agent.invoke({"messages": "Look."})
 
     assert model.asked[0].last == "It is Monday."
 
 
-def test_where_prompts_are_cached_it_is_taken_too(call_mode: CallMode) -> None:
+def test_where_prompts_are_cached_it_is_taken_too() -> None:
     said = {"role": "user", "content": "It is Monday."}
     with serving() as claude:
         layers = [Putting(lambda messages: [*messages, said]), AnthropicPromptCachingMiddleware()]
-        call_mode.invoke(create_agent(claude.model(), middleware=layers), {"messages": "Look."})
+        agent: Any = create_agent(claude.model(), middleware=layers)
+        agent.invoke({"messages": "Look."})
 
     assert "It is Monday." in str(claude.asked[0]["messages"][-1])
 
@@ -140,7 +142,7 @@ def test_context_put_in_front_is_in_every_request_and_in_no_archive(
     assert "It is Monday." not in {each.text for each in archived(agent)}
 
 
-def test_calls_that_only_requests_have_stay_with_their_results(call_mode: CallMode) -> None:
+def test_calls_that_only_requests_have_stay_with_their_results() -> None:
     example: list[Any] = [
         {"role": "user", "content": "How does one look up?"},
         {
@@ -154,7 +156,7 @@ def test_calls_that_only_requests_have_stay_with_their_results(call_mode: CallMo
     agent = create_deep_agent(
         model, tools=[look_up], middleware=[Putting(lambda messages: [*example, *messages])]
     )
-    call_mode.invoke(agent, {"messages": "Look."}, THREAD)
+    agent.invoke({"messages": "Look."}, THREAD)
 
     assert len(model.summaries) > 2
     assert all(history_faults(turn.messages) == [] for turn in model.turns)
@@ -162,7 +164,7 @@ def test_calls_that_only_requests_have_stay_with_their_results(call_mode: CallMo
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_reminder_at_the_end_of_each_request_loses_no_report(call_mode: CallMode, named: bool) -> None:
+def test_a_reminder_at_the_end_of_each_request_loses_no_report(named: bool) -> None:
     def reminding(messages: list[AnyMessage]) -> list[Any]:
         return [*messages, HumanMessage("It is Monday.", id=str(uuid4()) if named else None)]
 
@@ -170,7 +172,7 @@ def test_a_reminder_at_the_end_of_each_request_loses_no_report(call_mode: CallMo
     agent = create_deep_agent(
         model, tools=[read], middleware=[Putting(reminding)], checkpointer=InMemorySaver()
     )
-    call_mode.invoke(agent, {"messages": "Read."}, THREAD)
+    agent.invoke({"messages": "Read."}, THREAD)
 
     assert model.refused == []
     assert len(model.summaries) > 2
@@ -179,13 +181,13 @@ def test_a_reminder_at_the_end_of_each_request_loses_no_report(call_mode: CallMo
 # --- what is done to the state ---
 
 
-def test_deleting_the_last_exchange_loses_no_report(call_mode: CallMode) -> None:
+def test_deleting_the_last_exchange_loses_no_report() -> None:
     model = WindowedModel(window=32_000, counter=chinese)
     agent = create_deep_agent(model, tools=[read], checkpointer=InMemorySaver())
     for turn in range(30):
         known = len(model.summaries)
         model.then(*steps(4, "read"), "Done.")
-        call_mode.invoke(agent, {"messages": f"Part {turn}."}, THREAD)
+        agent.invoke({"messages": f"Part {turn}."}, THREAD)
         messages = agent.get_state(THREAD).values["messages"]
         if len(model.summaries) > known:
             asked = max(at for at, each in enumerate(messages) if each.type == "human")
@@ -196,13 +198,13 @@ def test_deleting_the_last_exchange_loses_no_report(call_mode: CallMode) -> None
     assert len(model.summaries) > 2
 
 
-def test_after_all_messages_are_removed_nothing_of_them_is_shown(call_mode: CallMode) -> None:
+def test_after_all_messages_are_removed_nothing_of_them_is_shown() -> None:
     model = WindowedModel(*steps(20), "Done.", *steps(20), "Done.", window=12_000)
     agent = create_deep_agent(model, tools=[look_up], checkpointer=InMemorySaver())
-    call_mode.invoke(agent, {"messages": "Whales, and keep it secret."}, THREAD)
+    agent.invoke({"messages": "Whales, and keep it secret."}, THREAD)
     before = len(model.turns), len(model.summaries)
     agent.update_state(THREAD, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
-    result = call_mode.invoke(agent, {"messages": "Ships."}, THREAD)
+    result = agent.invoke({"messages": "Ships."}, THREAD)
 
     assert all("secret" not in str(turn.messages) for turn in model.turns[before[0] :])
     assert [each.text for each in model.turns[before[0]].messages[1:]] == ["Ships."]
@@ -210,30 +212,30 @@ def test_after_all_messages_are_removed_nothing_of_them_is_shown(call_mode: Call
     assert result["messages"][-1].text == "Done."
 
 
-def test_a_summary_outlives_the_messages_that_it_stands_for(call_mode: CallMode) -> None:
+def test_a_summary_outlives_the_messages_that_it_stands_for() -> None:
     model = WindowedModel(*steps(20), "Done.", "Hello.", window=12_000)
     agent = create_deep_agent(model, tools=[look_up], checkpointer=InMemorySaver())
-    call_mode.invoke(agent, {"messages": "Whales."}, THREAD)
+    agent.invoke({"messages": "Whales."}, THREAD)
     gone = [RemoveMessage(each) for each in agent.get_state(THREAD).values["_summarized_ids"]]
     agent.update_state(THREAD, {"messages": gone})
-    call_mode.invoke(agent, {"messages": "Say hello."}, THREAD)
+    agent.invoke({"messages": "Say hello."}, THREAD)
 
     assert "<summary>" in model.turns[-1].messages[1].text
 
 
-def test_a_history_sent_back_as_a_whole_is_not_taken_for_what_was_left_of_it(call_mode: CallMode) -> None:
+def test_a_history_sent_back_as_a_whole_is_not_taken_for_what_was_left_of_it() -> None:
     model = WindowedModel(window=12_000)
     agent = create_deep_agent(model, tools=[look_up])
     history: list[Any] = []
     for _ in range(6):
         model.then(*steps(12), "Done.")
         given = {"messages": [*history, HumanMessage("Look.")]}
-        history = call_mode.invoke(agent, given, {"recursion_limit": 500})["messages"]
+        history = agent.invoke(given, {"recursion_limit": 500})["messages"]
 
     assert model.refused == []
 
 
-def test_an_agent_as_a_node_is_not_misled_by_reports_of_an_earlier_turn(call_mode: CallMode) -> None:
+def test_an_agent_as_a_node_is_not_misled_by_reports_of_an_earlier_turn() -> None:
     model = WindowedModel(window=12_000)
     graph: Any = StateGraph(cast(Any, MessagesState))
     graph.add_node("agent", create_deep_agent(model, tools=[look_up]))
@@ -241,17 +243,17 @@ def test_an_agent_as_a_node_is_not_misled_by_reports_of_an_earlier_turn(call_mod
     compiled = graph.compile(checkpointer=InMemorySaver())
     for _ in range(3):
         model.then(*steps(12), "Done.")
-        call_mode.invoke(compiled, {"messages": "Look."}, THREAD)
+        compiled.invoke({"messages": "Look."}, THREAD)
 
     assert model.refused == []
 
 
-def test_an_event_that_was_taken_away_leaves_no_report_of_it(call_mode: CallMode) -> None:
+def test_an_event_that_was_taken_away_leaves_no_report_of_it() -> None:
     model = WindowedModel(*steps(60), "Done.", "Hello.", window=12_000)
     agent = create_deep_agent(model, tools=[look_up], checkpointer=InMemorySaver())
-    call_mode.invoke(agent, {"messages": "Look."}, THREAD)
+    agent.invoke({"messages": "Look."}, THREAD)
     agent.update_state(THREAD, {"_summarization_event": None})
-    call_mode.invoke(agent, {"messages": "Say hello."}, THREAD)
+    agent.invoke({"messages": "Say hello."}, THREAD)
 
     assert model.refused == []
     assert model.turns[-1].tokens < 12_000
@@ -265,13 +267,11 @@ class Mine(SummarizationMiddleware):
 
 
 @pytest.mark.parametrize("trigger", [("fraction", 0.6), ("fraction", 0.95), None])
-def test_a_subclass_under_its_own_name_and_the_usual_one_share_their_summaries(
-    call_mode: CallMode, trigger: Any
-) -> None:
+def test_a_subclass_under_its_own_name_and_the_usual_one_share_their_summaries(trigger: Any) -> None:
     model = WindowedModel(*steps(40), "Done.", window=12_000)
     mine = Mine(model, backend=StateBackend(), trigger=trigger, keep=("fraction", 0.1))
     agent = create_deep_agent(model, tools=[look_up], middleware=[mine], checkpointer=InMemorySaver())
-    call_mode.invoke(agent, {"messages": "Look."}, THREAD)
+    agent.invoke({"messages": "Look."}, THREAD)
     shown = [[each for each in turn.messages if "<summary>" in each.text] for turn in model.turns]
     kept = archived(agent)
 
@@ -285,7 +285,7 @@ def test_a_subclass_under_its_own_name_and_the_usual_one_share_their_summaries(
 # --- what counters and reports say ---
 
 
-def test_a_counter_that_takes_whole_requests_only_is_enough(call_mode: CallMode) -> None:
+def test_a_counter_that_takes_whole_requests_only_is_enough() -> None:
     def doubled(messages: Sequence[BaseMessage], tools: Any = None) -> int:
         return 2 * count_tokens_approximately(messages, tools=tools or [])
 
@@ -296,9 +296,7 @@ def test_a_counter_that_takes_whole_requests_only_is_enough(call_mode: CallMode)
 
     model = WindowedModel(*steps(40), "Done.", window=24_000, counter=doubled, honesty=None)
     own = create_summarization_middleware(model, StateBackend(), token_counter=counter)
-    result = call_mode.invoke(
-        create_deep_agent(model, tools=[look_up], middleware=[own]), {"messages": "Look."}, THREAD
-    )
+    result = create_deep_agent(model, tools=[look_up], middleware=[own]).invoke({"messages": "Look."}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert model.refused == []
@@ -306,18 +304,16 @@ def test_a_counter_that_takes_whole_requests_only_is_enough(call_mode: CallMode)
 
 
 @pytest.mark.parametrize("honesty", [3.0, 10.0])
-def test_reports_that_are_too_large_bring_no_summary_with_every_step(
-    call_mode: CallMode, honesty: float
-) -> None:
+def test_reports_that_are_too_large_bring_no_summary_with_every_step(honesty: float) -> None:
     model = WindowedModel(*steps(60), "Done.", window=6_000, honesty=honesty)
     agent = create_deep_agent(model, tools=[look_up], checkpointer=InMemorySaver())
-    call_mode.invoke(agent, {"messages": "Look."}, THREAD)
+    agent.invoke({"messages": "Look."}, THREAD)
 
     assert model.refused == []
     assert len(model.summaries) <= 30
 
 
-def test_reasoning_that_is_not_sent_again_takes_no_room(call_mode: CallMode) -> None:
+def test_reasoning_that_is_not_sent_again_takes_no_room() -> None:
     def reasoning(number: int) -> Callable[[Asked], AIMessage]:
         def answer(asked: Asked) -> AIMessage:
             usage: Any = {
@@ -331,14 +327,14 @@ def test_reasoning_that_is_not_sent_again_takes_no_room(call_mode: CallMode) -> 
         return answer
 
     model = WindowedModel(*map(reasoning, range(60)), "Done.", window=32_000)
-    call_mode.invoke(create_deep_agent(model, tools=[look_up]), {"messages": "Look."}, THREAD)
+    create_deep_agent(model, tools=[look_up]).invoke({"messages": "Look."}, THREAD)
 
     assert model.refused == []
     assert max(turn.tokens for turn in model.turns) > 0.75 * 32_000
 
 
 @pytest.mark.parametrize("window", [200_000, 40_000])
-def test_a_large_document_alone_brings_no_summary(call_mode: CallMode, window: int) -> None:
+def test_a_large_document_alone_brings_no_summary(window: int) -> None:
     def real(messages: Sequence[BaseMessage], tools: Any = None) -> int:
         texts = [each for each in messages if isinstance(each.content, str)]
         shown = 5_000 * (len(messages) - len(texts))
@@ -352,8 +348,8 @@ def test_a_large_document_alone_brings_no_summary(call_mode: CallMode, window: i
     model = WindowedModel(*["answer " * 2_000] * 4, "Done.", window=window, counter=real)
     agent = create_deep_agent(model, checkpointer=InMemorySaver())
     for _ in range(4):
-        call_mode.invoke(agent, {"messages": "Tell me more."}, THREAD)
-    call_mode.invoke(agent, {"messages": [HumanMessage(cast(Any, ["See:", document]))]}, THREAD)
+        agent.invoke({"messages": "Tell me more."}, THREAD)
+    agent.invoke({"messages": [HumanMessage(cast(Any, ["See:", document]))]}, THREAD)
 
     assert model.summaries == []
     assert model.refused == []

@@ -15,7 +15,6 @@ from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.testing import WindowedModel, call
 from tests.agents.busy import look_up, text
-from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -25,9 +24,7 @@ def looking(many: int, size: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("honesty", [1.0, None])
-def test_memory_skills_and_tools_are_counted(
-    call_mode: CallMode, tmp_path: Path, honesty: float | None
-) -> None:
+def test_memory_skills_and_tools_are_counted(tmp_path: Path, honesty: float | None) -> None:
     (tmp_path / "AGENTS.md").write_text(text(16_000, "memory"))
     for number in range(40):
         skill = tmp_path / "skills" / f"skill-{number}"
@@ -45,7 +42,7 @@ def test_memory_skills_and_tools_are_counted(
             skills=["/skills"],
             checkpointer=InMemorySaver(),
         )
-        result = call_mode.invoke(agent, {"messages": "Look."}, THREAD)
+        result = agent.invoke({"messages": "Look."}, THREAD)
 
     fixed = model.turns[0].tokens
     assert result["messages"][-1].text == "Done."
@@ -63,11 +60,11 @@ def test_memory_skills_and_tools_are_counted(
         {"max_output_tokens": 2_000},
     ],
 )
-def test_what_a_model_may_say_moves_no_threshold(call_mode: CallMode, limits: dict[str, Any]) -> None:
+def test_what_a_model_may_say_moves_no_threshold(limits: dict[str, Any]) -> None:
     def first_summary(profile: dict[str, Any]) -> int:
         with WindowedModel(*looking(16, 1_500), "Done.", window=8_000, profile=profile) as model:
             agent = create_deep_agent(model, tools=[look_up])
-            assert call_mode.invoke(agent, {"messages": "hello"})["messages"][-1].text == "Done."
+            assert agent.invoke({"messages": "hello"})["messages"][-1].text == "Done."
         return next(at for at, asked in enumerate(model.asked) if asked in model.summaries)
 
     assert first_summary(limits) == first_summary({}) > 3
@@ -80,7 +77,7 @@ def honest(messages: Sequence[BaseMessage], tools: Any = ()) -> int:
 
 
 @pytest.mark.parametrize("blocks", [False, True])
-def test_clipping_old_arguments_puts_a_summary_off(call_mode: CallMode, blocks: bool) -> None:
+def test_clipping_old_arguments_puts_a_summary_off(blocks: bool) -> None:
     def writing(number: int) -> AIMessage:
         said = call("write_file", file_path=f"/{number}.txt", content=text(6_000, f"{number}"))
         return said.model_copy(update={"content": [{"type": "text", "text": "Writing."}]}) if blocks else said
@@ -91,7 +88,7 @@ def test_clipping_old_arguments_puts_a_summary_off(call_mode: CallMode, blocks: 
         with WindowedModel(*steps, "Done.", window=16_000, counter=honest) as model:
             own = SummarizationMiddleware(model, backend=backend, trigger=("fraction", 0.85), **settings)
             agent = create_deep_agent(model, middleware=[own], backend=backend, checkpointer=InMemorySaver())
-            call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+            agent.invoke({"messages": "Go"}, THREAD)
         return model
 
     clipped = run(truncate_args_settings={"trigger": ("fraction", 0.5), "keep": ("fraction", 0.1)})

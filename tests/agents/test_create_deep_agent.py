@@ -59,22 +59,6 @@ def test_files_land_on_disk(call_mode: CallMode, tmp_path: Path) -> None:
     assert "files" not in result
 
 
-def test_prompt_order_is_caller_base_then_features() -> None:
-    with ScriptedModel("Hello.") as model:
-        create_deep_agent(model, system_prompt="You are Ada.").invoke({"messages": "Hi"})
-
-    said = model.asked[0].system
-    parts = [
-        "You are Ada.",
-        "You are a deep agent",
-        "write_todos",
-        "You have a filesystem",
-        "subagent with task",
-    ]
-    places = [said.index(part) for part in parts]
-    assert places == sorted(places)
-
-
 def test_a_callers_system_message_keeps_its_blocks() -> None:
     block = {"type": "text", "text": "Cached.", "cache_control": {"type": "ephemeral"}}
     with ScriptedModel("Hello.") as model:
@@ -114,21 +98,6 @@ def test_middleware_of_a_slots_name_takes_its_place() -> None:
     assert "read_todos" not in model.asked[0].tool_names
 
 
-def test_new_middleware_sees_the_librarys_prompt() -> None:
-    class Listening(AgentMiddleware[Any, Any, Any]):
-        heard: str = ""
-
-        def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            self.heard = request.system_message.text
-            return handler(request)
-
-    listening = Listening()
-    with ScriptedModel("Hello.") as model:
-        create_deep_agent(model, middleware=[listening]).invoke({"messages": "Hi"})
-
-    assert "You have a filesystem" in listening.heard
-
-
 def test_two_middleware_of_one_name_are_refused() -> None:
     class Same(AgentMiddleware[Any, Any, Any]):
         pass
@@ -147,13 +116,13 @@ def test_no_model_warns_and_lists_the_choices() -> None:
     assert [each.filename for each in warned] == [__file__]
 
 
-def test_two_changes_to_one_file_in_a_turn_do_not_race(call_mode: CallMode) -> None:
+def test_two_changes_to_one_file_in_a_turn_do_not_race() -> None:
     both = calls(
         ("write_file", {"file_path": "/a.txt", "content": "first"}),
         ("write_file", {"file_path": "/./a.txt", "content": "second"}),
     )
     with ScriptedModel(both, "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = create_deep_agent(model).invoke({"messages": "Go"})
 
     assert result["files"]["/a.txt"]["content"] == "first"
     refused = result["messages"][-2]
@@ -162,25 +131,21 @@ def test_two_changes_to_one_file_in_a_turn_do_not_race(call_mode: CallMode) -> N
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_directory_is_not_deleted_beside_a_change_in_it(
-    order: tuple[int, int], call_mode: CallMode
-) -> None:
+def test_a_directory_is_not_deleted_beside_a_change_in_it(order: tuple[int, int]) -> None:
     wanted = (
         ("delete", {"file_path": "/d"}),
         ("edit_file", {"file_path": "/d/a.txt", "old_string": "x", "new_string": "y"}),
     )
     with ScriptedModel(calls(*(wanted[at] for at in order)), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go", "files": {"/d/a.txt": "x"}})
+        result = create_deep_agent(model).invoke({"messages": "Go", "files": {"/d/a.txt": "x"}})
 
     assert [message.status for message in result["messages"][-3:-1]] == ["success", "error"]
     assert result["messages"][-2].additional_kwargs["error_code"] == "parallel_mutation"
 
 
-def test_a_given_file_without_a_leading_slash_is_found(call_mode: CallMode) -> None:
+def test_a_given_file_without_a_leading_slash_is_found() -> None:
     with ScriptedModel(call("read_file", file_path="/notes.md"), "Done.") as model:
-        result = call_mode.invoke(
-            create_deep_agent(model), {"messages": "Go", "files": {"notes.md": {"content": "hi"}}}
-        )
+        result = create_deep_agent(model).invoke({"messages": "Go", "files": {"notes.md": {"content": "hi"}}})
 
     assert result["messages"][-2].text.endswith("hi")
 

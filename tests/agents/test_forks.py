@@ -29,6 +29,7 @@ from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
 from deepagents.testing.histories import history_faults
 from deepagents.testing.prefixes import assert_prefix_kept, shared_prefix
 from tests import savers
+from tests.agents.delegating import text
 from tests.conftest import CallMode
 
 
@@ -38,10 +39,6 @@ def fork(**rest: Any) -> Any:
 
 def delegate(to: str = "twin", what: str = "Look into the tides.") -> AIMessage:
     return call("task", description=what, subagent_type=to)
-
-
-def text(content: str) -> dict[str, Any]:
-    return {"content": content, "encoding": "utf-8"}
 
 
 def test_a_fork_is_asked_what_its_caller_was_asked_and_then_its_task(call_mode: CallMode) -> None:
@@ -79,9 +76,7 @@ def test_a_fork_is_asked_what_its_caller_was_asked_and_then_its_task(call_mode: 
     assert shared_prefix(asked, told).whole
 
 
-def test_a_fork_has_the_tools_that_a_skill_disclosed_and_those_for_tasks_elsewhere(
-    call_mode: CallMode,
-) -> None:
+def test_a_fork_has_the_tools_that_a_skill_disclosed_and_those_for_tasks_elsewhere() -> None:
     @tool
     def sail(where: str) -> str:
         """Sail."""
@@ -95,14 +90,14 @@ def test_a_fork_has_the_tools_that_a_skill_disclosed_and_those_for_tasks_elsewhe
     with WindowedModel(*script) as model:
         agent = create_deep_agent(model, middleware=[skills], subagents=[fork(), far])
         files = {path: text(f"---\n{front}\n---\nMind the wind.")}
-        call_mode.invoke(agent, {"messages": "Go", "files": files})
+        agent.invoke({"messages": "Go", "files": files})
 
     assert {"sail", "start_async_task"} <= set(model.asked[1].tool_names)
     assert_prefix_kept(model.asked[1:4])
     assert model.asked[3].last == "sailed"
 
 
-def test_a_fork_sees_what_was_said_in_the_turn_that_called_it(call_mode: CallMode) -> None:
+def test_a_fork_sees_what_was_said_in_the_turn_that_called_it() -> None:
     """And forks of one turn share all but their tasks."""
     turn = calls(
         ("task", {"description": "left", "subagent_type": "twin"}),
@@ -114,7 +109,7 @@ def test_a_fork_sees_what_was_said_in_the_turn_that_called_it(call_mode: CallMod
         return f"did {asked.last.splitlines()[-1]}"
 
     with WindowedModel(turn, work, work, "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Go"})
+        result = create_deep_agent(model, subagents=[fork()]).invoke({"messages": "Go"})
 
     first, left, right, _ = model.asked
     assert [each.text for each in result["messages"] if each.type == "tool"] == ["did left", "did right"]
@@ -123,7 +118,7 @@ def test_a_fork_sees_what_was_said_in_the_turn_that_called_it(call_mode: CallMod
     assert shared_prefix(left, right).messages == len(left.messages) - 2
 
 
-def test_a_fork_sees_the_results_that_its_turn_has_already(call_mode: CallMode) -> None:
+def test_a_fork_sees_the_results_that_its_turn_has_already() -> None:
     """As where a person has refused one call of it."""
     turn = calls(
         ("delete", {"file_path": "/a.txt"}), ("task", {"description": "Go", "subagent_type": "twin"})
@@ -133,9 +128,9 @@ def test_a_fork_sees_the_results_that_its_turn_has_already(call_mode: CallMode) 
             model, subagents=[fork()], interrupt_on={"delete": True}, checkpointer=InMemorySaver()
         )
         thread: Any = {"configurable": {"thread_id": "1"}}
-        call_mode.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("x")}}, thread)
+        agent.invoke({"messages": "Go", "files": {"/a.txt": text("x")}}, thread)
         refused = {"type": "reject", "message": "Keep that file."}
-        result = call_mode.invoke(agent, Command(resume={"decisions": [refused]}), thread)
+        result = agent.invoke(Command(resume={"decisions": [refused]}), thread)
 
     _, forked, _ = model.asked
     assert history_faults(forked.messages) == []
@@ -155,12 +150,10 @@ def long_turns(count: int, *, thinking_aloud: bool = True) -> list[AIMessage]:
 
 
 @pytest.mark.parametrize("compacted", [True, False])
-def test_a_fork_sees_summaries_and_clipped_arguments_as_its_caller_does(
-    call_mode: CallMode, compacted: bool
-) -> None:
+def test_a_fork_sees_summaries_and_clipped_arguments_as_its_caller_does(compacted: bool) -> None:
     turns = long_turns(14, thinking_aloud=compacted)
     with WindowedModel(*turns, delegate(), "Forked.", "Done.", window=16_000) as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Write."})
+        result = create_deep_agent(model, subagents=[fork()]).invoke({"messages": "Write."})
 
     asked, forked, told = model.turns[-3:]
     assert bool(model.summaries) == compacted
@@ -170,10 +163,10 @@ def test_a_fork_sees_summaries_and_clipped_arguments_as_its_caller_does(
     assert result["messages"][-2].text == "Forked."
 
 
-def test_what_a_fork_sums_up_is_its_own(call_mode: CallMode) -> None:
+def test_what_a_fork_sums_up_is_its_own() -> None:
     with WindowedModel(delegate(), *long_turns(14), "Forked.", "Done.", window=16_000) as model:
         agent = create_deep_agent(model, subagents=[fork()])
-        result = call_mode.invoke(agent, {"messages": "Write."})
+        result = agent.invoke({"messages": "Write."})
 
     assert model.summaries
     assert result["messages"][-2].text == "Forked."
@@ -182,9 +175,9 @@ def test_what_a_fork_sums_up_is_its_own(call_mode: CallMode) -> None:
     assert len(archives) == 1
 
 
-def test_a_fork_may_not_delegate(call_mode: CallMode) -> None:
+def test_a_fork_may_not_delegate() -> None:
     with ScriptedModel(delegate(), delegate("general-purpose"), "Did it myself.", "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[fork()]), {"messages": "Go"})
+        result = create_deep_agent(model, subagents=[fork()]).invoke({"messages": "Go"})
 
     refused = model.asked[2].messages[-1]
     assert isinstance(refused, ToolMessage)
@@ -194,17 +187,17 @@ def test_a_fork_may_not_delegate(call_mode: CallMode) -> None:
     assert result["messages"][-2].text == "Did it myself."
 
 
-def test_a_fork_that_says_nothing_does_not_speak_with_its_callers_words(call_mode: CallMode) -> None:
+def test_a_fork_that_says_nothing_does_not_speak_with_its_callers_words() -> None:
     with ScriptedModel("Hello.", delegate(), "", "Done.") as model:
         agent = create_deep_agent(model, subagents=[fork()], checkpointer=InMemorySaver())
         thread: Any = {"configurable": {"thread_id": "1"}}
-        call_mode.invoke(agent, {"messages": "Hi"}, thread)
-        result = call_mode.invoke(agent, {"messages": "Go"}, thread)
+        agent.invoke({"messages": "Hi"}, thread)
+        result = agent.invoke({"messages": "Go"}, thread)
 
     assert "without writing an answer" in result["messages"][-2].text
 
 
-def test_what_a_fork_changes_comes_back_and_its_plan_does_not(call_mode: CallMode) -> None:
+def test_what_a_fork_changes_comes_back_and_its_plan_does_not() -> None:
     plan = [{"content": "main's", "status": "pending"}]
     own = [{"content": "fork's", "status": "pending"}]
     edit = {"file_path": "/a.txt", "old_string": "old", "new_string": "new"}
@@ -219,7 +212,7 @@ def test_what_a_fork_changes_comes_back_and_its_plan_does_not(call_mode: CallMod
     )
     with ScriptedModel(*script) as model:
         agent = create_deep_agent(model, subagents=[fork()])
-        result = call_mode.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("old")}})
+        result = agent.invoke({"messages": "Go", "files": {"/a.txt": text("old")}})
 
     assert model.asked[4].last == "[ ] main's"
     assert result["files"]["/a.txt"]["content"] == "new"
@@ -326,13 +319,13 @@ def test_the_task_tool_says_which_agents_are_forks() -> None:
     assert "- twin: is the agent itself (a fork" in str(model.asked[0].tools)
 
 
-def test_middleware_alone_makes_forks_too(call_mode: CallMode) -> None:
+def test_middleware_alone_makes_forks_too() -> None:
     """Of complete specs, whose prompt and tools are the caller's affair."""
     with WindowedModel(delegate(), delegate(), "Forked.", "Done.") as model:
         files = FilesystemMiddleware(backend=StateBackend())
         spec = fork(model=model, tools=[], middleware=[files])
         agent: Any = create_agent(model, middleware=[files, SubAgentMiddleware(subagents=[spec])])
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     first, forked, _, _ = model.asked
     assert forked.tools == first.tools

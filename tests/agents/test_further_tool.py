@@ -88,10 +88,10 @@ def test_it_works_and_may_be_chosen(call_mode: CallMode, backend: FilesystemBack
     assert [each.name for each in Files(tools=chosen).tools] == chosen
 
 
-def test_rules_deny_it(call_mode: CallMode, backend: FilesystemBackend, tmp_path: Path) -> None:
+def test_rules_deny_it(backend: FilesystemBackend, tmp_path: Path) -> None:
     rules = [FilesystemPermission(["write"], ["/secret/**"], "deny")]
     with ScriptedModel(append("/secret/a.txt"), append("/a.txt"), "Done.") as model:
-        result = call_mode.invoke(agent_on(backend, model, permissions=rules), {"messages": "Go"})
+        result = agent_on(backend, model, permissions=rules).invoke({"messages": "Go"})
 
     assert [each.additional_kwargs.get("error_code") for each in results(result)] == [
         "permission_denied",
@@ -111,78 +111,68 @@ def test_no_other_tool_may_take_its_name_under_rules(backend: FilesystemBackend)
         agent_on(backend, ScriptedModel(), permissions=rules, tools=[append_file])
 
 
-def test_a_person_is_asked_where_rules_say_so(
-    call_mode: CallMode, backend: FilesystemBackend, tmp_path: Path
-) -> None:
+def test_a_person_is_asked_where_rules_say_so(backend: FilesystemBackend, tmp_path: Path) -> None:
     rules = [FilesystemPermission(["write"], ["/notes/**"], "interrupt")]
     thread: Any = {"configurable": {"thread_id": "1"}}
     with ScriptedModel(append("/notes/a.txt"), "Done.") as model:
         agent = agent_on(backend, model, permissions=rules, checkpointer=InMemorySaver())
-        asked = call_mode.invoke(agent, {"messages": "Go"}, thread)
+        asked = agent.invoke({"messages": "Go"}, thread)
         before = (tmp_path / "notes").exists()
-        call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), thread)
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
 
     assert asked["__interrupt__"][0].value["action_requests"][0]["name"] == "append_file"
     assert not before
     assert (tmp_path / "notes/a.txt").read_text() == "more\n"
 
 
-def test_two_changes_of_one_file_in_a_turn_are_refused(
-    call_mode: CallMode, backend: FilesystemBackend
-) -> None:
+def test_two_changes_of_one_file_in_a_turn_are_refused(backend: FilesystemBackend) -> None:
     both = calls(
         ("write_file", {"file_path": "/a.txt", "content": "A"}),
         ("append_file", {"target": "/a.txt", "text": "B"}),
     )
     with ScriptedModel(both, "Done.") as model:
-        result = call_mode.invoke(agent_on(backend, model), {"messages": "Go"})
+        result = agent_on(backend, model).invoke({"messages": "Go"})
 
     assert results(result)[1].additional_kwargs["error_code"] == "parallel_mutation"
 
 
-def test_its_result_may_move_to_a_file(call_mode: CallMode, backend: FilesystemBackend) -> None:
+def test_its_result_may_move_to_a_file(backend: FilesystemBackend) -> None:
     with ScriptedModel(append("/a.txt"), "Done.") as model:
-        result = call_mode.invoke(agent_on(backend, model, limit=2), {"messages": "Go"})
+        result = agent_on(backend, model, limit=2).invoke({"messages": "Go"})
 
     assert "too large" in results(result)[0].text
 
 
-def test_its_path_stands_in_the_answer_at_a_limit(call_mode: CallMode, backend: FilesystemBackend) -> None:
+def test_its_path_stands_in_the_answer_at_a_limit(backend: FilesystemBackend) -> None:
     with ScriptedModel(append("/a.txt")) as model:
         agent = agent_on(backend, model, limits=Limits(model_calls=1))
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     assert "Files changed: /a.txt" in result["messages"][-1].text
 
 
-def test_its_long_texts_are_clipped_when_they_are_old(
-    call_mode: CallMode, backend: FilesystemBackend
-) -> None:
+def test_its_long_texts_are_clipped_when_they_are_old(backend: FilesystemBackend) -> None:
     appended = [append("/a.txt", "A long line. " * 400) for _ in range(6)]
     with WindowedModel(*appended, "Done.", window=10_000) as model:
-        call_mode.invoke(agent_on(backend, model), {"messages": "Go"})
+        agent_on(backend, model).invoke({"messages": "Go"})
 
     assert "argument truncated; see the file /a.txt" in str(model.turns[-1].messages)
 
 
-def test_memory_that_it_changed_is_read_again(
-    call_mode: CallMode, backend: FilesystemBackend, tmp_path: Path
-) -> None:
+def test_memory_that_it_changed_is_read_again(backend: FilesystemBackend, tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Be brief.\n")
     with ScriptedModel(append("/AGENTS.md", "Be kind.\n"), "Done.") as model:
-        call_mode.invoke(agent_on(backend, model, memory=["/AGENTS.md"]), {"messages": "Go"})
+        agent_on(backend, model, memory=["/AGENTS.md"]).invoke({"messages": "Go"})
 
     assert "Be kind." not in model.asked[0].system
     assert "Be kind." in model.asked[1].system
 
 
-def test_a_skill_that_it_changed_is_read_again(
-    call_mode: CallMode, backend: FilesystemBackend, tmp_path: Path
-) -> None:
+def test_a_skill_that_it_changed_is_read_again(backend: FilesystemBackend, tmp_path: Path) -> None:
     (tmp_path / "skills").mkdir()
     text = "---\nname: look\ndescription: How to look.\n---\nLook.\n"
     with ScriptedModel(append("/skills/look/SKILL.md", text), "Done.") as model:
-        call_mode.invoke(agent_on(backend, model, skills=["/skills"]), {"messages": "Go"})
+        agent_on(backend, model, skills=["/skills"]).invoke({"messages": "Go"})
 
     assert "How to look." not in model.asked[0].system
     assert "How to look." in model.asked[1].system

@@ -26,11 +26,7 @@ from deepagents._state.schema import DeepAgentState
 from deepagents.backends.file_changes import reduce_files
 from deepagents.middleware.subagents.middleware import create_sub_agent
 from deepagents.testing import ScriptedModel, call
-
-
-def text(content: str) -> dict[str, Any]:
-    return {"content": content, "encoding": "utf-8"}
-
+from tests.agents.delegating import text
 
 IDS = st.sampled_from(["a", "b", "c", "d", "e", None])
 MESSAGES = st.builds(lambda name, said: HumanMessage(said, id=name), IDS, st.text("xyz", max_size=2))

@@ -13,6 +13,7 @@ from benchmarks.probes.checkpoints import held, held_compacting
 from benchmarks.probes.savers import saver
 from deepagents._state.schema import DeepAgentState
 from deepagents.middleware.filesystem.state import Kept
+from tests.agents.delegating import text
 
 LINEAR = 1.2
 """The power of the steps that may be measured. Whole copies at a fixed distance give 1.3 to 1.6."""
@@ -62,10 +63,6 @@ def saved(steps: int, step: Any, given: Any) -> int:
 
 def line(number: int) -> str:
     return f"{number}: a line of an archive that only ever grows, as long as such lines are\n"
-
-
-def text(content: str) -> dict[str, Any]:
-    return {"content": content, "encoding": "utf-8"}
 
 
 WAYS: dict[str, tuple[Any, Any]] = {

@@ -19,14 +19,11 @@ from langgraph.types import Command, interrupt
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from tests import savers
+from tests.agents.delegating import text
 from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 KEPT = "kept by the main agent, and not saved for a child"
-
-
-def text(content: str) -> dict[str, Any]:
-    return {"content": content, "encoding": "utf-8"}
 
 
 def contents(files: Any) -> dict[str, str]:
@@ -154,12 +151,10 @@ def test_a_fork_with_other_files_hands_down_those(call_mode: CallMode, saver: An
     assert contents(done["files"]) == {**AFTER, "/kept.txt": "forked"}
 
 
-def test_a_resume_that_brings_files_merges_them_with_what_the_child_changes(call_mode: CallMode) -> None:
+def test_a_resume_that_brings_files_merges_them_with_what_the_child_changes() -> None:
     agent = delegating(changing(), checkpointer=InMemorySaver())
-    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
-    done = call_mode.invoke(
-        agent, Command(resume="yes", update={"files": {"/more.txt": text("more")}}), THREAD
-    )
+    agent.invoke({"messages": "Go", "files": GIVEN}, THREAD)
+    done = agent.invoke(Command(resume="yes", update={"files": {"/more.txt": text("more")}}), THREAD)
 
     assert contents(done["files"]) == {**AFTER, "/more.txt": "more"}
 
@@ -224,11 +219,11 @@ def held(saver: Any) -> str:
     return b"".join(data for _, data in (*saved, *saver.blobs.values())).decode("utf-8", "replace")
 
 
-def test_what_is_handed_down_is_not_saved_for_the_child(call_mode: CallMode) -> None:
+def test_what_is_handed_down_is_not_saved_for_the_child() -> None:
     delegated, alone = InMemorySaver(), InMemorySaver()
     agents = delegating(changing(), checkpointer=delegated), create_deep_agent(turns(""), checkpointer=alone)
     for agent in agents:
-        call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+        agent.invoke({"messages": "Go", "files": GIVEN}, THREAD)
 
     assert held(delegated).count(KEPT) == held(alone).count(KEPT) > 0
 
@@ -249,7 +244,7 @@ def own_graph(state: type[Any], seen: list[Any], **settings: Any) -> Any:
     return graph.compile(**settings)
 
 
-def test_a_graph_of_the_callers_own_gets_plain_files(call_mode: CallMode) -> None:
+def test_a_graph_of_the_callers_own_gets_plain_files() -> None:
     seen: list[Any] = []
     children = [
         {"name": "plain", "description": "sees", "runnable": own_graph(PlainFiles, seen)},
@@ -257,12 +252,12 @@ def test_a_graph_of_the_callers_own_gets_plain_files(call_mode: CallMode) -> Non
     ]
     for child in children:
         agent = delegating(child, checkpointer=InMemorySaver())
-        call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+        agent.invoke({"messages": "Go", "files": GIVEN}, THREAD)
 
     assert seen == [GIVEN, None]
 
 
-def test_a_child_with_a_memory_of_its_own_keeps_its_files(call_mode: CallMode) -> None:
+def test_a_child_with_a_memory_of_its_own_keeps_its_files() -> None:
     child = create_deep_agent(
         ScriptedModel(call("write_file", file_path="/mine.txt", content="mine"), "One.", call("ls"), "Two."),
         checkpointer=True,
@@ -275,13 +270,13 @@ def test_a_child_with_a_memory_of_its_own_keeps_its_files(call_mode: CallMode) -
         "Done.",
     ) as model:
         agent = create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver())
-        call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
-        done = call_mode.invoke(agent, {"messages": "Again"}, THREAD)
+        agent.invoke({"messages": "Go", "files": GIVEN}, THREAD)
+        done = agent.invoke({"messages": "Again"}, THREAD)
 
     assert contents(done["files"]) == {**contents(GIVEN), "/mine.txt": "mine"}
 
 
-def test_a_child_with_a_memory_of_its_own_keeps_what_the_main_agent_removed(call_mode: CallMode) -> None:
+def test_a_child_with_a_memory_of_its_own_keeps_what_the_main_agent_removed() -> None:
     own = ScriptedModel(
         call("write_file", file_path="/mine.txt", content="mine"),
         "One.",
@@ -297,7 +292,7 @@ def test_a_child_with_a_memory_of_its_own_keeps_what_the_main_agent_removed(call
     model = ScriptedModel(go, "Done.", call("delete", file_path="/mine.txt"), go, "Done.")
     agent = create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver())
     for _ in range(2):
-        call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+        agent.invoke({"messages": "Go", "files": GIVEN}, THREAD)
 
     assert own.asked[-1].last.endswith("mine")
 
@@ -315,11 +310,11 @@ def test_a_file_of_any_name_that_a_caller_brings_is_a_file(
     assert contents(kept) == {**contents(GIVEN), "/__handed_down__": "mine"}
 
 
-def test_a_mark_that_a_caller_forges_takes_no_file_away(call_mode: CallMode) -> None:
+def test_a_mark_that_a_caller_forges_takes_no_file_away() -> None:
     agent = create_deep_agent(ScriptedModel("One.", "Two."), checkpointer=InMemorySaver())
-    call_mode.invoke(agent, {"messages": "Go", "files": GIVEN}, THREAD)
+    agent.invoke({"messages": "Go", "files": GIVEN}, THREAD)
     with pytest.raises(TypeError, match="must be text or a mapping"):
-        call_mode.invoke(agent, {"messages": "Go on", "files": {"__handed_down__": b"forged"}}, THREAD)
+        agent.invoke({"messages": "Go on", "files": {"__handed_down__": b"forged"}}, THREAD)
 
-    done = call_mode.invoke(agent, {"messages": "Go on"}, THREAD)
+    done = agent.invoke({"messages": "Go on"}, THREAD)
     assert contents(done["files"]) == contents(GIVEN)

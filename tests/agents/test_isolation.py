@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deepagents import create_deep_agent
-from deepagents.backends import FilesystemBackend
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from deepagents.testing.scripted import ScriptedAnswer
 
@@ -38,16 +36,6 @@ def in_state(result: dict[str, Any]) -> dict[str, str]:
     return {path: data["content"] for path, data in result["files"].items()}
 
 
-def test_twenty_agents_in_parallel_threads() -> None:
-    def life(number: int) -> None:
-        with ScriptedModel(*script_of(number)) as model:
-            result = create_deep_agent(model).invoke({"messages": f"Go {number}"})
-        check(number, in_state(result), result)
-
-    with ThreadPoolExecutor(20) as pool:
-        list(pool.map(life, range(20)))
-
-
 def test_a_hundred_agents_on_one_event_loop() -> None:
     async def life(number: int) -> None:
         with ScriptedModel(*script_of(number)) as model:
@@ -58,20 +46,6 @@ def test_a_hundred_agents_on_one_event_loop() -> None:
         await asyncio.gather(*(life(number) for number in range(100)))
 
     asyncio.run(everyone())
-
-
-def test_twenty_agents_on_disk_in_parallel_threads(tmp_path: Path) -> None:
-    def life(number: int) -> None:
-        root = tmp_path / str(number)
-        root.mkdir()
-        with ScriptedModel(*script_of(number)) as model:
-            agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root))
-            result = agent.invoke({"messages": f"Go {number}"})
-        files = {f"/{path.relative_to(root)}": path.read_text() for path in root.rglob("*") if path.is_file()}
-        check(number, files, result)
-
-    with ThreadPoolExecutor(20) as pool:
-        list(pool.map(life, range(20)))
 
 
 @pytest.mark.parametrize("threads", [20])

@@ -148,13 +148,13 @@ def test_a_failure_of_the_model_passes_all_layers_as_it_is(call_mode: CallMode) 
         call_mode.invoke(agent, {"messages": "Go"})
 
 
-def test_agents_share_a_middleware_without_sharing_layers(call_mode: CallMode) -> None:
+def test_agents_share_a_middleware_without_sharing_layers() -> None:
     shared = FilesystemMiddleware()
     first = create_deep_agent(ScriptedModel("One."), middleware=[shared])
     second = create_deep_agent(ScriptedModel("Two."), middleware=[shared])
 
-    assert call_mode.invoke(first, {"messages": "Go"})["messages"][-1].text == "One."
-    assert call_mode.invoke(second, {"messages": "Go"})["messages"][-1].text == "Two."
+    assert first.invoke({"messages": "Go"})["messages"][-1].text == "One."
+    assert second.invoke({"messages": "Go"})["messages"][-1].text == "Two."
     assert type(shared) is FilesystemMiddleware
 
 
@@ -162,37 +162,32 @@ class Adding(Between):
     """Adds to the prompt in place, which it should not, and which must stay in its own request."""
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
-        return handler(self.added(request))
-
-    async def awrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
-        return await handler(self.added(request))
-
-    def added(self, request: ModelRequest) -> ModelRequest:
         content: Any = request.system_message and request.system_message.content
         content.append({"type": "text", "text": "MY-KEY"})
-        return request
+        return handler(request)
 
 
-def test_a_prompt_that_is_changed_in_place_stays_with_its_request(call_mode: CallMode) -> None:
+def test_a_prompt_that_is_changed_in_place_stays_with_its_request() -> None:
     with ScriptedModel(call("ls", path="/"), call("ls", path="/"), "Done.") as model:
-        call_mode.invoke(create_deep_agent(model, middleware=[Adding()]), {"messages": "Go"})
+        create_deep_agent(model, middleware=[Adding()]).invoke({"messages": "Go"})
     assert [asked.system.count("MY-KEY") for asked in model.asked] == [1, 1, 1]
 
 
-def test_no_other_agent_sees_it(call_mode: CallMode) -> None:
+def test_no_other_agent_sees_it() -> None:
     first, second = ScriptedModel("One."), ScriptedModel("Two.")
-    call_mode.invoke(create_agent(first, middleware=[FilesystemMiddleware(), Adding()]), {"messages": "Go"})
-    call_mode.invoke(create_agent(second, middleware=[FilesystemMiddleware()]), {"messages": "Go"})
+    for model, more in ((first, [Adding()]), (second, [])):
+        agent: Any = create_agent(model, middleware=[FilesystemMiddleware(), *more])
+        agent.invoke({"messages": "Go"})
 
     assert "MY-KEY" in first.asked[0].system
     assert "MY-KEY" not in second.asked[0].system
 
 
-def test_what_a_caller_changes_on_its_own_middleware_later_counts(call_mode: CallMode) -> None:
+def test_what_a_caller_changes_on_its_own_middleware_later_counts() -> None:
     files = FilesystemMiddleware()
     with ScriptedModel("Done.") as model:
         agent = create_deep_agent(model, middleware=[files])
         files.system_prompt = "Look before you write."
-        call_mode.invoke(agent, {"messages": "Go"})
+        agent.invoke({"messages": "Go"})
 
     assert "Look before you write." in model.asked[0].system

@@ -9,26 +9,18 @@ from typing import Any
 import pytest
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
 from deepagents.testing.histories import history_faults
+from tests.agents.letters import APPROVE, THREAD, send
 from tests.conftest import CallMode
 from tests.savers import opened
 
-THREAD: Any = {"configurable": {"thread_id": "1"}}
 NAMES = ("left", "middle", "right")
-APPROVE = {"type": "approve"}
 NESTED = ("isolated", "fork", "nested", "nested fork")
-
-
-@tool
-def send(to: str) -> str:
-    """Send a letter."""
-    return f"sent to {to}"
 
 
 def work(asked: Asked) -> AIMessage | str:
@@ -114,13 +106,13 @@ def test_each_is_answered_by_id_after_wrong_answers_and_restarts(
 
 
 @pytest.mark.parametrize("kind", NESTED)
-def test_all_are_answered_with_one_command_a_wrong_one_among_them(call_mode: CallMode, kind: str) -> None:
+def test_all_are_answered_with_one_command_a_wrong_one_among_them(kind: str) -> None:
     agent = agent_of(kind, InMemorySaver())
-    waiting = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+    waiting = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"]
     wrong = next(each.id for each in waiting if each.value["action_requests"][0]["args"]["to"] == "middle")
     answers: dict[str, Any] = {each.id: {"decisions": [APPROVE]} for each in waiting}
-    (again,) = call_mode.invoke(agent, Command(resume={**answers, wrong: None}), THREAD)["__interrupt__"]
-    done = call_mode.invoke(agent, Command(resume={again.id: {"decisions": [APPROVE]}}), THREAD)
+    (again,) = agent.invoke(Command(resume={**answers, wrong: None}), THREAD)["__interrupt__"]
+    done = agent.invoke(Command(resume={again.id: {"decisions": [APPROVE]}}), THREAD)
 
     assert len(waiting) == len(NAMES)
     assert "could not be used" in again.value["error"]
@@ -128,7 +120,7 @@ def test_all_are_answered_with_one_command_a_wrong_one_among_them(call_mode: Cal
         assert f"{name}: sent to {name}" in done["messages"][-1].text
 
 
-def test_an_approval_of_a_subagents_own_goes_before_the_inherited_rules(call_mode: CallMode) -> None:
+def test_an_approval_of_a_subagents_own_goes_before_the_inherited_rules() -> None:
     own = HumanInTheLoopMiddleware(interrupt_on={"send": {"allowed_decisions": ["approve"]}})
     helper: Any = {"name": "helper", "description": "helps", "middleware": [own]}
     helper["model"] = ScriptedModel(always=work)
@@ -137,8 +129,8 @@ def test_an_approval_of_a_subagents_own_goes_before_the_inherited_rules(call_mod
     agent = create_deep_agent(
         ScriptedModel(task, "Done."), subagents=[helper], checkpointer=InMemorySaver(), **options
     )
-    (asked,) = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
-    done = call_mode.invoke(agent, Command(resume={"decisions": [APPROVE]}), THREAD)
+    (asked,) = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"]
+    done = agent.invoke(Command(resume={"decisions": [APPROVE]}), THREAD)
 
     assert asked.value["review_configs"][0]["allowed_decisions"] == ["approve"]
     assert done["messages"][-2].text == "Ada: sent to Ada"

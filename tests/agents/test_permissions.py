@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -16,7 +15,7 @@ from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_a
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalShellBackend, StateBackend
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.protocol import BackendProtocol, GlobResult, GrepResult, LsResult, ReadResult
-from deepagents.errors import ConfigError, StackError, UnenforceableRule
+from deepagents.errors import ConfigError, UnenforceableRule
 from deepagents.testing import ScriptedModel, call, calls
 from tests.conftest import CallMode
 
@@ -56,14 +55,12 @@ def answers(result: Any) -> list[Any]:
     return [message for message in result["messages"] if message.type == "tool"]
 
 
-def tried(
-    call_mode: CallMode, place: dict[str, Any], *tried: tuple[str, dict[str, Any]], rules: Any
-) -> list[Any]:
+def tried(place: dict[str, Any], *tried: tuple[str, dict[str, Any]], rules: Any) -> list[Any]:
     """Let a model make these calls in one turn, and return what it was told."""
     options = {key: value for key, value in place.items() if key != "given"}
     with ScriptedModel(calls(*tried), "Done.") as model:
         agent = create_deep_agent(model, permissions=rules, **options)
-        return answers(call_mode.invoke(agent, {"messages": "Go", **place["given"]}))
+        return answers(agent.invoke({"messages": "Go", **place["given"]}))
 
 
 @pytest.mark.parametrize(
@@ -83,9 +80,9 @@ def tried(
     ],
 )
 def test_what_is_denied_is_refused_with_a_code(
-    call_mode: CallMode, place: dict[str, Any], tool: str, arguments: dict[str, Any]
+    place: dict[str, Any], tool: str, arguments: dict[str, Any]
 ) -> None:
-    (answer,) = tried(call_mode, place, (tool, arguments), rules=[SECRET])
+    (answer,) = tried(place, (tool, arguments), rules=[SECRET])
 
     assert answer.status == "error"
     assert answer.additional_kwargs["error_code"] == "permission_denied"
@@ -94,9 +91,8 @@ def test_what_is_denied_is_refused_with_a_code(
     assert "hunter2" not in answer.text
 
 
-def test_listings_and_searches_pass_over_what_is_denied(call_mode: CallMode, place: dict[str, Any]) -> None:
+def test_listings_and_searches_pass_over_what_is_denied(place: dict[str, Any]) -> None:
     found = tried(
-        call_mode,
         place,
         ("ls", {"path": "/secrets"}),
         ("glob", {"pattern": "**/*"}),
@@ -112,10 +108,9 @@ def test_listings_and_searches_pass_over_what_is_denied(call_mode: CallMode, pla
     assert not re.search(r"/secrets/\S|hunter2|stopped early", said)
 
 
-def test_a_first_rule_that_allows_makes_an_exception(call_mode: CallMode, place: dict[str, Any]) -> None:
+def test_a_first_rule_that_allows_makes_an_exception(place: dict[str, Any]) -> None:
     rules = [rule("/open{,/**}", mode="allow"), rule("/**")]
     read, listed, found, gone = tried(
-        call_mode,
         place,
         ("read_file", {"file_path": "/open/a.txt"}),
         ("ls", {"path": "/"}),
@@ -130,44 +125,34 @@ def test_a_first_rule_that_allows_makes_an_exception(call_mode: CallMode, place:
     assert gone.text == "Deleted /open/a.txt"
 
 
-def test_a_search_without_a_path_that_may_show_nothing_says_so(
-    call_mode: CallMode, place: dict[str, Any]
-) -> None:
-    found = tried(
-        call_mode, place, ("glob", {"pattern": "*"}), ("grep", {"pattern": "word"}), rules=[rule("/**")]
-    )
+def test_a_search_without_a_path_that_may_show_nothing_says_so(place: dict[str, Any]) -> None:
+    found = tried(place, ("glob", {"pattern": "*"}), ("grep", {"pattern": "word"}), rules=[rule("/**")])
 
     assert all(
         "permission denied for read on /" in each.text and "Give a path" in each.text for each in found
     )
 
 
-def test_an_edit_tells_nothing_about_text_that_may_not_be_read(
-    call_mode: CallMode, place: dict[str, Any]
-) -> None:
+def test_an_edit_tells_nothing_about_text_that_may_not_be_read(place: dict[str, Any]) -> None:
     edit = {"file_path": "/secrets/key.txt", "old_string": "word: hunter3", "new_string": "x"}
-    (answer,) = tried(call_mode, place, ("edit_file", edit), rules=[rule("/secrets/**", operations=["read"])])
+    (answer,) = tried(place, ("edit_file", edit), rules=[rule("/secrets/**", operations=["read"])])
 
     assert answer.additional_kwargs["error_code"] == "no_match"
     assert "hunter2" not in answer.text
 
 
-def test_a_directory_goes_only_when_all_in_it_may_go(call_mode: CallMode, place: dict[str, Any]) -> None:
+def test_a_directory_goes_only_when_all_in_it_may_go(place: dict[str, Any]) -> None:
     rules = [rule("/open/**", mode="allow"), rule("/open/keep/**", "/open/keep/**", operations=["write"])]
     kept, gone = tried(
-        call_mode,
-        place,
-        ("delete", {"file_path": "/open"}),
-        ("delete", {"file_path": "/secrets"}),
-        rules=rules,
+        place, ("delete", {"file_path": "/open"}), ("delete", {"file_path": "/secrets"}), rules=rules
     )
 
     assert "matches deny rule(s): /open/keep/**" in kept.text
     assert gone.text == "Deleted /secrets"
 
 
-def test_the_harness_keeps_its_own_directories(call_mode: CallMode, place: dict[str, Any]) -> None:
-    kept = tried(call_mode, place, *(("delete", {"file_path": each}) for each in ARTIFACTS), rules=[])
+def test_the_harness_keeps_its_own_directories(place: dict[str, Any]) -> None:
+    kept = tried(place, *(("delete", {"file_path": each}) for each in ARTIFACTS), rules=[])
 
     assert [each.additional_kwargs["error_code"] for each in kept] == ["permission_denied"] * len(kept)
 
@@ -175,13 +160,12 @@ def test_the_harness_keeps_its_own_directories(call_mode: CallMode, place: dict[
 ARTIFACTS = ("/large_tool_results", "/conversation_history/", "/blobs")
 
 
-def test_links_do_not_lead_round_a_rule(call_mode: CallMode, tmp_path: Path) -> None:
+def test_links_do_not_lead_round_a_rule(tmp_path: Path) -> None:
     backend = disk(tmp_path)
     (tmp_path / "to-file").symlink_to("secrets/key.txt")
     (tmp_path / "to-directory").symlink_to("secrets")
     (tmp_path / "open/over").symlink_to("../to-directory")
     found = tried(
-        call_mode,
         {"given": {}, "backend": backend},
         ("read_file", {"file_path": "/to-file"}),
         ("write_file", {"file_path": "/to-directory/new/x.txt", "content": "x"}),
@@ -207,11 +191,11 @@ def test_links_do_not_lead_round_a_rule(call_mode: CallMode, tmp_path: Path) -> 
     assert (tmp_path / "secrets/key.txt").read_text() == FILES["/secrets/key.txt"]
 
 
-def test_deleting_a_link_takes_the_link_alone(call_mode: CallMode, tmp_path: Path) -> None:
+def test_deleting_a_link_takes_the_link_alone(tmp_path: Path) -> None:
     backend = disk(tmp_path)
     (tmp_path / "link").symlink_to("secrets")
     place = {"given": {}, "backend": backend}
-    (gone,) = tried(call_mode, place, ("delete", {"file_path": "/link"}), rules=[SECRET])
+    (gone,) = tried(place, ("delete", {"file_path": "/link"}), rules=[SECRET])
 
     assert gone.text == "Deleted /link"
     assert (tmp_path / "secrets/key.txt").exists()
@@ -253,9 +237,8 @@ class Careless(Plain):
 
 
 @pytest.mark.parametrize("kind", [Plain, Careless])
-def test_a_backend_that_knows_no_rules_is_kept_to_them(call_mode: CallMode, kind: type[Plain]) -> None:
+def test_a_backend_that_knows_no_rules_is_kept_to_them(kind: type[Plain]) -> None:
     listed, refused, found = tried(
-        call_mode,
         {"given": {}, "backend": kind()},
         ("ls", {"path": "/"}),
         ("read_file", {"file_path": "/link"}),
@@ -291,11 +274,11 @@ ODD = ("./secrets/k", "//secrets//k", "/./secrets/k", "/a/../secrets/k", "secret
 
 
 @pytest.mark.parametrize("under", ["", "/data"])
-def test_no_spelling_in_an_answer_escapes_a_rule(call_mode: CallMode, under: str) -> None:
+def test_no_spelling_in_an_answer_escapes_a_rule(under: str) -> None:
     looks = [("ls", {"path": under or "/"}), ("glob", {"pattern": "**"}), ("grep", {"pattern": "word"})]
     backend = CompositeBackend(StateBackend(), {under: Odd()}) if under else Odd()
     place: dict[str, Any] = {"given": {}, "backend": backend}
-    for each in tried(call_mode, place, *looks, rules=[rule(f"{under}/secrets/**")]):
+    for each in tried(place, *looks, rules=[rule(f"{under}/secrets/**")]):
         assert "secrets" not in each.text
         assert "z" in each.text
 
@@ -328,12 +311,12 @@ def unmakeable(runtime: Any) -> StateBackend:
 @pytest.mark.filterwarnings("ignore:Calls of this agent may wait:UserWarning")
 @pytest.mark.filterwarnings("ignore:A backend factory:DeprecationWarning")
 @pytest.mark.parametrize("rules", [[], [SECRET], [ASK]])
-def test_a_backend_that_fails_ends_no_run(call_mode: CallMode, rules: Any) -> None:
+def test_a_backend_that_fails_ends_no_run(rules: Any) -> None:
     write = ("write_file", {"file_path": "/x", "content": "1"})
     seen: dict[Any, list[Any]] = {}
     for backend in (Broken(), Mute(), Rootless(), unmakeable):
         place: dict[str, Any] = {"given": {}, "backend": backend}
-        seen[backend] = tried(call_mode, place, write, ("execute", {"command": "cat"}), rules=rules)
+        seen[backend] = tried(place, write, ("execute", {"command": "cat"}), rules=rules)
 
     assert all("Error" in answers[1].text for answers in seen.values())
     said = seen[unmakeable][0].text
@@ -378,9 +361,7 @@ def test_a_call_waits_for_a_person_and_then_does_its_work(
     assert shown in answers(done)[0].text
 
 
-def test_looking_around_from_above_asks_nobody_and_says_what_it_left_out(
-    call_mode: CallMode, place: dict[str, Any]
-) -> None:
+def test_looking_around_from_above_asks_nobody_and_says_what_it_left_out(place: dict[str, Any]) -> None:
     around = (
         ("ls", {"path": "/"}),
         ("glob", {"pattern": "**/*"}),
@@ -388,7 +369,7 @@ def test_looking_around_from_above_asks_nobody_and_says_what_it_left_out(
         ("read_file", {"file_path": "/open/a.txt"}),
     )
     with ScriptedModel(calls(*around), "Done.") as model:
-        result = call_mode.invoke(asking(model, place), {"messages": "Go", **place["given"]}, THREAD)
+        result = asking(model, place).invoke({"messages": "Go", **place["given"]}, THREAD)
 
     listed, found, lines, read = answers(result)
     assert "/open/" in listed.text
@@ -401,7 +382,7 @@ def test_looking_around_from_above_asks_nobody_and_says_what_it_left_out(
 
 
 def test_a_rejected_call_does_nothing_and_an_edited_one_is_held_to_what_is_denied(
-    call_mode: CallMode, place: dict[str, Any]
+    place: dict[str, Any],
 ) -> None:
     def write(path: str) -> dict[str, Any]:
         return {"name": "write_file", "args": {"file_path": path, "content": "x"}}
@@ -414,22 +395,20 @@ def test_a_rejected_call_does_nothing_and_an_edited_one_is_held_to_what_is_denie
     ):
         with ScriptedModel(asks, "Done.") as model:
             agent = asking(model, place, permissions=[rule("/vault/**"), ASK])
-            call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
-            done = call_mode.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
+            agent.invoke({"messages": "Go", **place["given"]}, THREAD)
+            done = agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
         assert said in answers(done)[0].text
 
 
-def test_what_is_denied_is_refused_without_asking(call_mode: CallMode, place: dict[str, Any]) -> None:
+def test_what_is_denied_is_refused_without_asking(place: dict[str, Any]) -> None:
     with ScriptedModel(call("read_file", file_path="/secrets/key.txt"), "Done.") as model:
         agent = asking(model, place, permissions=[SECRET, ASK])
-        result = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
+        result = agent.invoke({"messages": "Go", **place["given"]}, THREAD)
 
     assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
 
 
-def test_a_link_asks_about_where_it_leads_and_is_approved_for_that_alone(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_a_link_asks_about_where_it_leads_and_is_approved_for_that_alone(tmp_path: Path) -> None:
     place = {"given": {}, "backend": disk(tmp_path)}
     link, other = tmp_path / "link", rule("/vault/**", mode="interrupt")
     (tmp_path / "vault").mkdir()
@@ -439,32 +418,30 @@ def test_a_link_asks_about_where_it_leads_and_is_approved_for_that_alone(
         link.symlink_to("secrets/key.txt")
         with ScriptedModel(call("read_file", file_path="/link"), "Done.") as model:
             agent = asking(model, place, permissions=[ASK, other])
-            assert call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+            assert agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"]
             if turned_to:
                 link.unlink()
                 link.symlink_to(turned_to)
-            done = call_mode.invoke(agent, decide("approve"), THREAD)
+            done = agent.invoke(decide("approve"), THREAD)
         assert shown in answers(done)[0].text
         assert "gold" not in answers(done)[0].text
 
 
-def test_a_link_turned_while_a_person_thinks_does_not_run_what_was_rejected(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_a_link_turned_while_a_person_thinks_does_not_run_what_was_rejected(tmp_path: Path) -> None:
     place = {"given": {}, "backend": disk(tmp_path)}
     (tmp_path / "link").symlink_to("secrets/key.txt")
     with ScriptedModel(call("write_file", file_path="/link", content="x"), "Done.") as model:
         agent = asking(model, place)
-        assert call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        assert agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"]
         (tmp_path / "link").unlink()
         (tmp_path / "link").symlink_to("open/a.txt")
-        done = call_mode.invoke(agent, decide("reject"), THREAD)
+        done = agent.invoke(decide("reject"), THREAD)
 
     assert "rejected" in answers(done)[0].text
     assert (tmp_path / "open/a.txt").read_text() == FILES["/open/a.txt"]
 
 
-def test_a_callers_condition_and_the_rules_are_both_heard(call_mode: CallMode, place: dict[str, Any]) -> None:
+def test_a_callers_condition_and_the_rules_are_both_heard(place: dict[str, Any]) -> None:
     own: Any = {
         "allowed_decisions": ["approve"],
         "when": lambda request: request.tool_call["args"]["file_path"] == "/open/a.txt",
@@ -472,9 +449,7 @@ def test_a_callers_condition_and_the_rules_are_both_heard(call_mode: CallMode, p
     both = calls(*(("read_file", {"file_path": each}) for each in ("/open/a.txt", "/secrets/.env", "/z")))
     with ScriptedModel(both) as model:
         agent = asking(model, place, interrupt_on={"read_file": own})
-        asked = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][
-            0
-        ].value
+        asked = agent.invoke({"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][0].value
 
     assert [each["args"]["file_path"] for each in asked["action_requests"]] == [
         "/open/a.txt",
@@ -482,13 +457,11 @@ def test_a_callers_condition_and_the_rules_are_both_heard(call_mode: CallMode, p
     ]
 
 
-def test_false_for_a_tool_lifts_no_rule(call_mode: CallMode, place: dict[str, Any]) -> None:
+def test_false_for_a_tool_lifts_no_rule(place: dict[str, Any]) -> None:
     both = calls(*(("read_file", {"file_path": each}) for each in ("/open/a.txt", "/secrets/.env")))
     with ScriptedModel(both) as model:
         agent = asking(model, place, interrupt_on={"read_file": False})
-        asked = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][
-            0
-        ].value
+        asked = agent.invoke({"messages": "Go", **place["given"]}, THREAD)["__interrupt__"][0].value
 
     assert [each["args"]["file_path"] for each in asked["action_requests"]] == ["/secrets/.env"]
 
@@ -501,19 +474,18 @@ TASK = call("task", description="Read", subagent_type="helper")
 READ = call("read_file", file_path="/secrets/key.txt")
 
 
-INHERITED: Any = [({}, False), ({"permissions": None}, True), ({"permissions": [rule("/other/**")]}, True)]
+OWN_RULES: Any = [None, [], [rule("/other/**")]]
+INHERITED: Any = [({}, False), *(({"permissions": own}, True) for own in OWN_RULES)]
 
 
-def test_subagents_inherit_rules_and_their_own_replace_them(
-    call_mode: CallMode, place: dict[str, Any]
-) -> None:
+def test_subagents_inherit_rules_and_their_own_replace_them(place: dict[str, Any]) -> None:
     options = {key: value for key, value in place.items() if key != "given"}
     for more, allowed in INHERITED:
         with ScriptedModel(READ, "Read it.") as helper, ScriptedModel(TASK, "Done.") as model:
             agent = create_deep_agent(
                 model, permissions=[SECRET], subagents=[worker(helper, **more)], **options
             )
-            call_mode.invoke(agent, {"messages": "Go", **place["given"]})
+            agent.invoke({"messages": "Go", **place["given"]})
         assert ("hunter2" in helper.asked[-1].messages[-1].text) is allowed
 
 
@@ -537,24 +509,22 @@ def test_rules_of_middleware_that_do_not_bind_a_subagent_on_the_same_files_are_s
     create_deep_agent(ScriptedModel(), subagents=[forked], **here)
 
 
-def test_the_general_purpose_agent_inherits_rules_and_asks(
-    call_mode: CallMode, place: dict[str, Any]
-) -> None:
+def test_the_general_purpose_agent_inherits_rules_and_asks(place: dict[str, Any]) -> None:
     task = call("task", description="Read", subagent_type="general-purpose")
     with ScriptedModel(task, READ, "Read it.", "Done.") as model:
         agent = asking(model, place)
-        waiting = call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)
-        call_mode.invoke(agent, decide("approve"), THREAD)
+        waiting = agent.invoke({"messages": "Go", **place["given"]}, THREAD)
+        agent.invoke(decide("approve"), THREAD)
 
     assert waiting["__interrupt__"][0].value["action_requests"][0]["name"] == "read_file"
     assert "hunter2" in model.asked[2].messages[-1].text
 
 
-def test_a_declared_subagent_asks_for_rules_of_its_own(call_mode: CallMode, place: dict[str, Any]) -> None:
+def test_a_declared_subagent_asks_for_rules_of_its_own(place: dict[str, Any]) -> None:
     with ScriptedModel(READ, "Read it.") as helper, ScriptedModel(TASK, "Done.") as model:
         agent = asking(model, place, permissions=None, subagents=[worker(helper, permissions=[ASK])])
-        assert call_mode.invoke(agent, {"messages": "Go", **place["given"]}, THREAD)["__interrupt__"]
-        call_mode.invoke(agent, decide("approve"), THREAD)
+        assert agent.invoke({"messages": "Go", **place["given"]}, THREAD)["__interrupt__"]
+        agent.invoke(decide("approve"), THREAD)
 
     assert "hunter2" in helper.asked[-1].messages[-1].text
 
@@ -574,70 +544,49 @@ def test_rules_that_commands_would_go_round_are_refused_while_building(tmp_path:
     )
 
 
-def test_rules_hold_on_a_shell_backend_whose_commands_are_left_out(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_rules_hold_on_a_shell_backend_whose_commands_are_left_out(tmp_path: Path) -> None:
     disk(tmp_path)
     shell = LocalShellBackend(root_dir=tmp_path)
     files = FilesystemMiddleware(backend=shell, tools=["read_file", "ls"])
     with ScriptedModel(READ, "Done.") as model:
         agent = create_deep_agent(model, backend=shell, permissions=[SECRET], middleware=[files])
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
     assert files.permissions == ()
 
 
 @pytest.mark.filterwarnings("ignore:A backend factory:DeprecationWarning")
-def test_with_a_factory_commands_are_hidden_and_refused(call_mode: CallMode, tmp_path: Path) -> None:
+def test_with_a_factory_commands_are_hidden_and_refused(tmp_path: Path) -> None:
     with ScriptedModel(call("execute", command="cat secrets/key.txt"), "Done.") as model:
         agent = create_deep_agent(
             model, backend=lambda _: LocalShellBackend(root_dir=tmp_path), permissions=[SECRET]
         )
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
     assert "execute" not in model.asked[0].tool_names
 
 
-def test_alone_a_rule_that_asks_refuses_until_somebody_is_set_up_to_be_asked(call_mode: CallMode) -> None:
+def test_alone_a_rule_that_asks_refuses_until_somebody_is_set_up_to_be_asked() -> None:
     files: Any = {path: {"content": text} for path, text in FILES.items()}
     for asks in (False, True):
         with ScriptedModel(READ, "Done.") as model:
             own = FilesystemMiddleware(permissions=[ASK])
             stack: list[Any] = [own, own.approval({"write_file": True})] if asks else [own]
             agent: Any = create_agent(model, middleware=stack, checkpointer=InMemorySaver())
-            result = call_mode.invoke(agent, {"messages": "Go", "files": files}, THREAD)
+            result = agent.invoke({"messages": "Go", "files": files}, THREAD)
             if asks:
                 assert result["__interrupt__"]
-                result = call_mode.invoke(agent, decide("approve"), THREAD)
+                result = agent.invoke(decide("approve"), THREAD)
         assert ("hunter2" if asks else "Add FilesystemMiddleware.approval()") in answers(result)[0].text
 
 
-def test_a_persons_own_approval_never_drops_the_rules(tmp_path: Path) -> None:
-    class Own(HumanInTheLoopMiddleware[Any, Any, Any]):
-        @property
-        def name(self) -> str:
-            return "HumanInTheLoopMiddleware"
-
-    own: Any = Own(interrupt_on={"write_file": True})
-    with pytest.raises(StackError, match=r"approval\(\)"):
-        create_deep_agent(ScriptedModel(), permissions=[ASK], middleware=[own])
-    with pytest.raises(StackError, match="'helper'"):
-        create_deep_agent(
-            ScriptedModel(), permissions=[ASK], subagents=[worker(ScriptedModel(), middleware=[own])]
-        )
-    files = FilesystemMiddleware(permissions=[ASK])
-    approval = files.approval({"write_file": True})
-    assert create_deep_agent(ScriptedModel(), middleware=[files, approval])
-    assert create_deep_agent(ScriptedModel(), permissions=[SECRET], middleware=[own])
-
-
-def test_rules_of_a_replacing_middleware_ask_too(call_mode: CallMode) -> None:
+def test_rules_of_a_replacing_middleware_ask_too() -> None:
     with ScriptedModel(READ) as model:
         files = FilesystemMiddleware(permissions=[ASK])
         agent = create_deep_agent(model, middleware=[files], checkpointer=InMemorySaver())
-        assert call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        assert agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"]
 
 
 def test_two_lists_of_rules_must_agree() -> None:
@@ -655,14 +604,12 @@ def test_the_older_name_warns_and_both_names_are_refused() -> None:
         FilesystemMiddleware(_permissions=[SECRET], permissions=[SECRET])
 
 
-def test_an_evicted_result_is_not_advertised_where_it_may_not_be_read(call_mode: CallMode) -> None:
+def test_an_evicted_result_is_not_advertised_where_it_may_not_be_read() -> None:
     def much() -> str:
         """Say much."""
         return "word " * 100_000
 
     for rules, advice in (([], "Read it in parts"), ([rule("/large_tool_results/**")], "Ask for less")):
         with ScriptedModel(call("much"), "Done.") as model:
-            result = call_mode.invoke(
-                create_deep_agent(model, tools=[much], permissions=rules), {"messages": "Go"}
-            )
+            result = create_deep_agent(model, tools=[much], permissions=rules).invoke({"messages": "Go"})
         assert advice in answers(result)[0].text

@@ -1,22 +1,23 @@
-"""The parts of the system prompt stand in one order, whatever is on, and are the same in every request."""
+"""The parts of the system prompt stand in one order, are the same in every request, and stay small."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import bpe_openai
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
 from deepagents._agent.prompt import BASE_PROMPT
-from deepagents.backends import FilesystemBackend
+from deepagents.backends import FilesystemBackend, LocalShellBackend
 from deepagents.middleware.filesystem.middleware import FILESYSTEM_PROMPT
 from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT
 from deepagents.middleware.todos import TODO_PROMPT
-from deepagents.testing import ScriptedModel, assert_prefix_kept, call
-from tests.conftest import CallMode
+from deepagents.testing import Asked, ScriptedModel, assert_prefix_kept, call
 
 REMEMBERED = "Prefer tabs to spaces."
 SKILLED = "Brews coffee when it is needed."
@@ -28,16 +29,9 @@ class Pirate(AgentMiddleware[Any, Any, Any]):
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         """Add it."""
-        return handler(self._spoken(request))
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Add it."""
-        return await handler(self._spoken(request))
-
-    def _spoken(self, request: Any) -> Any:
         standing = request.system_message
         blocks = [*standing.content_blocks, {"type": "text", "text": f"\n\n{CALLERS}"}]
-        return request.override(system_message=standing.model_copy(update={"content": blocks}))
+        return handler(request.override(system_message=standing.model_copy(update={"content": blocks})))
 
 
 @pytest.fixture
@@ -57,13 +51,14 @@ def everything(tmp_path: Path) -> dict[str, Any]:
     }
 
 
+FRAGMENTS = [TODO_PROMPT, FILESYSTEM_PROMPT, SUBAGENT_PROMPT]
 PARTS = [OWN, BASE_PROMPT, TODO_PROMPT, REMEMBERED, SKILLED, FILESYSTEM_PROMPT, SUBAGENT_PROMPT, CALLERS]
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
-def test_the_parts_stand_in_their_order(call_mode: CallMode, everything: dict[str, Any]) -> None:
+def test_the_parts_stand_in_their_order(everything: dict[str, Any]) -> None:
     with ScriptedModel("Arr.") as model:
-        call_mode.invoke(create_deep_agent(model, **everything), {"messages": "Hi"}, THREAD)
+        create_deep_agent(model, **everything).invoke({"messages": "Hi"}, THREAD)
     system = model.asked[0].system
     places = [system.find(part) for part in PARTS]
 
@@ -85,12 +80,12 @@ def test_a_part_that_is_off_leaves_the_others_in_their_order(
     assert [each for each in places if each >= 0] == sorted(each for each in places if each >= 0)
 
 
-def test_steps_and_turns_keep_the_whole_prompt(call_mode: CallMode, everything: dict[str, Any]) -> None:
+def test_steps_and_turns_keep_the_whole_prompt(everything: dict[str, Any]) -> None:
     steps = [call("write_file", file_path=f"/{number}.txt", content="x") for number in range(3)]
     with ScriptedModel(*steps, "Arr.", call("ls", path="/"), "Arr.") as model:
         agent = create_deep_agent(model, **everything)
-        call_mode.invoke(agent, {"messages": "Write"}, THREAD)
-        call_mode.invoke(agent, {"messages": "Look"}, THREAD)
+        agent.invoke({"messages": "Write"}, THREAD)
+        agent.invoke({"messages": "Look"}, THREAD)
 
     assert_prefix_kept(model.asked)
 
@@ -102,3 +97,32 @@ def test_a_memory_that_changes_moves_no_part(everything: dict[str, Any], tmp_pat
     before, after = model.asked[0].system, model.asked[-1].system
 
     assert after == before.replace(REMEMBERED, "Prefer spaces.")
+
+
+ENCODING = bpe_openai.get_encoding("o200k_base")
+
+
+def tokens(text: str) -> int:
+    return len(ENCODING.encode(text))
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    """What a model is asked by default."""
+    with ScriptedModel("Hello.") as model:
+        create_deep_agent(model, backend=LocalShellBackend(root_dir=tmp_path)).invoke({"messages": "Hi"})
+    return model.asked[0]
+
+
+def test_everything_a_model_reads_by_default_stays_small(asked: Asked) -> None:
+    assert tokens("The quick brown fox jumps over the lazy dog.") == 10
+    assert {"execute", "task", "write_todos"} <= set(asked.tool_names)
+    schemas = json.dumps([tool["function"] for tool in asked.tools])
+    assert tokens(asked.system) + tokens(schemas) < 2300
+    assert tokens(BASE_PROMPT) <= 250
+    assert [tokens(fragment) for fragment in FRAGMENTS if tokens(fragment) > 80] == []
+
+
+def test_no_description_repeats_a_fragment(asked: Asked) -> None:
+    for sentence in " ".join(FRAGMENTS).split(". "):
+        assert all(sentence not in tool["function"]["description"] for tool in asked.tools)

@@ -69,29 +69,29 @@ def asks_again(first: Any, decision: Any, then: Any, **options: Any) -> bool:
     return "__interrupt__" in agent.invoke(decide(decision), THREAD)
 
 
-def test_a_request_offers_what_would_be_remembered_only_where_that_is_on(call_mode: CallMode) -> None:
+def test_a_request_offers_what_would_be_remembered_only_where_that_is_on() -> None:
     for config, offered in ((REMEMBERING, {"to": "Ada"}), (True, None)):
         agent = agent_with(call("send", to="Ada"), interrupt_on={"send": config})
-        request = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        request = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"][0].value
         assert request["action_requests"][0].get("remember") == offered
 
 
-def test_an_approved_call_is_not_asked_about_again_in_its_thread(call_mode: CallMode) -> None:
+def test_an_approved_call_is_not_asked_about_again_in_its_thread() -> None:
     agent = agent_with(call("send", to="Ada"), call("send", to="Ada"), "Done.", call("send", to="Ada"))
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    done = call_mode.invoke(agent, decide(ALWAYS), THREAD)
-    other = call_mode.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "2"}})
+    agent.invoke({"messages": "Go"}, THREAD)
+    done = agent.invoke(decide(ALWAYS), THREAD)
+    other = agent.invoke({"messages": "Go"}, {"configurable": {"thread_id": "2"}})
 
     assert results(done) == ["sent to Ada", "sent to Ada"]
     assert "__interrupt__" in other
     assert "remembered_decisions" not in done
 
 
-def test_a_rejected_call_is_answered_at_once_with_the_reason(call_mode: CallMode) -> None:
+def test_a_rejected_call_is_answered_at_once_with_the_reason() -> None:
     both = calls(("send", {"to": "Ada"}), ("ls", {"path": "/"}))
     agent = agent_with(call("send", to="Ada"), both, "Done.")
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    done = call_mode.invoke(agent, decide(NEVER), THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
+    done = agent.invoke(decide(NEVER), THREAD)
 
     again = next(
         each for each in done["messages"] if getattr(each, "tool_call_id", "") == both.tool_calls[0]["id"]
@@ -101,13 +101,13 @@ def test_a_rejected_call_is_answered_at_once_with_the_reason(call_mode: CallMode
     assert len(results(done)) == 3
 
 
-def test_in_one_turn_only_what_is_not_remembered_is_asked(call_mode: CallMode) -> None:
+def test_in_one_turn_only_what_is_not_remembered_is_asked() -> None:
     turn = calls(*(("send", {"to": name}) for name in ("Ada", "Bob", "Cy")))
     agent = agent_with(calls(("send", {"to": "Ada"}), ("send", {"to": "Bob"})), turn, "Done.")
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    asked = call_mode.invoke(agent, decide(ALWAYS, NEVER), THREAD)["__interrupt__"][0].value
-    again = call_mode.invoke(agent, decide("?"), THREAD)["__interrupt__"][0].value
-    done = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
+    asked = agent.invoke(decide(ALWAYS, NEVER), THREAD)["__interrupt__"][0].value
+    again = agent.invoke(decide("?"), THREAD)["__interrupt__"][0].value
+    done = agent.invoke(decide({"type": "approve"}), THREAD)
 
     assert [each["args"] for each in asked["action_requests"]] == [{"to": "Cy"}]
     assert "error" in again
@@ -161,14 +161,14 @@ def test_a_pattern_matches_one_plain_word_and_nothing_that_a_shell_reads(command
     assert asks_again(call("shell", command="git-status-v"), like, call("shell", command=command)) is asks
 
 
-def test_a_command_is_remembered_whole_or_not_at_all(call_mode: CallMode) -> None:
+def test_a_command_is_remembered_whole_or_not_at_all() -> None:
     agent = agent_with(call("execute", command="git status"), call("execute", command="git status; rm -rf /"))
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
     for pattern in ("git status*", "**", "*"):
         wrong = {"type": "approve", "remember": {"command": pattern}}
-        again = call_mode.invoke(agent, decide(wrong), THREAD)["__interrupt__"][0].value
+        again = agent.invoke(decide(wrong), THREAD)["__interrupt__"][0].value
         assert "'command' of 'execute' can be remembered only as it is" in again["error"]
-    asked = call_mode.invoke(agent, decide(ALWAYS), THREAD)["__interrupt__"][0].value
+    asked = agent.invoke(decide(ALWAYS), THREAD)["__interrupt__"][0].value
 
     assert asked["action_requests"][0]["args"]["command"] == "git status; rm -rf /"
 
@@ -222,11 +222,11 @@ def test_an_argument_that_a_pattern_leaves_out_stays_as_it_was() -> None:
     ],
     ids=repr,
 )
-def test_what_cannot_be_remembered_is_a_wrong_answer(call_mode: CallMode, decision: Any, said: str) -> None:
+def test_what_cannot_be_remembered_is_a_wrong_answer(decision: Any, said: str) -> None:
     agent = agent_with(call("send", to="Ada"), "Done.")
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    again = call_mode.invoke(agent, decide(decision), THREAD)["__interrupt__"][0].value
-    done = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
+    again = agent.invoke(decide(decision), THREAD)["__interrupt__"][0].value
+    done = agent.invoke(decide({"type": "approve"}), THREAD)
 
     assert said in again["error"]
     assert results(done) == ["sent to Ada"]
@@ -320,14 +320,14 @@ def test_what_a_subagent_remembers_holds_when_it_is_called_again(
     assert results(done) == ["once", "twice"]
 
 
-def test_what_a_fork_remembers_holds_for_the_next_one(call_mode: CallMode) -> None:
+def test_what_a_fork_remembers_holds_for_the_next_one() -> None:
     spec: Any = {"name": "helper", "description": "helps", "mode": "fork"}
     task = call("task", description="Send", subagent_type="helper")
     script = [TASK, call("send", to="Ada"), "once", task, call("send", to="Ada"), "twice", "Done."]
     agent = agent_with(*script, subagents=[spec])
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
 
-    assert results(call_mode.invoke(agent, decide(ALWAYS), THREAD)) == ["once", "twice"]
+    assert results(agent.invoke(decide(ALWAYS), THREAD)) == ["once", "twice"]
 
 
 def test_a_subagent_that_does_not_remember_asks_all_the_same() -> None:
@@ -365,17 +365,17 @@ def test_it_survives_a_restart_and_can_be_listed_and_forgotten(call_mode: CallMo
     assert "__interrupt__" in asked
 
 
-def test_nothing_is_forgotten_while_a_question_waits(call_mode: CallMode) -> None:
+def test_nothing_is_forgotten_while_a_question_waits() -> None:
     agent = agent_with(call("send", to="Ada"), call("send", to="Bob"))
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    call_mode.invoke(agent, decide(ALWAYS), THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
+    agent.invoke(decide(ALWAYS), THREAD)
     decisions = RememberedDecisions(agent, THREAD)
-    (found,) = call_mode.call(decisions, "all")
+    (found,) = decisions.all()
 
     with pytest.raises(ConfigError, match="waits"):
-        call_mode.call(decisions, "forget", found.key)
+        decisions.forget(found.key)
     with pytest.raises(ConfigError, match="'nothing'"):
-        call_mode.call(decisions, "forget", "nothing")
+        decisions.forget("nothing")
 
 
 def test_nobody_can_bring_decisions_in() -> None:
@@ -395,21 +395,19 @@ def sender(server: str) -> Any:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["down", "up"])
-def test_a_decision_holds_for_the_agent_it_was_given_for_and_no_other(
-    call_mode: CallMode, before: bool
-) -> None:
+def test_a_decision_holds_for_the_agent_it_was_given_for_and_no_other(before: bool) -> None:
     spec = helper(call("send", to="Ada"), "below", tools=[sender("there")])
     turns = [call("send", to="Ada"), TASK] if before else [TASK, call("send", to="Ada")]
     agent = agent_with(*turns, "Done.", tools=[sender("here")], subagents=[spec])
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    asked = call_mode.invoke(agent, decide(ALWAYS), THREAD)
-    done = call_mode.invoke(agent, decide({"type": "approve"}), THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
+    asked = agent.invoke(decide(ALWAYS), THREAD)
+    done = agent.invoke(decide({"type": "approve"}), THREAD)
 
     assert "__interrupt__" in asked
     assert set(results(done)) == {"sent to Ada by here", "below"}
 
 
-def test_a_decision_of_a_subagent_holds_for_that_subagent(call_mode: CallMode) -> None:
+def test_a_decision_of_a_subagent_holds_for_that_subagent() -> None:
     ada = [call("send", to="Ada"), "sent"]
     specs = [
         helper(*ada, call("send", to="Ada"), "again", tools=[sender("there")]),
@@ -417,8 +415,8 @@ def test_a_decision_of_a_subagent_holds_for_that_subagent(call_mode: CallMode) -
     ]
     tasks = [call("task", description="Send", subagent_type=name) for name in ("helper", "helper", "other")]
     agent = agent_with(*tasks, "Done.", tools=[sender("here")], subagents=specs)
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    asked = call_mode.invoke(agent, decide(ALWAYS), THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
+    asked = agent.invoke(decide(ALWAYS), THREAD)
 
     assert results(asked) == ["sent", "again"]
     assert "__interrupt__" in asked
@@ -475,7 +473,7 @@ def test_nor_does_one_that_a_tool_of_a_subagent_calls_that_asks_nobody() -> None
     assert "__interrupt__" in agent.invoke(decide(ALWAYS), THREAD)
 
 
-def test_a_decision_is_forgotten_without_waking_a_finished_thread(call_mode: CallMode) -> None:
+def test_a_decision_is_forgotten_without_waking_a_finished_thread() -> None:
     @tool(return_direct=True)
     def post(to: str) -> str:
         """Post a letter."""
@@ -485,13 +483,13 @@ def test_a_decision_is_forgotten_without_waking_a_finished_thread(call_mode: Cal
     agent = create_deep_agent(
         model, tools=[post], interrupt_on={"post": REMEMBERING}, checkpointer=InMemorySaver()
     )
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    call_mode.invoke(agent, decide(ALWAYS), THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
+    agent.invoke(decide(ALWAYS), THREAD)
     decisions = RememberedDecisions(agent, THREAD)
-    (found,) = call_mode.call(decisions, "all")
-    call_mode.call(decisions, "forget", found.key)
+    (found,) = decisions.all()
+    decisions.forget(found.key)
 
-    assert call_mode.call(decisions, "all") == []
+    assert decisions.all() == []
     assert agent.get_state(THREAD).next == ()
-    assert call_mode.invoke(agent, {"messages": "Go on"}, THREAD)["messages"][-1].text == "Again."
+    assert agent.invoke({"messages": "Go on"}, THREAD)["messages"][-1].text == "Again."
     assert len(model.asked) == 2

@@ -35,10 +35,10 @@ def test_a_model_that_calls_ls_forever_ends_at_its_limit(call_mode: CallMode, li
 
 
 @pytest.mark.parametrize("limits", [Limits(model_calls=9), Limits(tool_calls=9)])
-def test_a_model_that_delegates_forever_ends_at_its_limit(call_mode: CallMode, limits: Limits) -> None:
+def test_a_model_that_delegates_forever_ends_at_its_limit(limits: Limits) -> None:
     looking = Looking()
     model = Runaway()
-    result = call_mode.invoke(create_deep_agent(model, [looking.tool()], limits=limits), {"messages": "Go"})
+    result = create_deep_agent(model, [looking.tool()], limits=limits).invoke({"messages": "Go"})
 
     assert "Stopped at a limit" in result["messages"][-1].text
     assert "Last written: I hand on 0." in result["messages"][-1].text
@@ -46,11 +46,11 @@ def test_a_model_that_delegates_forever_ends_at_its_limit(call_mode: CallMode, l
     assert spent(result)["tool_calls"] <= 9
 
 
-def test_subagents_that_call_tools_forever_end_within_the_limit_of_all(call_mode: CallMode) -> None:
+def test_subagents_that_call_tools_forever_end_within_the_limit_of_all() -> None:
     looking = Looking()
     model = Runaway(width=4)
     limits = Limits(model_calls=20, tool_calls=50)
-    result = call_mode.invoke(create_deep_agent(model, [looking.tool()], limits=limits), {"messages": "Go"})
+    result = create_deep_agent(model, [looking.tool()], limits=limits).invoke({"messages": "Go"})
 
     reports = [each.text for each in result["messages"] if each.type == "tool"]
     assert len(reports) == 4
@@ -132,7 +132,7 @@ def test_a_compiled_subagent_that_knows_nothing_of_limits_is_stopped(
     assert len(looking.times) <= 7
 
 
-def test_a_model_inside_a_tool_counts(call_mode: CallMode) -> None:
+def test_a_model_inside_a_tool_counts() -> None:
     inner = ScriptedModel(always=lambda _: "yes")
 
     def consult(question: str) -> str:
@@ -141,7 +141,7 @@ def test_a_model_inside_a_tool_counts(call_mode: CallMode) -> None:
 
     model = ScriptedModel(always=lambda asked: call("consult", question=str(len(asked.messages))))
     agent = create_deep_agent(model, [consult], limits=Limits(model_calls=7))
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert spent(result)["model_calls"] == 7
     assert (len(model.asked), len(inner.asked)) == (4, 3)

@@ -93,7 +93,7 @@ def test_subagents_that_ask_side_by_side_share_one_limit(call_mode: CallMode, on
     assert spent(result)["tool_calls"] == len(looking.times) + 3
 
 
-def test_a_subagent_that_remembers_does_not_count_its_past_again(call_mode: CallMode) -> None:
+def test_a_subagent_that_remembers_does_not_count_its_past_again() -> None:
     child = ScriptedModel(always=lambda asked: "Done." if asked.last == "seen 1" else call("look", at="1"))
     looking = Looking()
     inner = create_deep_agent(child, [looking.tool()], limits=Limits(model_calls=5), checkpointer=True)
@@ -102,7 +102,7 @@ def test_a_subagent_that_remembers_does_not_count_its_past_again(call_mode: Call
     agent = create_deep_agent(
         model, subagents=[spec], limits=Limits(model_calls=12), checkpointer=InMemorySaver()
     )
-    result = call_mode.invoke(agent, GO, THREAD)
+    result = agent.invoke(GO, THREAD)
 
     assert len(model.asked) + len(child.asked) == 12
     assert spent(result)["model_calls"] == 12
@@ -165,7 +165,7 @@ def test_what_a_subagent_had_saved_counts_when_its_process_ended_suddenly() -> N
     assert spent(result)["tool_calls"] == len(looking.times) + 1
 
 
-def test_each_message_has_a_budget_of_its_own_and_a_thread_can_have_one(call_mode: CallMode) -> None:
+def test_each_message_has_a_budget_of_its_own_and_a_thread_can_have_one() -> None:
     for limits, expected in (
         (Limits(model_calls=3), [3, 6]),
         (Limits(model_calls=3, per="thread"), [3, 3]),
@@ -174,7 +174,7 @@ def test_each_message_has_a_budget_of_its_own_and_a_thread_can_have_one(call_mod
         agent = create_deep_agent(model, [Looking().tool()], checkpointer=InMemorySaver(), limits=limits)
         counts: list[int] = []
         for _ in range(2):
-            result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+            result = agent.invoke({"messages": "Go"}, THREAD)
             assert "Stopped" in result["messages"][-1].text
             counts.append(len(model.asked))
         assert counts == expected
@@ -217,7 +217,7 @@ def test_the_time_of_a_subagent_that_asks_counts_for_the_whole(call_mode: CallMo
     assert 0.35 <= mark(result)["spent"] < 5
 
 
-def test_reading_what_is_saved_counts_nothing(call_mode: CallMode) -> None:
+def test_reading_what_is_saved_counts_nothing() -> None:
     agents: list[Any] = []
 
     def look(at: str) -> str:
@@ -231,11 +231,11 @@ def test_reading_what_is_saved_counts_nothing(call_mode: CallMode) -> None:
     other = create_deep_agent(
         Runaway(delegates=False), [look], limits=Limits(model_calls=6), checkpointer=saver
     )
-    call_mode.invoke(other, GO, THREAD)
+    other.invoke(GO, THREAD)
     model = ScriptedModel(call("look", at="1"), call("look", at="2"), call("look", at="3"), "Done.")
     mine = create_deep_agent(model, [look], limits=Limits(model_calls=7), checkpointer=InMemorySaver())
     agents += [other, mine]
-    result = call_mode.invoke(mine, GO, THREAD)
+    result = mine.invoke(GO, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert mine.get_state(THREAD).values["_limits_spent"]["model_calls"] == 4
@@ -261,17 +261,17 @@ def test_a_foreign_subagent_that_asks_goes_on_counting(call_mode: CallMode) -> N
 
 
 @pytest.mark.parametrize("limits", [Limits(tool_calls=3, per="thread"), Limits(model_calls=3, per="thread")])
-def test_a_thread_that_has_used_up_its_budget_answers_no_more(call_mode: CallMode, limits: Limits) -> None:
+def test_a_thread_that_has_used_up_its_budget_answers_no_more(limits: Limits) -> None:
     looking, model = Looking(), Runaway(delegates=False)
     agent = create_deep_agent(model, [looking.tool()], checkpointer=InMemorySaver(), limits=limits)
-    first, second = (call_mode.invoke(agent, GO, THREAD) for _ in range(2))
+    first, second = (agent.invoke(GO, THREAD) for _ in range(2))
 
     assert len(looking.times) == 3
     assert len(model.asked) == (4 if limits.tool_calls else 3)
     assert mark(first)["kind"] == mark(second)["kind"]
 
 
-def test_a_budget_for_the_thread_binds_an_agent_below_another(call_mode: CallMode) -> None:
+def test_a_budget_for_the_thread_binds_an_agent_below_another() -> None:
     child = ScriptedModel(always=lambda _: "Done.")
     inner = create_deep_agent(child, limits=Limits(model_calls=2, per="thread"), checkpointer=True)
     spec = CompiledSubAgent(name="child", description="d", runnable=inner)
@@ -280,14 +280,14 @@ def test_a_budget_for_the_thread_binds_an_agent_below_another(call_mode: CallMod
     agent = create_deep_agent(
         model, subagents=[spec], limits=Limits(model_calls=8), checkpointer=InMemorySaver()
     )
-    result = call_mode.invoke(agent, GO, THREAD)
+    result = agent.invoke(GO, THREAD)
 
     assert len(child.asked) == 2
     assert result["messages"][-1].text == "Fine."
     assert agent.get_state(THREAD).values["_limits_spent"]["model_calls"] == 5 + 2
 
 
-def test_what_waits_when_a_new_message_comes_counts_for_the_thread(call_mode: CallMode) -> None:
+def test_what_waits_when_a_new_message_comes_counts_for_the_thread() -> None:
     def worked(asked: Asked) -> AIMessage:
         steps = len(asked.messages)
         return call("glob", pattern=f"*{steps}") if steps < 6 else call("look", at="1")
@@ -299,13 +299,13 @@ def test_what_waits_when_a_new_message_comes_counts_for_the_thread(call_mode: Ca
     agent = create_deep_agent(
         model, [Looking().tool()], limits=Limits(model_calls=10, per="thread"), **options
     )
-    results = [call_mode.invoke(agent, GO, THREAD) for _ in range(4)]
+    results = [agent.invoke(GO, THREAD) for _ in range(4)]
 
     assert len(worker.asked) + len(model.asked) == 10
     assert spent(results[-1])["model_calls"] == 10
 
 
-def test_calls_of_a_resumed_step_are_counted_once_whoever_is_first(call_mode: CallMode) -> None:
+def test_calls_of_a_resumed_step_are_counted_once_whoever_is_first() -> None:
     model = ScriptedModel(
         calls(
             *[("look", {"at": str(at)}) for at in range(3)], *[("ask", {"at": str(at)}) for at in range(9)]
@@ -320,7 +320,7 @@ def test_calls_of_a_resumed_step_are_counted_once_whoever_is_first(call_mode: Ca
     agent = create_deep_agent(
         model, [Looking().tool(), ask], limits=Limits(model_calls=2), checkpointer=InMemorySaver()
     )
-    waiting = call_mode.invoke(agent, GO, THREAD)["__interrupt__"]
-    result = call_mode.invoke(agent, Command(resume={each.id: "yes" for each in waiting}), THREAD)
+    waiting = agent.invoke(GO, THREAD)["__interrupt__"]
+    result = agent.invoke(Command(resume={each.id: "yes" for each in waiting}), THREAD)
 
     assert spent(result)["tool_calls"] == 3 + 9 + 1

@@ -71,6 +71,6 @@ def test_an_agent_with_this_option_and_skills_has_its_schemas(option: str, gette
     schema = getattr(agent, getter)()
     if getter == "get_input_jsonschema":
         assert {"messages", "skills_metadata", "pinned_skills"} <= schema["properties"].keys()
-        assert [key for key in schema["properties"] if key.startswith(("_", "skills_load"))] == []
+        assert [key for key in schema["properties"] if key.startswith(("_", "skills_load", "memory"))] == []
     if getter == "get_output_jsonschema":
-        assert [key for key in schema["properties"] if "skill" in key] == []
+        assert [key for key in schema["properties"] if "skill" in key or "memory" in key] == []

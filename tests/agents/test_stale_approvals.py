@@ -63,23 +63,21 @@ def test_a_file_that_changed_while_a_person_was_asked_stays(
 
 
 @pytest.mark.parametrize("made", CALLS.values(), ids=CALLS)
-def test_a_file_that_stayed_as_it_was_is_changed(
-    call_mode: CallMode, tmp_path: Path, note: Path, made: Any
-) -> None:
+def test_a_file_that_stayed_as_it_was_is_changed(tmp_path: Path, note: Path, made: Any) -> None:
     agent = agent_on(tmp_path, made)
-    call_mode.invoke(agent, GO, THREAD)
-    result = call_mode.invoke(agent, APPROVE, THREAD)
+    agent.invoke(GO, THREAD)
+    result = agent.invoke(APPROVE, THREAD)
 
     assert answer(result).status == "success"
     assert not note.exists() or note.read_text() == "mine"
 
 
-def test_a_file_that_appeared_while_a_person_was_asked_stays(call_mode: CallMode, tmp_path: Path) -> None:
+def test_a_file_that_appeared_while_a_person_was_asked_stays(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     agent = agent_on(tmp_path, CALLS["write"])
-    call_mode.invoke(agent, GO, THREAD)
+    agent.invoke(GO, THREAD)
     (tmp_path / "notes" / "a").write_text("theirs")
-    result = call_mode.invoke(agent, APPROVE, THREAD)
+    result = agent.invoke(APPROVE, THREAD)
 
     assert (tmp_path / "notes" / "a").read_text() == "theirs"
     assert answer(result).additional_kwargs["error_code"] == "stale_version"
@@ -116,7 +114,7 @@ def test_a_place_that_a_person_chose_instead_is_judged_by_itself(tmp_path: Path,
     assert (note.parent / "b").read_text() == "mine"
 
 
-def test_a_subagent_that_asks_is_held_to_it_too(call_mode: CallMode, tmp_path: Path, note: Path) -> None:
+def test_a_subagent_that_asks_is_held_to_it_too(tmp_path: Path, note: Path) -> None:
     helper: Any = {
         "name": "helper",
         "description": "d",
@@ -124,29 +122,27 @@ def test_a_subagent_that_asks_is_held_to_it_too(call_mode: CallMode, tmp_path: P
     }
     task = call("task", description="Delete", subagent_type="helper")
     agent = agent_on(tmp_path, task, subagents=[helper])
-    call_mode.invoke(agent, GO, THREAD)
+    agent.invoke(GO, THREAD)
     note.write_text("theirs")
-    call_mode.invoke(agent, APPROVE, THREAD)
+    agent.invoke(APPROVE, THREAD)
 
     assert note.read_text() == "theirs"
 
 
 @pytest.mark.parametrize("made", [CALLS["write"], CALLS["delete"]], ids=["write", "delete"])
-def test_files_in_state_and_behind_a_route_are_held_to_it(
-    call_mode: CallMode, tmp_path: Path, made: Any
-) -> None:
+def test_files_in_state_and_behind_a_route_are_held_to_it(tmp_path: Path, made: Any) -> None:
     agent = agent_on(tmp_path, made, backend=StateBackend())
-    call_mode.invoke(agent, {**GO, "files": {"/notes/a": {"content": "as it was"}}}, THREAD)
-    call_mode.call(agent, "update_state", THREAD, {"files": {"/notes/a": {"content": "theirs"}}}, "model")
-    kept = call_mode.invoke(agent, APPROVE, THREAD).get("files", {})
+    agent.invoke({**GO, "files": {"/notes/a": {"content": "as it was"}}}, THREAD)
+    agent.update_state(THREAD, {"files": {"/notes/a": {"content": "theirs"}}}, "model")
+    kept = agent.invoke(APPROVE, THREAD).get("files", {})
     assert kept["/notes/a"]["content"] == "theirs"
 
     routed = CompositeBackend(StateBackend(), routes={"/notes/": FilesystemBackend(tmp_path)})
     (tmp_path / "a").write_text("as it was")
     agent = agent_on(tmp_path, made, backend=routed)
-    call_mode.invoke(agent, GO, THREAD)
+    agent.invoke(GO, THREAD)
     (tmp_path / "a").write_text("theirs")
-    call_mode.invoke(agent, APPROVE, THREAD)
+    agent.invoke(APPROVE, THREAD)
     assert (tmp_path / "a").read_text() == "theirs"
 
 

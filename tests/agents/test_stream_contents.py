@@ -66,8 +66,8 @@ def records(chunks: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["updates", "tasks", "debug"])
-def test_streams_show_file_records_and_none_for_deleted_files(call_mode: CallMode, mode: Any) -> None:
-    chunks = call_mode.stream(create_deep_agent(editor()), FILES, stream_mode=mode)
+def test_streams_show_file_records_and_none_for_deleted_files(mode: Any) -> None:
+    chunks = list(create_deep_agent(editor()).stream(FILES, stream_mode=mode))
 
     assert records(chunks) == {PATH: "one\n2\n", "/new.txt": "new", "/b.txt": None}
 
@@ -80,24 +80,24 @@ def test_streams_of_subagents_show_file_records_too(call_mode: CallMode, mode: A
     assert records(chunks) == {PATH: "one\n2\n", "/new.txt": "new", "/b.txt": None}
 
 
-def test_a_surrounding_graph_streams_file_records(call_mode: CallMode) -> None:
+def test_a_surrounding_graph_streams_file_records() -> None:
     graph: Any = StateGraph(DeepAgentState)
     graph.add_node("agent", create_deep_agent(editor()))
     graph.add_edge(START, "agent")
 
-    chunks = call_mode.stream(graph.compile(), {"messages": "Go"}, stream_mode="updates", subgraphs=True)
+    chunks = list(graph.compile().stream({"messages": "Go"}, stream_mode="updates", subgraphs=True))
 
     assert records(chunks)["/new.txt"] == "new"
 
 
-def test_checkpoints_keep_the_change_alone(call_mode: CallMode) -> None:
+def test_checkpoints_keep_the_change_alone() -> None:
     """The record in a stream is not saved, so that threads grow with what is new."""
     saver, big = InMemorySaver(), "x" * 10_000
     agent = create_deep_agent(editor(), checkpointer=saver)
-    thread = {"configurable": {"thread_id": "t"}}
+    thread: Any = {"configurable": {"thread_id": "t"}}
     given = {**FILES, "files": {**FILES["files"], PATH: {"content": f"two{big}", "encoding": "utf-8"}}}
 
-    call_mode.stream(agent, given, thread, stream_mode="updates")
+    list(agent.stream(given, thread, stream_mode="updates"))
 
     saved = [str(value) for writes in saver.writes.values() for *_, value, _ in writes.values()]
     assert sum(big in each for each in saved) <= 1

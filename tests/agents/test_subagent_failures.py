@@ -7,23 +7,15 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 
 from deepagents import CompiledSubAgent, SubAgentMiddleware, create_deep_agent
-from deepagents.testing import Asked, ScriptedModel, call, calls
+from deepagents.testing import Asked, ScriptedModel, call
+from tests.agents.delegating import together, worker
 from tests.conftest import CallMode
 
 GO = {"messages": "Go"}
-
-
-def together(*to: str) -> AIMessage:
-    return calls(*(("task", {"description": "Go", "subagent_type": name}) for name in to))
-
-
-def worker(name: str, *script: Any, **rest: Any) -> Any:
-    return {"name": name, "description": f"does {name}", "model": ScriptedModel(*script), **rest}
 
 
 def writer() -> Any:
@@ -80,71 +72,59 @@ def test_a_run_that_is_cancelled_from_outside_is_cancelled() -> None:
     asyncio.run(main())
 
 
-def forever(_: Asked) -> AIMessage:
-    return call("ls", path="/")
+LOOK = call("ls", path="/")
+
+
+@tool
+def ls(path: str) -> str:
+    """List."""
+    return "nothing"
 
 
 @pytest.mark.parametrize("kind", ["isolated", "fork", "compiled", "grandchild"])
-def test_a_limit_of_the_call_binds_whoever_is_called(call_mode: CallMode, kind: str) -> None:
-    asked: list[int] = []
-
-    def say(request: Asked) -> AIMessage:
-        asked.append(1)
-        return forever(request)
-
-    endless = {"name": "child", "description": "d", "model": ScriptedModel(always=say)}
+def test_a_limit_of_the_call_binds_whoever_is_called(kind: str) -> None:
+    asked: list[Asked] = []
+    endless = ScriptedModel(always=lambda request: asked.append(request) or LOOK)
+    nested = SubAgentMiddleware(subagents=[worker("child", tools=[ls]) | {"model": endless}])
+    compiled: Any = create_deep_agent(endless)
     subagent: Any = {
-        "isolated": endless,
-        "fork": {**endless, "mode": "fork"},
-        "compiled": {
-            "name": "child",
-            "description": "d",
-            "runnable": create_deep_agent(ScriptedModel(always=say)),
-        },
-        "grandchild": {
-            **endless,
-            "model": ScriptedModel(together("child"), "My child ran on."),
-            "middleware": [
-                SubAgentMiddleware(
-                    subagents=[worker("child", tools=[_listing()]) | {"model": endless["model"]}]
-                )
-            ],
-        },
+        "isolated": worker("child") | {"model": endless},
+        "fork": worker("child", mode="fork") | {"model": endless},
+        "compiled": CompiledSubAgent(name="child", description="d", runnable=compiled),
+        "grandchild": worker("child", together("child"), "My child ran on.", middleware=[nested]),
     }[kind]
     with ScriptedModel(together("child"), "Done.") as model:
         agent = create_deep_agent(model, subagents=[subagent])
-        result = call_mode.invoke(agent, GO, {"recursion_limit": 12})
+        result = agent.invoke(GO, {"recursion_limit": 12})
 
+    ended = ("success", "My child ran on.") if kind == "grandchild" else ("error", "tool_failed")
     assert 2 <= len(asked) <= 6
-    (status, said) = answers(result)[0]
-    assert (status, said) == (
-        ("success", "My child ran on.") if kind == "grandchild" else ("error", "tool_failed")
-    )
+    assert answers(result)[0] == ended
     assert result["messages"][-1].text == "Done."
 
 
-def _listing() -> Any:
-    @tool
-    def ls(path: str) -> str:
-        """List."""
-        return "nothing"
+@pytest.mark.parametrize(("own", "callers"), [(None, 20), (10, 30), (30, 10)])
+def test_the_lower_limit_ends_a_subagent_and_not_the_run(
+    call_mode: CallMode, own: int | None, callers: int
+) -> None:
+    endless = ScriptedModel(always=lambda _: LOOK)
+    graph: Any = create_agent(endless, tools=[ls])
+    bounded = graph.with_config({"recursion_limit": own})
+    compiled = CompiledSubAgent(name="child", description="loops", runnable=bounded)
+    spec: Any = compiled if own else worker("child") | {"model": endless}
+    with ScriptedModel(together("child"), "I see.") as model:
+        agent = create_deep_agent(model, subagents=[spec])
+        result = call_mode.invoke(agent, GO, {"recursion_limit": callers})
 
-    return ls
+    ended = result["messages"][-2]
+    assert ended.status == "error"
+    assert f"Recursion limit of {min(own or callers, callers)} reached" in ended.text
 
 
-def test_a_limit_that_a_compiled_subagent_has_stays_where_it_is_lower(call_mode: CallMode) -> None:
-    asked: list[int] = []
+def test_without_a_limit_of_the_caller_a_subagent_works_long() -> None:
+    working = ScriptedModel(always=lambda asked: LOOK if len(asked.messages) < 90 else "done")
+    with ScriptedModel(together("child"), "I see.") as model:
+        agent = create_deep_agent(model, subagents=[worker("child") | {"model": working}])
+        result = agent.invoke(GO)
 
-    def say(request: Asked) -> AIMessage:
-        asked.append(1)
-        return call("ls", path="/")
-
-    graph: Any = create_agent(ScriptedModel(always=say), tools=[_listing()])
-    ready = CompiledSubAgent(
-        name="child", description="d", runnable=graph.with_config({"recursion_limit": 6})
-    )
-    with ScriptedModel(together("child"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[ready]), GO)
-
-    assert len(asked) <= 3
-    assert answers(result) == [("error", "tool_failed")]
+    assert result["messages"][-2].text == "done"

@@ -13,21 +13,18 @@ from langchain_core.runnables import RunnableLambda
 from deepagents import CompiledSubAgent, create_deep_agent
 from deepagents.middleware.subagents import SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY
 from deepagents.testing import Asked, ScriptedModel, call
+from tests.agents.delegating import delegate
 from tests.conftest import CallMode
 
 GO = {"messages": "Go"}
 
 
-def delegate(to: str) -> AIMessage:
-    return call("task", description="Go", subagent_type=to)
-
-
-def test_a_plain_text_in_the_place_of_messages_is_the_answer(call_mode: CallMode) -> None:
+def test_a_plain_text_in_the_place_of_messages_is_the_answer() -> None:
     ready = CompiledSubAgent(
         name="plain", description="d", runnable=RunnableLambda(lambda _: {"messages": "Hello. "})
     )
     with ScriptedModel(delegate("plain"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[ready]), GO)
+        result = create_deep_agent(model, subagents=[ready]).invoke(GO)
 
     assert result["messages"][-2].text == "Hello."
 
@@ -90,7 +87,7 @@ def test_a_first_use_holds_up_no_event_loop(call_mode: CallMode) -> None:
     assert threading.get_ident() not in made_in
 
 
-def test_a_format_that_was_changed_in_place_is_another_one(call_mode: CallMode) -> None:
+def test_a_format_that_was_changed_in_place_is_another_one() -> None:
     wanted: dict[str, Any] = {"title": "Tide", "type": "object", "properties": {"a": {"type": "integer"}}}
 
     def answer(asked: Asked) -> AIMessage:
@@ -100,8 +97,8 @@ def test_a_format_that_was_changed_in_place_is_another_one(call_mode: CallMode) 
     spec: Any = {"name": "child", "description": "d", "model": ScriptedModel(always=answer)}
     agent = create_deep_agent(ScriptedModel(*[delegate("child"), "Done."] * 2), subagents=[spec])
     config: Any = {"configurable": {SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: wanted}}
-    first = call_mode.invoke(agent, GO, config)
+    first = agent.invoke(GO, config)
     wanted["properties"]["b"] = {"type": "integer"}
-    second = call_mode.invoke(agent, GO, config)
+    second = agent.invoke(GO, config)
 
     assert [each["messages"][-2].text for each in (first, second)] == ['{"a": 1}', '{"a": 1, "b": 1}']

@@ -12,11 +12,10 @@ from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from deepagents import CompiledSubAgent, FilesystemPermission, SubAgentMiddleware, create_deep_agent
+from deepagents import CompiledSubAgent, SubAgentMiddleware, create_deep_agent
 from deepagents.errors import ConfigError
 from deepagents.middleware.subagents import SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY, create_sub_agent
 from deepagents.middleware.subagents.middleware import build_task_tool
@@ -46,15 +45,11 @@ def child(*script: Any, **rest: Any) -> Any:
     return {"name": "child", "description": "does it", "model": ScriptedModel(*script), **rest}
 
 
-def text(content: str) -> dict[str, Any]:
-    return {"content": content, "encoding": "utf-8"}
-
-
-def ran(spec: Any, call_mode: CallMode, **given: Any) -> dict[str, Any]:
+def ran(spec: Any, **given: Any) -> dict[str, Any]:
     files = given.pop("files", {})
     with ScriptedModel(delegate(), "Done.") as model:
         agent = create_deep_agent(model, subagents=[spec], **given)
-        return call_mode.invoke(agent, {**GO, "files": files})
+        return agent.invoke({**GO, "files": files})
 
 
 def weather() -> str:
@@ -90,21 +85,14 @@ class Prefixing(AgentMiddleware[Any, Any, Any]):
     """Marks what a model says."""
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        return _prefixed(handler(request))
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        return _prefixed(await handler(request))
-
-
-def _prefixed(response: Any) -> Any:
-    (said,) = response.result
-    return said if said.tool_calls else AIMessage(f"> {said.text}")
+        (said,) = handler(request).result
+        return said if said.tool_calls else AIMessage(f"> {said.text}")
 
 
 @pytest.mark.parametrize("tools", [None, []])
-def test_no_tools_are_no_tools_of_the_callers_either(call_mode: CallMode, tools: Any) -> None:
+def test_no_tools_are_no_tools_of_the_callers_either(tools: Any) -> None:
     spec = child("ok", tools=tools)
-    ran(spec, call_mode, tools=[weather])
+    ran(spec, tools=[weather])
 
     assert "weather" not in spec["model"].asked[0].tool_names
 
@@ -128,50 +116,16 @@ def test_a_model_may_be_a_name_or_settings(model: Any, monkeypatch: pytest.Monke
     create_deep_agent(ScriptedModel(), subagents=[spec, twin])
 
 
-def test_middleware_of_its_own_sees_its_calls_alone(call_mode: CallMode) -> None:
+def test_middleware_of_its_own_sees_its_calls_alone() -> None:
     seen: list[str] = []
 
     class Note(AgentMiddleware[Any, Any, Any]):
         def before_agent(self, state: Any, runtime: Any) -> None:
             seen.append(state["messages"][-1].text)
 
-    ran(child("ok", middleware=[Note()]), call_mode)
+    ran(child("ok", middleware=[Note()]))
 
     assert seen == ["Go"]
-
-
-def test_skills_of_its_own_are_in_its_prompt_alone(call_mode: CallMode) -> None:
-    spec = child("ok", skills=["/skills"])
-    skill = "---\nname: sailing\ndescription: How to sail.\n---\nMind the wind."
-    result = ran(spec, call_mode, files={"/skills/sailing/SKILL.md": text(skill)})
-
-    assert "How to sail." in spec["model"].asked[0].system
-    assert "skills_metadata" not in result
-
-
-@pytest.mark.parametrize(("own", "left"), [({"permissions": []}, []), ({}, ["/a.txt"])])
-def test_permissions_are_the_callers_unless_it_has_its_own(call_mode: CallMode, own: Any, left: Any) -> None:
-    """An empty list is none."""
-    rule = FilesystemPermission(operations=["write"], paths=["/**"], mode="deny")
-    spec = child(call("delete", file_path="/a.txt"), "ok", **own)
-    result = ran(spec, call_mode, permissions=[rule], files={"/a.txt": text("x")})
-
-    assert sorted(result["files"]) == left
-
-
-@pytest.mark.parametrize(("own", "asks"), [({"interrupt_on": {"delete": False}}, False), ({}, True)])
-def test_what_waits_for_a_person_is_the_callers_affair_unless_it_has_its_own(
-    call_mode: CallMode, own: Any, asks: bool
-) -> None:
-    with ScriptedModel(delegate(), *([] if asks else ["Done."])) as model:
-        spec = child(call("delete", file_path="/a.txt"), *([] if asks else ["ok"]), **own)
-        agent = create_deep_agent(
-            model, subagents=[spec], interrupt_on={"delete": True}, checkpointer=InMemorySaver()
-        )
-        thread: Any = {"configurable": {"thread_id": "1"}}
-        result = call_mode.invoke(agent, {**GO, "files": {"/a.txt": text("x")}}, thread)
-
-    assert ("__interrupt__" in result) == asks
 
 
 def test_a_caller_may_ask_for_another_format_for_one_call(call_mode: CallMode) -> None:
@@ -208,12 +162,12 @@ def test_a_caller_may_ask_for_another_format_for_one_call(call_mode: CallMode) -
     assert counts[1:] == [counts[1]] * 3
 
 
-def test_a_compiled_subagent_refuses_another_format(call_mode: CallMode) -> None:
+def test_a_compiled_subagent_refuses_another_format() -> None:
     ready = CompiledSubAgent(name="child", description="d", runnable=RunnableLambda(lambda state: state))
     with ScriptedModel(delegate(), "Oh.") as model:
         agent = create_deep_agent(model, subagents=[ready])
         config: Any = {"configurable": {SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY: Wind}}
-        refused = call_mode.invoke(agent, GO, config)["messages"][-2]
+        refused = agent.invoke(GO, config)["messages"][-2]
 
     assert refused.status == "error"
     assert refused.additional_kwargs["error_code"] == "not_supported"
@@ -314,19 +268,19 @@ def test_what_can_be_is_taken(spec: dict[str, Any]) -> None:
     create_deep_agent(ScriptedModel(), subagents=[child(**spec)])
 
 
-def test_what_can_be_gone_through_once_is_kept(call_mode: CallMode) -> None:
+def test_what_can_be_gone_through_once_is_kept() -> None:
     spec = child("Rain.", tools=iter([weather]), middleware=iter([Prefixing()]))
     once: Any = {"middleware": iter([Prefixing()]), "subagents": iter([spec]), "tools": iter([weather])}
     with ScriptedModel(delegate(), "Done.") as model:
         agent = create_deep_agent(model, **once)
-        result = call_mode.invoke(agent, GO)
+        result = agent.invoke(GO)
 
     assert [message.text for message in result["messages"][-2:]] == ["> Rain.", "> Done."]
     assert "weather" in model.asked[0].tool_names
     assert "weather" in spec["model"].asked[0].tool_names
 
 
-def test_a_subagent_that_cannot_be_built_after_all_says_so(call_mode: CallMode) -> None:
+def test_a_subagent_that_cannot_be_built_after_all_says_so() -> None:
     class Twice(AgentMiddleware[Any, Any, Any]):
         """Brings a tool that no model can be told of."""
 
@@ -334,7 +288,7 @@ def test_a_subagent_that_cannot_be_built_after_all_says_so(call_mode: CallMode) 
 
     with ScriptedModel(delegate(), "Done.") as model:
         agent = create_deep_agent(model, subagents=[child("x", middleware=[Twice()])])
-        result = call_mode.invoke(agent, GO)
+        result = agent.invoke(GO)
 
     said = result["messages"][-2]
     assert "the subagent 'child' cannot be built: " in said.text

@@ -64,12 +64,12 @@ def working(first: Sequence[Call]) -> ScriptedModel:
     return ScriptedModel(always=answer)
 
 
-def kept(call_mode: CallMode, kind: Any, begin: Any, writes: Mapping[str, Any], first: Sequence[Call]) -> Any:
+def kept(kind: Any, begin: Any, writes: Mapping[str, Any], first: Sequence[Call]) -> Any:
     fork: Any = {"name": "twin", "description": "d", "mode": "fork"}
     agent = create_deep_agent(
         working(first), tools=[writing(writes)], state_schema=keeping(kind), subagents=[fork]
     )
-    return call_mode.invoke(agent, GO | {"kept": begin})["kept"]
+    return agent.invoke(GO | {"kept": begin})["kept"]
 
 
 def add(one: Any, other: Any) -> Any:
@@ -163,29 +163,29 @@ REDUCERS: dict[str, tuple[Any, Any, Any, Any]] = {
 
 @pytest.mark.filterwarnings(BETA)
 @pytest.mark.parametrize("case", REDUCERS)
-def test_what_subagents_write_adds_up_as_the_agents_own_writes_do(case: str, call_mode: CallMode) -> None:
+def test_what_subagents_write_adds_up_as_the_agents_own_writes_do(case: str) -> None:
     kind, begin, one, other = REDUCERS[case]
 
     def through(*first: Call) -> Any:
-        return kept(call_mode, kind, begin, {"a": one, "b": other}, first)
+        return kept(kind, begin, {"a": one, "b": other}, first)
 
     assert through(task("a")) == through(note("a"))
     assert through(task("a"), task("b")) == through(note("a"), note("b"))
     assert through(task("a", "twin")) == through(note("a"))
 
 
-def test_rounding_counts_nothing_twice(call_mode: CallMode) -> None:
-    assert kept(call_mode, Annotated[float, add], 0.1, {"a": 0.7}, [task("a")]) == pytest.approx(0.8)
-    assert kept(call_mode, Annotated[float, latest], 1e-3, {"a": 1e9}, [task("a")]) == 1e9
+def test_rounding_counts_nothing_twice() -> None:
+    assert kept(Annotated[float, add], 0.1, {"a": 0.7}, [task("a")]) == pytest.approx(0.8)
+    assert kept(Annotated[float, latest], 1e-3, {"a": 1e9}, [task("a")]) == 1e9
 
 
-def test_what_cannot_be_copied_or_compared_is_handed_on(call_mode: CallMode) -> None:
+def test_what_cannot_be_copied_or_compared_is_handed_on() -> None:
     lock, old, new, odd = Lock(), Opaque(), Opaque(), Refusing()
 
-    assert kept(call_mode, Annotated[list[Any], add], [lock], {"a": ["new"]}, [task("a")]) == [lock, "new"]
-    first, *rest = kept(call_mode, Annotated[list[Any], add], [old], {"a": [new]}, [task("a")])
+    assert kept(Annotated[list[Any], add], [lock], {"a": ["new"]}, [task("a")]) == [lock, "new"]
+    first, *rest = kept(Annotated[list[Any], add], [old], {"a": [new]}, [task("a")])
     assert (first, len(rest)) == (old, 1)
-    assert isinstance(kept(call_mode, Annotated[Any, latest], old, {"a": odd}, [task("a")]), Refusing)
+    assert isinstance(kept(Annotated[Any, latest], old, {"a": odd}, [task("a")]), Refusing)
 
 
 def test_a_reducer_that_changes_what_it_is_given_changes_no_state() -> None:
@@ -196,17 +196,17 @@ def test_a_reducer_that_changes_what_it_is_given_changes_no_state() -> None:
     assert (given, returned) == ({"kept": ["p"]}, {"kept": ["p", "a"]})
 
 
-def test_what_no_write_explains_comes_back_whole(call_mode: CallMode) -> None:
+def test_what_no_write_explains_comes_back_whole() -> None:
     taken = Overwrite(["q"])
 
-    assert kept(call_mode, Annotated[list[str], operator.add], ["p"], {"a": taken}, [task("a")]) == ["p", "q"]
+    assert kept(Annotated[list[str], operator.add], ["p"], {"a": taken}, [task("a")]) == ["p", "q"]
 
 
-def test_messages_under_another_key_are_replaced_by_id(call_mode: CallMode) -> None:
+def test_messages_under_another_key_are_replaced_by_id() -> None:
     begin = [HumanMessage("one", id="1"), HumanMessage("two", id="2")]
     writes = {"a": [HumanMessage("ONE", id="1")], "b": [HumanMessage("TWO", id="2")]}
 
-    found = kept(call_mode, Annotated[list[AnyMessage], add_messages], begin, writes, [task("a"), task("b")])
+    found = kept(Annotated[list[AnyMessage], add_messages], begin, writes, [task("a"), task("b")])
 
     assert [each.text for each in found] == ["ONE", "TWO"]
 
@@ -219,11 +219,11 @@ class Counting(AgentMiddleware[Any, Any, Any]):
 
 
 @pytest.mark.filterwarnings(BETA)
-def test_middleware_that_counts_runs_counts_each_fork_once(call_mode: CallMode) -> None:
+def test_middleware_that_counts_runs_counts_each_fork_once() -> None:
     fork: Any = {"name": "twin", "description": "d", "mode": "fork"}
     model = ScriptedModel(calls(task("a", "twin"), task("b", "twin")), "One.", "Two.", "Done.")
 
-    result = call_mode.invoke(create_deep_agent(model, middleware=[Counting()], subagents=[fork]), GO)
+    result = create_deep_agent(model, middleware=[Counting()], subagents=[fork]).invoke(GO)
 
     assert result["kept"] == 3
 
@@ -254,15 +254,15 @@ def test_subagents_that_set_one_value_end_no_run_and_the_last_call_wins(call_mod
     assert call_mode.invoke(agent, GO, thread)["messages"][-1].text == "Done."
 
 
-def test_subagents_that_set_the_same_value_are_told_nothing(call_mode: CallMode) -> None:
+def test_subagents_that_set_the_same_value_are_told_nothing() -> None:
     model = working([task("a"), task("b")])
     agent = create_deep_agent(model, tools=[writing({"a": "A", "b": "A"})], state_schema=keeping(str))
-    result = call_mode.invoke(agent, GO | {"kept": "p"})
+    result = agent.invoke(GO | {"kept": "p"})
 
     assert (result["kept"], reports(result)) == ("A", ["Done.", "Done."])
 
 
-def test_one_value_set_on_both_sides_of_a_question_ends_no_run(call_mode: CallMode) -> None:
+def test_one_value_set_on_both_sides_of_a_question_ends_no_run() -> None:
     @tool
     def note(what: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         """Note it, after asking about b."""
@@ -270,11 +270,11 @@ def test_one_value_set_on_both_sides_of_a_question_ends_no_run(call_mode: CallMo
         said = ToolMessage("ok", tool_call_id=str(runtime.tool_call_id))
         return Command(update={"kept": answer, "messages": [said]})
 
-    thread = {"configurable": {"thread_id": "1"}}
+    thread: Any = {"configurable": {"thread_id": "1"}}
     model = working([task("a"), task("b")])
     agent = create_deep_agent(model, tools=[note], state_schema=keeping(str), checkpointer=InMemorySaver())
-    call_mode.invoke(agent, GO | {"kept": "p"}, thread)
-    result = call_mode.invoke(agent, Command(resume="B"), thread)
+    agent.invoke(GO | {"kept": "p"}, thread)
+    result = agent.invoke(Command(resume="B"), thread)
 
     assert result["kept"] == "B"
     assert result["messages"][-1].text == "Done."

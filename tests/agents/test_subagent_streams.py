@@ -51,12 +51,15 @@ def test_tokens_come_under_the_namespace_of_the_call_and_the_name_of_the_subagen
     }
 
 
-def test_updates_of_subagents_come_under_their_namespaces(call_mode: CallMode) -> None:
+def test_updates_and_values_of_subagents_come_under_their_namespaces(call_mode: CallMode) -> None:
     _, agent = team()
-    seen = [namespace for namespace, _ in call_mode.stream(agent, GO, stream_mode="updates", subgraphs=True)]
+    seen = call_mode.stream(agent, GO, stream_mode=["updates", "values"], subgraphs=True)
+    updated = {namespace for namespace, mode, _ in seen if mode == "updates" and namespace}
+    public = {"messages", "files", "todos", "structured_response"}
 
-    assert len({each for each in seen if each}) == len(KINDS)
-    assert all(each[0].startswith("tools:") for each in seen if each)
+    assert len(updated) == len(KINDS)
+    assert all(each[0].startswith("tools:") for each in updated)
+    assert {key for _, mode, data in seen if mode == "values" for key in data} <= public
 
 
 def checked(handle: Any, ids: dict[str, str]) -> None:

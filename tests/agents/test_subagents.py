@@ -30,24 +30,9 @@ from deepagents.backends import StateBackend
 from deepagents.errors import ConfigError
 from deepagents.middleware import SkillsMiddleware
 from deepagents.middleware.summarization import SummarizationMiddleware
-from deepagents.testing import Asked, ScriptedModel, call, calls
+from deepagents.testing import Asked, ScriptedModel, call
+from tests.agents.delegating import delegate, text, together, worker
 from tests.conftest import CallMode
-
-
-def delegate(to: str, what: str = "Go") -> AIMessage:
-    return call("task", description=what, subagent_type=to)
-
-
-def together(*to: str) -> AIMessage:
-    return calls(*(("task", {"description": "Go", "subagent_type": name}) for name in to))
-
-
-def worker(name: str, *script: Any, **rest: Any) -> Any:
-    return {"name": name, "description": f"does {name}", "model": ScriptedModel(*script), **rest}
-
-
-def text(content: str) -> dict[str, Any]:
-    return {"content": content, "encoding": "utf-8"}
 
 
 def test_the_general_purpose_agent_works_with_the_same_tools_and_prompt(call_mode: CallMode) -> None:
@@ -64,7 +49,7 @@ def test_the_general_purpose_agent_works_with_the_same_tools_and_prompt(call_mod
     assert child.tool_names == [name for name in main.tool_names if name != "task"]
 
 
-def test_a_declared_subagent_has_its_own_model_prompt_and_tools(call_mode: CallMode) -> None:
+def test_a_declared_subagent_has_its_own_model_prompt_and_tools() -> None:
     def weather(city: str) -> str:
         """Tell the weather."""
         return "rain"
@@ -73,7 +58,7 @@ def test_a_declared_subagent_has_its_own_model_prompt_and_tools(call_mode: CallM
         "meteo", call("weather", city="Oslo"), "Rain.", system_prompt="You watch clouds.", tools=[weather]
     )
     with ScriptedModel(delegate("meteo"), "Take a coat.") as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[child]), {"messages": "Oslo?"})
+        result = create_deep_agent(model, subagents=[child]).invoke({"messages": "Oslo?"})
 
     asked: Asked = child["model"].asked[0]
     assert asked.system.startswith("You watch clouds.")
@@ -113,9 +98,9 @@ def test_a_compiled_subagent_may_answer_with_plain_dicts() -> None:
     assert result["messages"][-2].text == "plain"
 
 
-def test_an_unknown_subagent_is_an_error_that_names_the_known_ones(call_mode: CallMode) -> None:
+def test_an_unknown_subagent_is_an_error_that_names_the_known_ones() -> None:
     with ScriptedModel(delegate("nobody"), "Oh.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = create_deep_agent(model).invoke({"messages": "Go"})
 
     refused = result["messages"][-2]
     assert refused.status == "error"
@@ -132,16 +117,16 @@ def test_an_extra_argument_of_task_is_refused_by_name() -> None:
     assert "files" in result["messages"][-2].text
 
 
-def test_parallel_subagents_keep_each_others_files(call_mode: CallMode) -> None:
+def test_parallel_subagents_keep_each_others_files() -> None:
     first = worker("first", call("write_file", file_path="/a.txt", content="A"), "ok")
     second = worker("second", call("write_file", file_path="/b.txt", content="B"), "ok")
     with ScriptedModel(together("first", "second"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[first, second]), {"messages": "Go"})
+        result = create_deep_agent(model, subagents=[first, second]).invoke({"messages": "Go"})
 
     assert {path: data["content"] for path, data in result["files"].items()} == {"/a.txt": "A", "/b.txt": "B"}
 
 
-def test_parallel_edits_of_different_existing_files_both_stand(call_mode: CallMode) -> None:
+def test_parallel_edits_of_different_existing_files_both_stand() -> None:
     def editor(name: str, path: str) -> Any:
         return worker(name, call("edit_file", file_path=path, old_string="old", new_string=name), "ok")
 
@@ -149,14 +134,14 @@ def test_parallel_edits_of_different_existing_files_both_stand(call_mode: CallMo
     subagents = [editor("first", "/a.txt"), editor("second", "/b.txt")]
     with ScriptedModel(together("first", "second"), "Done.") as model:
         agent = create_deep_agent(model, subagents=subagents)
-        result = call_mode.invoke(agent, {"messages": "Go", "files": given})
+        result = agent.invoke({"messages": "Go", "files": given})
 
     assert [message.text for message in result["messages"] if message.type == "tool"] == ["ok", "ok"]
     assert result["files"]["/a.txt"]["content"] == "first"
     assert result["files"]["/b.txt"]["content"] == "second"
 
 
-def test_parallel_edits_of_one_file_merge_by_line(call_mode: CallMode) -> None:
+def test_parallel_edits_of_one_file_merge_by_line() -> None:
     def editor(name: str, line: str) -> Any:
         return worker(name, call("edit_file", file_path="/a.txt", old_string=line, new_string=name), "ok")
 
@@ -164,7 +149,7 @@ def test_parallel_edits_of_one_file_merge_by_line(call_mode: CallMode) -> None:
     subagents = [editor("FIRST", "one"), editor("LAST", "five")]
     with ScriptedModel(together("FIRST", "LAST"), "Done.") as model:
         agent = create_deep_agent(model, subagents=subagents)
-        result = call_mode.invoke(agent, {"messages": "Go", "files": given})
+        result = agent.invoke({"messages": "Go", "files": given})
 
     assert result["files"]["/a.txt"]["content"] == "FIRST\ntwo\nthree\nfour\nLAST\n"
 
@@ -183,26 +168,24 @@ def test_parallel_changes_of_one_line_are_both_kept_and_marked() -> None:
     assert "<<<<<<<" in content
 
 
-def test_a_file_that_a_subagent_deleted_stays_deleted(call_mode: CallMode) -> None:
+def test_a_file_that_a_subagent_deleted_stays_deleted() -> None:
     remover = worker("remover", call("delete", file_path="/old.txt"), "ok")
     bystander = worker("bystander", "ok")
     with ScriptedModel(together("remover", "bystander"), "Done.") as model:
         agent = create_deep_agent(model, subagents=[remover, bystander])
-        result = call_mode.invoke(
-            agent, {"messages": "Go", "files": {"/old.txt": text("x"), "/new.txt": text("y")}}
-        )
+        result = agent.invoke({"messages": "Go", "files": {"/old.txt": text("x"), "/new.txt": text("y")}})
 
     assert sorted(result["files"]) == ["/new.txt"]
 
 
-def test_a_file_that_one_deletes_and_another_changes_is_kept(call_mode: CallMode) -> None:
+def test_a_file_that_one_deletes_and_another_changes_is_kept() -> None:
     edit = {"file_path": "/a.txt", "old_string": "old", "new_string": "new"}
     for order in (("remover", "editor"), ("editor", "remover")):
         remover = worker("remover", call("delete", file_path="/a.txt"), "ok")
         editor = worker("editor", call("edit_file", **edit), "ok")
         with ScriptedModel(together(*order), "Done.") as model:
             agent = create_deep_agent(model, subagents=[remover, editor])
-            result = call_mode.invoke(agent, {"messages": "Go", "files": {"/a.txt": text("old")}})
+            result = agent.invoke({"messages": "Go", "files": {"/a.txt": text("old")}})
 
         assert result["files"]["/a.txt"]["content"] == "new"
 
@@ -241,16 +224,6 @@ def test_parallel_subagents_really_run_side_by_side(call_mode: CallMode) -> None
         result = call_mode.invoke(create_deep_agent(model, subagents=subagents), {"messages": "Go"})
 
     assert [message.text for message in result["messages"][-3:-1]] == ["met", "met"]
-
-
-def test_one_failing_subagent_leaves_its_siblings_alone(call_mode: CallMode) -> None:
-    good = worker("good", call("write_file", file_path="/a.txt", content="A"), "fine")
-    bad = worker("bad", RuntimeError("broken"))
-    with ScriptedModel(together("bad", "good"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[good, bad]), {"messages": "Go"})
-
-    assert [message.status for message in result["messages"][-3:-1]] == ["error", "success"]
-    assert result["files"]["/a.txt"]["content"] == "A"
 
 
 class Finding(BaseModel):
@@ -354,7 +327,7 @@ def test_a_subagent_sees_nothing_that_features_keep_to_themselves(call_mode: Cal
     assert "Use tabs." in model.asked[-1].system
 
 
-def test_middleware_that_delegates_is_told_of_private_keys_and_left_as_it_was(call_mode: CallMode) -> None:
+def test_middleware_that_delegates_is_told_of_private_keys_and_left_as_it_was() -> None:
     seen: list[dict[str, Any]] = []
 
     def work(state: dict[str, Any]) -> dict[str, Any]:
@@ -365,7 +338,7 @@ def test_middleware_that_delegates_is_told_of_private_keys_and_left_as_it_was(ca
     own = SubAgentMiddleware(subagents=[ready])
     before = dict(vars(own))
     agent = create_deep_agent(ScriptedModel(delegate("ready"), "Told."), middleware=[Own(), own])
-    call_mode.invoke(agent, {"messages": "Go"})
+    agent.invoke({"messages": "Go"})
 
     assert seen[0].keys() == {"messages", "files", "told"}
     assert vars(own) == before
@@ -439,16 +412,14 @@ def test_a_callers_general_purpose_agent_replaces_the_built_in_one() -> None:
         (lambda files: {"/old.txt": None}, {}),
     ],
 )
-def test_files_that_a_runnable_does_not_mention_stay(
-    work: Any, left: dict[str, str], call_mode: CallMode
-) -> None:
+def test_files_that_a_runnable_does_not_mention_stay(work: Any, left: dict[str, str]) -> None:
     def keep(given: Any) -> dict[str, Any]:
         return {"messages": [AIMessage("ok")], "files": work(given["files"])}
 
     clerk = CompiledSubAgent(name="clerk", description="keeps files", runnable=RunnableLambda(keep))
     with ScriptedModel(delegate("clerk"), "Done.") as model:
         agent = create_deep_agent(model, subagents=[clerk])
-        result = call_mode.invoke(agent, {"messages": "Go", "files": {"/old.txt": "old"}})
+        result = agent.invoke({"messages": "Go", "files": {"/old.txt": "old"}})
 
     assert {path: data["content"] for path, data in result["files"].items()} == left
 

@@ -35,16 +35,16 @@ def test_what_a_tool_raises_is_read_by_the_model(call_mode: CallMode) -> None:
     assert result["messages"][-1].text == "It cannot be done."
 
 
-def test_siblings_that_finished_keep_their_results(call_mode: CallMode) -> None:
+def test_siblings_that_finished_keep_their_results() -> None:
     both = calls(("divide", {"a": 1, "b": 0}), ("divide", {"a": 6, "b": 3}))
     with ScriptedModel(both, "2.") as model:
-        result = call_mode.invoke(create_deep_agent(model, tools=[divide]), {"messages": "Go"})
+        result = create_deep_agent(model, tools=[divide]).invoke({"messages": "Go"})
 
     assert [message.status for message in result["messages"][-3:-1]] == ["error", "success"]
     assert result["messages"][-2].text == "2.0"
 
 
-def test_wrong_arguments_are_named_to_the_model_and_not_repeated(call_mode: CallMode) -> None:
+def test_wrong_arguments_are_named_to_the_model_and_not_repeated() -> None:
     @tool
     def greet(name: str, runtime: ToolRuntime[Any, Any]) -> str:
         """Greet."""
@@ -57,7 +57,7 @@ def test_wrong_arguments_are_named_to_the_model_and_not_repeated(call_mode: Call
         ("greet", {"name": [long]}),
     )
     with ScriptedModel(wrong, "Sorry.") as model:
-        result = call_mode.invoke(create_deep_agent(model, tools=[greet]), {"messages": "Go"})
+        result = create_deep_agent(model, tools=[greet]).invoke({"messages": "Go"})
 
     said = [each.text for each in result["messages"][-4:-1]]
     codes = [each.additional_kwargs["error_code"] for each in result["messages"][-4:-1]]
@@ -124,16 +124,16 @@ def test_a_bug_in_a_callers_middleware_reaches_the_caller(call_mode: CallMode) -
         call_mode.invoke(agent, {"messages": "Go"})
 
 
-def test_a_failing_main_model_reaches_the_caller(call_mode: CallMode) -> None:
+def test_a_failing_main_model_reaches_the_caller() -> None:
     agent = create_deep_agent(ScriptedModel(ConnectionError("the provider is away")))
     with pytest.raises(ConnectionError, match="the provider is away"):
-        call_mode.invoke(agent, {"messages": "Go"})
+        agent.invoke({"messages": "Go"})
 
 
-def test_a_failing_subagents_model_is_an_error_result(call_mode: CallMode) -> None:
+def test_a_failing_subagents_model_is_an_error_result() -> None:
     helper: Any = {"name": "helper", "description": "helps", "model": ScriptedModel(ConnectionError("away"))}
     with ScriptedModel(call("task", description="Help", subagent_type="helper"), "No help.") as model:
-        result = call_mode.invoke(create_deep_agent(model, subagents=[helper]), {"messages": "Go"})
+        result = create_deep_agent(model, subagents=[helper]).invoke({"messages": "Go"})
 
     assert result["messages"][-2].status == "error"
     assert "ConnectionError: away" in result["messages"][-2].text
@@ -163,14 +163,14 @@ def test_a_caller_can_ask_for_raising() -> None:
         agent.invoke({"messages": "1 / 0?"})
 
 
-def test_a_very_long_failure_is_cut(call_mode: CallMode) -> None:
+def test_a_very_long_failure_is_cut() -> None:
     @tool
     def dump() -> str:
         """Fail, saying all."""
         raise RuntimeError("E" * 500_000)
 
     with ScriptedModel(call("dump"), "Sorry.") as model:
-        result = call_mode.invoke(create_deep_agent(model, tools=[dump]), {"messages": "Go"})
+        result = create_deep_agent(model, tools=[dump]).invoke({"messages": "Go"})
 
     assert len(result["messages"][-2].text) < 5_000
     assert "[the rest was cut]" in result["messages"][-2].text

@@ -6,33 +6,14 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
-from deepagents import create_deep_agent
 from deepagents.errors import ConfigError
 from deepagents.testing import ScriptedModel, call, calls
+from tests.agents.letters import APPROVE, THREAD, agent_with, decide
 from tests.conftest import CallMode
 
-THREAD: Any = {"configurable": {"thread_id": "1"}}
-APPROVE = {"type": "approve"}
 MOST = 20
-
-
-@tool
-def send(to: str) -> str:
-    """Send a letter."""
-    return f"sent to {to}"
-
-
-def agent_with(model: ScriptedModel, **options: Any) -> Any:
-    standing: Any = {"tools": [send], "interrupt_on": {"send": True}, "checkpointer": InMemorySaver()}
-    return create_deep_agent(model, **{**standing, **options})
-
-
-def decide(*decisions: Any) -> Command[Any]:
-    return Command(resume={"decisions": list(decisions)})
 
 
 def results(result: Any) -> list[tuple[str | None, str]]:
@@ -59,18 +40,18 @@ def test_after_twenty_wrong_answers_the_call_is_not_run_and_the_thread_goes_on(c
     assert later["messages"][-1].text == "Hello."
 
 
-def test_the_last_answer_of_all_can_still_be_right(call_mode: CallMode) -> None:
+def test_the_last_answer_of_all_can_still_be_right() -> None:
     with ScriptedModel(call("send", to="Ada"), "Sent.") as model:
         agent = agent_with(model)
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
         for _ in range(MOST - 1):
-            call_mode.invoke(agent, decide(), THREAD)
-        done = call_mode.invoke(agent, decide(APPROVE), THREAD)
+            agent.invoke(decide(), THREAD)
+        done = agent.invoke(decide(APPROVE), THREAD)
 
     assert results(done) == [(None, "sent to Ada")]
 
 
-def test_only_the_calls_that_were_asked_about_are_given_up(call_mode: CallMode) -> None:
+def test_only_the_calls_that_were_asked_about_are_given_up() -> None:
     turn = calls(("send", {"to": "Ada"}), ("send", {"to": "Bob"}), ("ls", {"path": "/"}))
     only_ada: Any = {
         "send": {
@@ -80,10 +61,10 @@ def test_only_the_calls_that_were_asked_about_are_given_up(call_mode: CallMode) 
     }
     with ScriptedModel(turn, "Done.") as model:
         agent = agent_with(model, interrupt_on=only_ada)
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
         for _ in range(MOST - 1):
-            call_mode.invoke(agent, decide(), THREAD)
-        done = call_mode.invoke(agent, decide(), THREAD)
+            agent.invoke(decide(), THREAD)
+        done = agent.invoke(decide(), THREAD)
 
     given = {each.tool_call_id: each for each in done["messages"] if each.type == "tool"}
     ada, bob, ls = (given[each["id"]] for each in turn.tool_calls)
@@ -91,7 +72,7 @@ def test_only_the_calls_that_were_asked_about_are_given_up(call_mode: CallMode) 
     assert (bob.text, ls.status) == ("sent to Bob", "success")
 
 
-def test_a_request_is_described_once_for_each_answer(call_mode: CallMode) -> None:
+def test_a_request_is_described_once_for_each_answer() -> None:
     described: list[str] = []
 
     def describe(tool_call: Any, state: Any, runtime: Any) -> str:
@@ -101,35 +82,35 @@ def test_a_request_is_described_once_for_each_answer(call_mode: CallMode) -> Non
     config: Any = {"send": {"allowed_decisions": ["approve"], "description": describe}}
     with ScriptedModel(call("send", to="Ada"), "Sent.") as model:
         agent = agent_with(model, interrupt_on=config)
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
         for _ in range(10):
-            call_mode.invoke(agent, decide(), THREAD)
-        call_mode.invoke(agent, decide(APPROVE), THREAD)
+            agent.invoke(decide(), THREAD)
+        agent.invoke(decide(APPROVE), THREAD)
 
     assert len(described) == 12
 
 
 @pytest.mark.parametrize("message", [None, 5, {"a": 1}, [1]], ids=repr)
-def test_words_that_are_no_text_are_a_wrong_answer(call_mode: CallMode, message: Any) -> None:
+def test_words_that_are_no_text_are_a_wrong_answer(message: Any) -> None:
     with ScriptedModel(call("send", to="Ada"), "Done.") as model:
         agent = agent_with(model)
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-        again = call_mode.invoke(agent, decide({"type": "respond", "message": message}), THREAD)
-        done = call_mode.invoke(agent, decide({"type": "respond", "message": "None"}), THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
+        again = agent.invoke(decide({"type": "respond", "message": message}), THREAD)
+        done = agent.invoke(decide({"type": "respond", "message": "None"}), THREAD)
 
     assert "'message'" in again["__interrupt__"][0].value["error"]
     assert results(done) == [(None, "None")]
 
 
-def test_a_function_of_the_caller_may_ask_too(call_mode: CallMode) -> None:
+def test_a_function_of_the_caller_may_ask_too() -> None:
     config: Any = {
         "send": {"allowed_decisions": ["approve"], "description": lambda *_: interrupt("How shall I ask?")}
     }
     with ScriptedModel(call("send", to="Ada"), "Sent.") as model:
         agent = agent_with(model, interrupt_on=config)
-        first = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"][0]
-        then = call_mode.invoke(agent, Command(resume="Politely."), THREAD)["__interrupt__"][0]
-        done = call_mode.invoke(agent, decide(APPROVE), THREAD)
+        first = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"][0]
+        then = agent.invoke(Command(resume="Politely."), THREAD)["__interrupt__"][0]
+        done = agent.invoke(decide(APPROVE), THREAD)
 
     assert first.value == "How shall I ask?"
     assert then.value["action_requests"][0]["description"] == "Politely."
@@ -180,30 +161,24 @@ def test_an_approval_that_the_caller_brought_keeps_its_words_and_asks_again(call
 
 
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
-def test_new_words_instead_of_a_decision_about_a_brought_approval(call_mode: CallMode, mode: str) -> None:
+def test_new_words_instead_of_a_decision_about_a_brought_approval(mode: str) -> None:
     with ScriptedModel(call("send", to="Ada"), "I see.") as model:
         agent = agent_with(model, **own_approval(interrupt_mode=mode))
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-        done = call_mode.invoke(agent, {"messages": "Leave it"}, THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
+        done = agent.invoke({"messages": "Leave it"}, THREAD)
 
     ((code, text),) = results(done)
     assert code == "not_run"
     assert "was not run" in text
 
 
-def test_an_approval_may_ask_for_each_call_by_itself(call_mode: CallMode) -> None:
+def test_an_approval_may_ask_for_each_call_by_itself() -> None:
     turn = calls(("send", {"to": "Ada"}), ("send", {"to": "Bob"}))
     with ScriptedModel(turn, "Done.") as model:
         agent = agent_with(model, **own_approval(interrupt_mode="per_call"))
-        asked = call_mode.invoke(agent, {"messages": "Go"}, THREAD)["__interrupt__"]
+        asked = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"]
         answers = {each.id: APPROVE for each in asked}
-        done = call_mode.invoke(agent, Command(resume=answers), THREAD)
+        done = agent.invoke(Command(resume=answers), THREAD)
 
     assert {each.value["tool_call_id"] for each in asked} == {each["id"] for each in turn.tool_calls}
     assert sorted(text for _, text in results(done)) == ["sent to Ada", "sent to Bob"]
-
-
-def test_with_two_sets_of_rules_the_callers_own_approval_is_used_and_a_warning_names_the_tools() -> None:
-    own = own_approval(interrupt_mode="per_call")
-    with pytest.warns(UserWarning, match="interrupt_on= has no effect there for 'send'"):
-        agent_with(ScriptedModel(), **{**own, "interrupt_on": {"send": True}})

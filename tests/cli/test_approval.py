@@ -6,7 +6,8 @@ import signal
 from pathlib import Path
 
 from deepagents.testing import ScriptedModel, call
-from tests.cli.conftest import Command, Nursery
+from tests.cli.children import Script
+from tests.cli.conftest import Child, Command, Nursery
 from tests.cli.scenarios import (
     edits_a_file,
     writes_a_file,
@@ -18,6 +19,13 @@ from tests.cli.scenarios import (
 )
 
 QUESTION = r"\[y\]es.*\? $"
+
+
+def at_question(nursery: Nursery, script: Script, *argv: str, **environment: str) -> Child:
+    """Run a command at a terminal until a person is asked."""
+    child = nursery.at_terminal(script, *argv, **environment)
+    child.wait_for(QUESTION)
+    return child
 
 
 def test_yes_lets_the_call_run(nursery: Nursery, directory: Path) -> None:
@@ -49,9 +57,7 @@ def test_no_keeps_the_file_and_tells_the_model_why(nursery: Nursery, directory: 
 
 
 def test_a_reply_takes_the_place_of_the_result(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_a_file, "write it")
-
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_a_file, "write it")
     child.type("r")
     child.wait_for("Reply")
     child.type("use another name")
@@ -62,9 +68,7 @@ def test_a_reply_takes_the_place_of_the_result(nursery: Nursery, directory: Path
 
 
 def test_arguments_can_be_edited_as_json(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_a_file, "write it")
-
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_a_file, "write it")
     child.type("e")
     child.wait_for("as JSON")
     child.type("not json")
@@ -79,9 +83,7 @@ def test_arguments_can_be_edited_as_json(nursery: Nursery, directory: Path) -> N
 
 
 def test_content_can_be_edited_in_an_editor(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_a_file, "write it", EDITOR="sed -i s/hello/edited/")
-
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_a_file, "write it", EDITOR="sed -i s/hello/edited/")
     child.type("e")
 
     assert child.end() == 0
@@ -89,9 +91,7 @@ def test_content_can_be_edited_in_an_editor(nursery: Nursery, directory: Path) -
 
 
 def test_content_that_was_left_out_can_be_written_in_an_editor(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_without_content, "write it", EDITOR=f"cp {directory}/notes.md")
-
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_without_content, "write it", EDITOR=f"cp {directory}/notes.md")
     child.type("e")
 
     assert child.end() == 0
@@ -101,9 +101,7 @@ def test_content_that_was_left_out_can_be_written_in_an_editor(nursery: Nursery,
 def test_an_editor_that_fails_changes_nothing_and_the_question_comes_again(
     nursery: Nursery, directory: Path
 ) -> None:
-    child = nursery.at_terminal(writes_a_file, "write it", EDITOR="false")
-
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_a_file, "write it", EDITOR="false")
     child.type("e")
     child.wait_for(r"Not taken(.|\n)*\? $")
     child.type("y")
@@ -113,9 +111,7 @@ def test_an_editor_that_fails_changes_nothing_and_the_question_comes_again(
 
 
 def test_always_asks_no_more_about_that_tool(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_two_files, "write them")
-
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_two_files, "write them")
     child.type("a")
 
     assert child.end() == 0
@@ -124,9 +120,7 @@ def test_always_asks_no_more_about_that_tool(nursery: Nursery, directory: Path) 
 
 
 def test_another_answer_is_asked_again(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_a_file, "write it")
-
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_a_file, "write it")
     for unclear in ("x", "abort", "not sure", "yikes"):
         child.type(unclear)
         child.wait_for(QUESTION)
@@ -137,8 +131,7 @@ def test_another_answer_is_asked_again(nursery: Nursery, directory: Path) -> Non
 
 
 def test_the_end_of_input_stops_and_leaves_the_question_open(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_a_file, "write it")
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_a_file, "write it")
     child.type("\x04")
 
     assert child.end() == 130
@@ -211,8 +204,7 @@ def test_the_local_model_gets_no_answer_for_all(nursery: Nursery, directory: Pat
 
 
 def test_an_interrupt_at_the_question_stops_and_leaves_it_open(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_a_file, "write it")
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_a_file, "write it")
     child.wait_until_it_waits()
 
     child.signal(signal.SIGINT)
@@ -223,8 +215,7 @@ def test_an_interrupt_at_the_question_stops_and_leaves_it_open(nursery: Nursery,
 
 
 def test_with_json_the_question_is_asked_at_the_terminal_too(nursery: Nursery, directory: Path) -> None:
-    child = nursery.at_terminal(writes_a_file, "write it", "--json")
-    child.wait_for(QUESTION)
+    child = at_question(nursery, writes_a_file, "write it", "--json")
 
     child.type("y")
 

@@ -159,19 +159,6 @@ def test_errors_are_red_where_there_is_colour() -> None:
     assert "\x1b" not in printed(*failed)
 
 
-def test_what_a_file_says_does_not_steer_the_terminal() -> None:
-    shown = printed(
-        ToolCalled("execute", {"command": "echo \x1b[2J\r\u202eevil"}, "1"),
-        ToolFinished("1", "execute", "success", "\x1b]0;title\x07"),
-        Token("\x1b[31mred"),
-    )
-
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
-    assert "\u202e" not in shown
-    assert "\\x1b[31mred" in shown
-
-
 def test_a_terminal_without_unicode_gets_plain_marks() -> None:
     shown = printed(
         ToolCalled("ls", {"path": "/"}, "1"), ToolFinished("1", "ls", "success", "/a"), encoding="ascii"

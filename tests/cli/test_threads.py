@@ -31,26 +31,6 @@ def test_the_latest_is_the_one_used_last_in_this_directory(threads: Threads) -> 
     assert threads.choose(THERE, None, latest=True) == "c"
 
 
-def test_without_any_there_is_no_latest(threads: Threads) -> None:
-    with pytest.raises(CommandError, match="nothing to continue"):
-        threads.choose(HERE, None, latest=True)
-
-
-def test_a_name_can_be_chosen_but_not_taken_from_another_directory(threads: Threads) -> None:
-    threads.note("mine", HERE)
-
-    assert threads.choose(HERE, "mine", latest=False) == "mine"
-    assert threads.choose(HERE, "new", latest=False) == "new"
-    with pytest.raises(CommandError, match="'mine' belongs to '/here'"):
-        threads.choose(THERE, "mine", latest=False)
-
-
-def test_the_register_outlives_its_process(tmp_path: Path) -> None:
-    Threads(tmp_path).note("kept", HERE)
-
-    assert Threads(tmp_path).choose(HERE, None, latest=True) == "kept"
-
-
 def test_the_lock_file_is_private(threads: Threads) -> None:
     with threads.hold("t1"):
         assert threads.path.with_suffix(".lock").stat().st_mode & 0o777 == 0o600

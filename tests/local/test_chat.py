@@ -58,18 +58,18 @@ def test_a_tool_call_comes_with_a_fresh_id(call_mode: CallMode) -> None:
     assert first.response_metadata["finish_reason"] == "tool_calls"
 
 
-def test_a_final_answer_is_plain_text_and_streams(call_mode: CallMode) -> None:
+def test_a_final_answer_is_plain_text_and_streams() -> None:
     model = with_tools(ScriptedEngine('{"final_answer": "It says \\"hé\\"\\nand \\ud83d\\ude00."}'))
-    chunks = call_mode.stream(model, "What does it say?")
+    chunks = list(model.stream("What does it say?"))
 
     assert "".join(chunk.text for chunk in chunks) == 'It says "hé"\nand 😀.'
     assert len([chunk for chunk in chunks if chunk.text]) > 3
     assert not any(chunk.tool_call_chunks for chunk in chunks)
 
 
-def test_a_call_that_was_cut_off_is_a_message_and_never_a_call(call_mode: CallMode) -> None:
+def test_a_call_that_was_cut_off_is_a_message_and_never_a_call() -> None:
     engine = ScriptedEngine('{"tool": "write_file", "file_path": "/a.txt", "content": "half', cut=True)
-    answer = call_mode.invoke(with_tools(engine), "Write a.txt")
+    answer = with_tools(engine).invoke("Write a.txt")
 
     assert answer.tool_calls == []
     assert "cut off at the token limit" in answer.text
@@ -77,24 +77,23 @@ def test_a_call_that_was_cut_off_is_a_message_and_never_a_call(call_mode: CallMo
     assert answer.response_metadata["finish_reason"] == "length"
 
 
-def test_an_answer_that_was_cut_off_keeps_its_beginning(call_mode: CallMode) -> None:
-    answer = call_mode.invoke(with_tools(ScriptedEngine('{"final_answer": "Once upon', cut=True)), "Tell")
+def test_an_answer_that_was_cut_off_keeps_its_beginning() -> None:
+    answer = with_tools(ScriptedEngine('{"final_answer": "Once upon', cut=True)).invoke("Tell")
 
     assert answer.text.startswith("Once upon")
     assert "cut off" in answer.text
 
 
-def test_earlier_calls_and_results_are_told_in_the_form_of_the_answers(call_mode: CallMode) -> None:
+def test_earlier_calls_and_results_are_told_in_the_form_of_the_answers() -> None:
     engine = ScriptedEngine('{"final_answer": "moon"}')
     call = {"name": "read_file", "args": {"file_path": "/a.txt"}, "id": "1"}
-    call_mode.invoke(
-        with_tools(engine),
+    with_tools(engine).invoke(
         [
             SystemMessage("Be brief."),
             HumanMessage("What is in a.txt?"),
             AIMessage("", tool_calls=[call]),
             ToolMessage("     1\tmoon", tool_call_id="1", name="read_file"),
-        ],
+        ]
     )
 
     system, asked, called, result = engine.requests[0].turns
@@ -160,10 +159,10 @@ class Person(BaseModel):
     age: int
 
 
-def test_structured_output_is_one_forced_call(call_mode: CallMode) -> None:
+def test_structured_output_is_one_forced_call() -> None:
     model = plain('{"tool": "Person", "name": "Ada", "age": 36}').with_structured_output(Person)
 
-    assert call_mode.invoke(model, "Ada is 36") == Person(name="Ada", age=36)
+    assert model.invoke("Ada is 36") == Person(name="Ada", age=36)
 
 
 def test_a_failing_engine_fails_the_call(call_mode: CallMode) -> None:
@@ -233,9 +232,9 @@ def test_what_a_call_asks_for_wins_over_the_settings() -> None:
     assert (second.temperature, second.max_tokens, second.seed, second.stop) == (0.9, 7, 2, (".",))
 
 
-def test_arguments_survive_the_way_there_and_back(call_mode: CallMode) -> None:
+def test_arguments_survive_the_way_there_and_back() -> None:
     args = {"file_path": "/ü.txt", "content": 'a "b"\n\\n <|im_end|> 😀'}
     reply = json.dumps({"tool": "write_file", **args})
-    answer = call_mode.invoke(with_tools(ScriptedEngine(reply)), "Go")
+    answer = with_tools(ScriptedEngine(reply)).invoke("Go")
 
     assert answer.tool_calls[0]["args"] == args

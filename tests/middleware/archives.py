@@ -13,32 +13,21 @@ from langchain_core.messages import BaseMessage, messages_from_dict
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from deepagents._async import Coro, arun, run, sync_and_async
+from deepagents._async import Coro, run
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.middleware.summarization.archive import part_number
 from tests.backends.sandboxes import rooted
-from tests.conftest import CallMode
 
 PLACES = ("disk", "store", "sandbox", "route", "state")
-
-
-class Doing:
-    """Runs a flow in either call_mode."""
-
-    async def _flow(self, flow: Coro[Any]) -> Any:
-        return await flow
-
-    do, ado = sync_and_async(_flow)
 
 
 class Place:
     """A backend of some kind, and the surroundings that it works in."""
 
-    def __init__(self, kind: str, root: Path, call_mode: CallMode) -> None:
-        self.call_mode = call_mode
+    def __init__(self, kind: str, root: Path) -> None:
         self.files = open_backend(_backend(kind, root)).files(None)
         self._state: dict[str, Any] = {}
         self._in_graph = kind == "state"
@@ -46,12 +35,11 @@ class Place:
     def do(self, flow: Callable[[], Coro[Any]]) -> Any:
         """Run a flow, in state as a node of a graph."""
         if not self._in_graph:
-            return self.call_mode.call(Doing(), "do", flow())
+            return run(flow())
         found: list[Any] = []
         graph: Any = StateGraph(FilesystemState)
-        node = _node(flow, found) if self.call_mode.name == "sync" else _anode(flow, found)
-        graph.add_node("work", node).add_edge(START, "work")
-        done = self.call_mode.invoke(graph.compile(), {"messages": [], "files": self._state})
+        graph.add_node("work", lambda _: found.append(run(flow()))).add_edge(START, "work")
+        done = graph.compile().invoke({"messages": [], "files": self._state})
         self._state = done["files"]
         return found[0]
 
@@ -77,22 +65,6 @@ def _backend(kind: str, root: Path) -> BackendProtocol:
             return CompositeBackend(StateBackend(), {"/conversation_history/": FilesystemBackend(root)})
         case _:
             return FilesystemBackend(root)
-
-
-def _node(flow: Callable[[], Coro[Any]], found: list[Any]) -> Any:
-    def node(state: FilesystemState) -> dict[str, Any]:
-        found.append(run(flow()))
-        return {}
-
-    return node
-
-
-def _anode(flow: Callable[[], Coro[Any]], found: list[Any]) -> Any:
-    async def node(state: FilesystemState) -> dict[str, Any]:
-        found.append(await arun(flow()))
-        return {}
-
-    return node
 
 
 FetchMedia = Callable[[str], bytes]

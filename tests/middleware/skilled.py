@@ -7,6 +7,7 @@ from typing import Any
 
 from langgraph.store.memory import InMemoryStore
 
+from deepagents import create_deep_agent
 from deepagents.backends import (
     BackendProtocol,
     CompositeBackend,
@@ -14,6 +15,7 @@ from deepagents.backends import (
     StateBackend,
     StoreBackend,
 )
+from deepagents.testing import ScriptedModel
 
 THREAD: Any = {"configurable": {"thread_id": "one"}}
 
@@ -41,3 +43,8 @@ def backend_of(kind: str, root: Path, files: dict[str, str]) -> tuple[BackendPro
     for path, text in files.items():
         assert made.write(path, text).error is None
     return made, {}
+
+
+def agent_on(model: ScriptedModel, root: Path, **options: Any) -> Any:
+    """Make an agent that has the skills below this directory."""
+    return create_deep_agent(model, backend=FilesystemBackend(root_dir=root), skills=["/skills"], **options)

@@ -19,8 +19,7 @@ from deepagents.backends.handle import SearchOptions, open_backend
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.summarization.archive import Archive, Archived
 from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, wait_until_ready
-from tests.conftest import CallMode
-from tests.middleware.archives import PLACES, Place, parse
+from tests.middleware.archives import Place, parse
 
 
 class Counting(BackendProtocol):
@@ -64,14 +63,9 @@ for number in range(1000):
 )
 
 
-@pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -> Place:
-    return Place(request.param, tmp_path, call_mode)
-
-
 @pytest.fixture
-def disk(tmp_path: Path, call_mode: CallMode) -> Place:
-    return Place("disk", tmp_path, call_mode)
+def disk(tmp_path: Path) -> Place:
+    return Place("disk", tmp_path)
 
 
 def turn(number: int, text: str = "line one\r\nline two\n") -> list[AnyMessage]:
@@ -111,16 +105,6 @@ def test_sections_follow_each_other_and_earlier_ones_are_never_touched(place: Pl
         seen = now
 
     assert parse(text_of(place)) == [*turn(0), *turn(1), *turn(2), *turn(3)]
-
-
-def test_what_is_there_is_not_added_again(place: Place) -> None:
-    add(place, turn(1))
-    add(place, turn(2))
-    before = place.bytes(PATH)
-
-    assert add(place, turn(1), made_at="later") == Archived(PATH)
-
-    assert place.bytes(PATH) == before
 
 
 def test_a_run_that_was_resumed_and_cut_elsewhere_adds_only_what_is_new(place: Place) -> None:
@@ -217,14 +201,14 @@ def test_words_are_found_by_grep_as_they_were_said(disk: Place) -> None:
     assert [each["text"] for each in found.matches] == ['The <b>"needle"</b> & the haystack']
 
 
-def test_a_backend_that_fails_gives_a_reason_and_no_path(call_mode: CallMode, tmp_path: Path) -> None:
+def test_a_backend_that_fails_gives_a_reason_and_no_path(tmp_path: Path) -> None:
     (tmp_path / "conversation_history").write_text("in the way")
-    failed = add(Place("disk", tmp_path, call_mode), turn(1))
+    failed = add(Place("disk", tmp_path), turn(1))
     assert failed.path is None
     assert failed.error
     assert str(tmp_path) not in failed.error
 
-    nothing = Place("disk", tmp_path, call_mode)
+    nothing = Place("disk", tmp_path)
     nothing.files = open_backend(BackendProtocol()).files(None)
     assert add(nothing, turn(1)).path is None
 
@@ -241,8 +225,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_disk_keeps_what_was_archived_before(small_disk: Path, call_mode: CallMode) -> None:
-    place = Place("disk", small_disk, call_mode)
+def test_a_full_disk_keeps_what_was_archived_before(small_disk: Path) -> None:
+    place = Place("disk", small_disk)
     add(place, turn(1))
     before = place.bytes(PATH)
 

@@ -90,10 +90,10 @@ def test_what_a_person_sends_is_moved_once(call_mode: CallMode, disk: Disk) -> N
     assert [message.type for message in result["messages"]] == ["human", "ai"]
 
 
-def test_frames_of_films_are_moved_as_well(call_mode: CallMode, disk: Disk) -> None:
+def test_frames_of_films_are_moved_as_well(disk: Disk) -> None:
     (disk.cwd / "a.mp4").write_bytes(film(1))
     with ScriptedModel(call("read_file", file_path="/a.mp4"), "Done.") as model:
-        result = call_mode.invoke(agent_on(disk, model), {"messages": "Look"})
+        result = agent_on(disk, model).invoke({"messages": "Look"})
 
     assert "deepagents_blob" in result["messages"][3].content[-1]
     assert "base64" in model.asked[1].messages[-1].content[-1]
@@ -117,19 +117,19 @@ class FilesAndPages(FilesystemMiddleware):
         return (*file_tools(), page)
 
 
-def test_what_another_tool_reads_is_moved_as_well(call_mode: CallMode, disk: Disk) -> None:
+def test_what_another_tool_reads_is_moved_as_well(disk: Disk) -> None:
     files = FilesAndPages(backend=disk, offload_binary_content=True)
     with ScriptedModel(call("read_page", target="/a"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, middleware=[files]), {"messages": "Look"})
+        result = create_deep_agent(model, middleware=[files]).invoke({"messages": "Look"})
 
     assert result["messages"][2].content == [NAMED]
     assert model.asked[1].messages[-1].content == [PICTURE]
 
 
-def test_checkpoints_hold_no_payload(call_mode: CallMode, disk: Disk) -> None:
+def test_checkpoints_hold_no_payload(disk: Disk) -> None:
     saver = InMemorySaver()
     with ScriptedModel(call("read_file", file_path="/a.png"), "Done.") as model:
-        call_mode.invoke(agent_on(disk, model, checkpointer=saver), {"messages": "Look"}, THREAD)
+        agent_on(disk, model, checkpointer=saver).invoke({"messages": "Look"}, THREAD)
 
     kept = repr(saver.storage) + repr(saver.blobs) + repr(saver.writes)
     assert DIGEST in kept
@@ -144,11 +144,11 @@ def result_keys(saver: InMemorySaver) -> set[str]:
 
 
 @pytest.mark.parametrize("harm", ["deleted", "changed", "out of reach"])
-def test_what_is_gone_becomes_a_sentence(call_mode: CallMode, disk: Disk, harm: str) -> None:
+def test_what_is_gone_becomes_a_sentence(disk: Disk, harm: str) -> None:
     saver = InMemorySaver()
     with ScriptedModel(call("read_file", file_path="/a.png"), "One.", "Two.") as model:
         agent = agent_on(disk, model, checkpointer=saver)
-        call_mode.invoke(agent, {"messages": "Look"}, THREAD)
+        agent.invoke({"messages": "Look"}, THREAD)
         blob = disk.cwd / "blobs" / DIGEST
         match harm:
             case "deleted":
@@ -157,7 +157,7 @@ def test_what_is_gone_becomes_a_sentence(call_mode: CallMode, disk: Disk, harm: 
                 blob.write_bytes(b"something else")
             case _:
                 disk.gives = False
-        call_mode.invoke(agent, {"messages": "More"}, THREAD)
+        agent.invoke({"messages": "More"}, THREAD)
 
     sent = next(message for message in model.asked[2].messages if message.type == "tool")
     assert sent.text == "The content of this image from '/a.png' is gone. Call read_file again to see it."
@@ -172,10 +172,10 @@ def test_a_reference_that_is_no_digest_is_not_looked_up(disk: Disk, reference: A
     assert disk.downloads == 0
 
 
-def test_what_cannot_be_saved_stays_and_is_tried_once_a_run(call_mode: CallMode, disk: Disk) -> None:
+def test_what_cannot_be_saved_stays_and_is_tried_once_a_run(disk: Disk) -> None:
     disk.takes = False
     with ScriptedModel(call("ls", path="/"), call("ls", path="/"), "Done.") as model:
-        result = call_mode.invoke(agent_on(disk, model), looking(PICTURE))
+        result = agent_on(disk, model).invoke(looking(PICTURE))
 
     assert result["messages"][0].content[1] == PICTURE
     assert model.asked[2].messages[1].content[1] == PICTURE
@@ -219,10 +219,10 @@ def test_a_factory_that_makes_a_backend_in_state_does_nothing() -> None:
     assert result["messages"][0].content[1] == PICTURE
 
 
-def test_a_route_may_take_the_blobs_out_of_state(call_mode: CallMode, disk: Disk) -> None:
+def test_a_route_may_take_the_blobs_out_of_state(disk: Disk) -> None:
     backend = CompositeBackend(default=StateBackend(), routes={"/blobs/": disk})
     with ScriptedModel("Done.") as model:
-        result = call_mode.invoke(agent_on(backend, model), looking(PICTURE))
+        result = agent_on(backend, model).invoke(looking(PICTURE))
 
     assert result["messages"][0].content[1] == NAMED
     assert (disk.cwd / DIGEST).read_bytes() == DATA
@@ -230,24 +230,22 @@ def test_a_route_may_take_the_blobs_out_of_state(call_mode: CallMode, disk: Disk
 
 
 @pytest.mark.parametrize("offloads", [False, True])
-def test_a_thread_can_be_read_by_an_agent_that_keeps_bytes_in_state(
-    call_mode: CallMode, disk: Disk, offloads: bool
-) -> None:
+def test_a_thread_can_be_read_by_an_agent_that_keeps_bytes_in_state(disk: Disk, offloads: bool) -> None:
     saver = InMemorySaver()
     with ScriptedModel("One.") as model:
-        call_mode.invoke(agent_on(disk, model, checkpointer=saver), looking(PICTURE), THREAD)
+        agent_on(disk, model, checkpointer=saver).invoke(looking(PICTURE), THREAD)
     files = FilesystemMiddleware(backend=disk, offload_binary_content=offloads)
     with ScriptedModel("Two.") as model:
         agent = create_deep_agent(model, backend=disk, middleware=[files], checkpointer=saver)
-        result = call_mode.invoke(agent, {"messages": "More"}, THREAD)
+        result = agent.invoke({"messages": "More"}, THREAD)
 
     assert model.asked[0].messages[1].content[1] == PICTURE
     assert result["messages"][0].content[1] == NAMED
 
 
-def test_what_is_gone_is_said_by_an_agent_without_blobs_too(call_mode: CallMode) -> None:
+def test_what_is_gone_is_said_by_an_agent_without_blobs_too() -> None:
     with ScriptedModel("Done.") as model:
-        call_mode.invoke(create_deep_agent(model), looking(NAMED))
+        create_deep_agent(model).invoke(looking(NAMED))
 
     assert "is gone. Ask for it again" in model.asked[0].messages[-1].text
 
@@ -257,10 +255,10 @@ def picture(number: int, size: int = 0) -> dict[str, Any]:
     return PICTURE | {"base64": base64.b64encode(data).decode()}
 
 
-def test_a_history_with_many_pictures_is_saved_a_batch_at_a_time(call_mode: CallMode, disk: Disk) -> None:
+def test_a_history_with_many_pictures_is_saved_a_batch_at_a_time(disk: Disk) -> None:
     history = [HumanMessage([picture(number)]) for number in range(100)]
     with ScriptedModel("Done.") as model:
-        result = call_mode.invoke(agent_on(disk, model), {"messages": history})
+        result = agent_on(disk, model).invoke({"messages": history})
 
     assert disk.uploads == 7
     assert disk.downloads == 0
@@ -268,13 +266,11 @@ def test_a_history_with_many_pictures_is_saved_a_batch_at_a_time(call_mode: Call
     assert [each.content[0] for each in model.asked[0].messages[1:]] == [picture(n) for n in range(100)]
 
 
-def test_one_picture_that_cannot_be_saved_does_not_keep_the_others_in_state(
-    call_mode: CallMode, disk: Disk
-) -> None:
+def test_one_picture_that_cannot_be_saved_does_not_keep_the_others_in_state(disk: Disk) -> None:
     data = base64.b64decode(picture(1)["base64"])
     (disk.cwd / "blobs" / hashlib.sha256(data).hexdigest()).mkdir(parents=True)
     with ScriptedModel("Done.") as model:
-        result = call_mode.invoke(agent_on(disk, model), looking(PICTURE, picture(1)))
+        result = agent_on(disk, model).invoke(looking(PICTURE, picture(1)))
 
     assert result["messages"][0].content[1:] == [NAMED, picture(1)]
 
@@ -292,12 +288,12 @@ def test_work_on_large_media_is_a_call_that_is_awaited_in_a_thread(
 
 
 @pytest.mark.parametrize("size", [200_000, 196_605 - len(DATA) - 4, 2_000_001])
-def test_large_media_come_back_as_they_were(call_mode: CallMode, disk: Disk, size: int) -> None:
+def test_large_media_come_back_as_they_were(disk: Disk, size: int) -> None:
     saver = InMemorySaver()
     with ScriptedModel("One.", "Two.") as model:
         agent = agent_on(disk, model, checkpointer=saver)
-        call_mode.invoke(agent, looking(picture(1, size)), THREAD)
-        call_mode.invoke(agent, {"messages": "More"}, THREAD)
+        agent.invoke(looking(picture(1, size)), THREAD)
+        agent.invoke({"messages": "More"}, THREAD)
 
     assert [asked.messages[1].content[1] for asked in model.asked] == [picture(1, size)] * 2
     assert disk.downloads == 1

@@ -12,7 +12,6 @@ from langgraph.types import Command
 
 from deepagents import create_deep_agent
 from deepagents.testing import ScriptedModel, history_faults
-from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 APPROVE, REJECT = {"type": "approve"}, {"type": "reject", "message": "no"}
@@ -31,13 +30,13 @@ def two(content: Any = "", ids: tuple[str | None, ...] = ("1", "1")) -> AIMessag
     return AIMessage(content, tool_calls=made)
 
 
-def ran(call_mode: CallMode, said: AIMessage, *decisions: Any) -> tuple[list[Any], ScriptedModel]:
+def ran(said: AIMessage, *decisions: Any) -> tuple[list[Any], ScriptedModel]:
     model = ScriptedModel(said, "Done.")
     asks: Any = {"send": True} if decisions else None
     agent = create_deep_agent(model, [send], interrupt_on=asks, checkpointer=InMemorySaver())
-    result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    result = agent.invoke({"messages": "Go"}, THREAD)
     if decisions:
-        result = call_mode.invoke(agent, Command(resume={"decisions": [*decisions]}), THREAD)
+        result = agent.invoke(Command(resume={"decisions": [*decisions]}), THREAD)
     return result["messages"], model
 
 
@@ -51,8 +50,8 @@ def answers(messages: list[Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("given", [("1", "1"), ("", ""), (None, None), (None, "1")], ids=repr)
-def test_each_call_has_an_id_and_a_result_of_its_own(call_mode: CallMode, given: Any) -> None:
-    messages, model = ran(call_mode, two(ids=given))
+def test_each_call_has_an_id_and_a_result_of_its_own(given: Any) -> None:
+    messages, model = ran(two(ids=given))
 
     first, second = ids(messages)
     assert first
@@ -61,13 +60,13 @@ def test_each_call_has_an_id_and_a_result_of_its_own(call_mode: CallMode, given:
     assert history_faults(model.asked[1].messages[1:]) == []
 
 
-def test_ids_that_differ_stay_as_they_are(call_mode: CallMode) -> None:
-    assert ids(ran(call_mode, two(ids=("1", "2")))[0]) == ["1", "2"]
+def test_ids_that_differ_stay_as_they_are() -> None:
+    assert ids(ran(two(ids=("1", "2")))[0]) == ["1", "2"]
 
 
 @pytest.mark.parametrize("decisions", [(REJECT, APPROVE), (APPROVE, REJECT)])
-def test_one_of_two_is_rejected_and_the_other_runs(call_mode: CallMode, decisions: Any) -> None:
-    messages, model = ran(call_mode, two(), *decisions)
+def test_one_of_two_is_rejected_and_the_other_runs(decisions: Any) -> None:
+    messages, model = ran(two(), *decisions)
 
     said = [answers(messages)[each] for each in ids(messages)]
     for to, decision, answer in zip(("Ada", "Bob"), decisions, said, strict=True):
@@ -77,12 +76,10 @@ def test_one_of_two_is_rejected_and_the_other_runs(call_mode: CallMode, decision
 
 
 @pytest.mark.parametrize("decisions", [(), (APPROVE,)])
-def test_a_malformed_call_with_the_id_of_a_good_one_is_told_apart(
-    call_mode: CallMode, decisions: Any
-) -> None:
+def test_a_malformed_call_with_the_id_of_a_good_one_is_told_apart(decisions: Any) -> None:
     good = ToolCall(name="send", args={"to": "Ada"}, id="1")
     bad = InvalidToolCall(name="send", args="{", id="1", error="no end", type="invalid_tool_call")
-    messages, model = ran(call_mode, AIMessage("", tool_calls=[good], invalid_tool_calls=[bad]), *decisions)
+    messages, model = ran(AIMessage("", tool_calls=[good], invalid_tool_calls=[bad]), *decisions)
 
     first, second = ids(messages)
     assert first == "1" != second
@@ -100,9 +97,9 @@ def test_a_malformed_call_with_the_id_of_a_good_one_is_told_apart(
     ],
     ids=lambda each: each["type"] if isinstance(each, dict) else each,
 )
-def test_blocks_of_the_content_have_the_ids_of_their_calls(call_mode: CallMode, block: Any, key: str) -> None:
+def test_blocks_of_the_content_have_the_ids_of_their_calls(block: Any, key: str) -> None:
     text = {"type": "text", "text": "I send two."}
-    messages, _ = ran(call_mode, two([text, {**block, key: "1"}, {**block, key: "1"}]))
+    messages, _ = ran(two([text, {**block, key: "1"}, {**block, key: "1"}]))
 
     made = next(each for each in messages if each.type == "ai")
     assert [each.get(key) for each in made.content if each["type"] != "text"] == ids(messages)

@@ -59,47 +59,11 @@ def test_a_summary_stands_first_in_place_of_what_it_sums_up() -> None:
     assert texts(shown[1:]) == ["3", "4"]
 
 
-def test_deleting_summarised_messages_hides_no_live_one() -> None:
-    messages = talk(8)
-    del messages[1:4]
-
-    assert texts(visible(messages, event(5), ids(5))[1:]) == ["5", "6", "7"]
-
-
 def test_a_result_that_stands_in_for_a_summarised_one_is_hidden_with_its_call() -> None:
     call = AIMessage("", id="m1", tool_calls=[{"name": "ls", "args": {}, "id": "1"}])
     messages = [*talk(1), call, ToolMessage("lost", tool_call_id="1", id="new"), *talk(5)[3:]]
 
     assert texts(visible(messages, event(3), ids(3))[1:]) == ["3", "4"]
-
-
-def test_deleting_kept_messages_brings_no_summarised_one_back() -> None:
-    messages = talk(8)
-    del messages[5:7]
-
-    assert texts(visible(messages, event(5), ids(5))[1:]) == ["7"]
-
-
-def test_messages_put_in_anywhere_are_shown() -> None:
-    messages = talk(5)
-    messages.insert(0, HumanMessage("first", id="new"))
-    messages.insert(3, HumanMessage("third", id="newer"))
-
-    assert texts(visible(messages, event(4), ids(4))[1:]) == ["first", "third", "4"]
-
-
-def test_a_message_that_was_edited_stays_what_it_was() -> None:
-    messages = talk(5)
-    messages[1] = HumanMessage("edited", id="m1")
-    messages[4] = HumanMessage("also edited", id="m4")
-
-    assert texts(visible(messages, event(4), ids(4))[1:]) == ["also edited"]
-
-
-def test_after_all_was_removed_only_what_is_new_is_shown() -> None:
-    messages: list[AnyMessage] = [HumanMessage("a new start", id="n1")]
-
-    assert visible(messages, event(6, after_id="m8"), ids(6)) is messages
 
 
 @pytest.mark.parametrize("left", ["m2", "m6", "m8"])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any, cast
 
 import pytest
-from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -27,6 +23,9 @@ from langchain_openai import AzureChatOpenAI, ChatOpenAI
 
 from deepagents.middleware.summarization.counting import ContextCounter, TokenTotal
 from deepagents.models.traits import model_provider
+from tests.middleware.claude import serving as serving_claude
+from tests.models.test_local_server import Server as OpenAIServer
+from tests.models.test_local_server import serving as serving_openai
 
 SYSTEM = SystemMessage("You work on files. " * 20)
 
@@ -139,50 +138,24 @@ def test_the_output_of_an_answer_counts_by_what_is_sent_again() -> None:
     assert count([HumanMessage("hello"), AIMessage("word " * 4_000, usage_metadata=usage)]) > 6_000
 
 
-class Answers(BaseHTTPRequestHandler):
-    """A provider's server, with the shortest answer that its client takes."""
-
-    def do_POST(self) -> None:
-        """Answer in the form of the path."""
-        self.rfile.read(int(self.headers["Content-Length"]))
-        said: dict[str, Any] = {"id": "1", "model": "m", "role": "assistant", "created": 1}
-        if self.path.startswith("/v1/messages"):
-            said |= {"type": "message", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}
-        else:
-            said["choices"] = [{"index": 0, "message": {"role": "assistant", "content": "hi"}}]
-        body = json.dumps(said).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def server() -> Iterator[str]:
-    """The address of a provider's server."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as made:
-        thread = Thread(target=made.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{made.server_port}"
-        made.shutdown()
-        thread.join()
-
-
-@pytest.mark.parametrize("kind", [ChatOpenAI, AzureChatOpenAI, ChatAnthropic])
-def test_a_model_and_its_answers_name_the_same_provider(kind: type[Any], server: str) -> None:
-    settings: dict[str, Any] = {"model": "m", "api_key": "k", "max_retries": 0}
-    if kind is AzureChatOpenAI:
-        settings |= {"azure_endpoint": server, "api_version": "2024-10-21", "azure_deployment": "m"}
-    else:
-        settings["base_url"] = server if kind is ChatAnthropic else f"{server}/v1"
-    model: BaseChatModel = kind(**settings)
+def names_one_provider(model: BaseChatModel) -> bool:
+    """Tell whether what a model reports is taken for that of its own provider."""
     by = model.invoke("hi").response_metadata["model_provider"]
+    return count([HumanMessage("hello"), answer(total=700, by=by)], provider=model_provider(model)) > 699
 
-    assert count([HumanMessage("hello"), answer(total=700, by=by)], provider=model_provider(model)) > 699
+
+def test_a_model_and_its_answers_name_the_same_provider() -> None:
+    named: dict[str, Any] = {"model": "m", "api_key": "k", "max_retries": 0}
+    with serving_openai(OpenAIServer) as address:
+        azure: dict[str, Any] = {
+            "azure_endpoint": address,
+            "api_version": "2024-10-21",
+            "azure_deployment": "m",
+        }
+        assert names_one_provider(ChatOpenAI(**named, base_url=address))
+        assert names_one_provider(AzureChatOpenAI(**named, **azure))
+    with serving_claude() as claude:
+        assert names_one_provider(claude.model())
 
 
 # Work.

@@ -53,23 +53,23 @@ def _claude() -> Iterator[Claude]:
         yield claude
 
 
-def answer(call_mode: CallMode, *args: Any, **options: Any) -> str:
-    return call_mode.invoke(create_deep_agent(*args, **options), ASK)["messages"][-1].text
+def answer(*args: Any, **options: Any) -> str:
+    return create_deep_agent(*args, **options).invoke(ASK)["messages"][-1].text
 
 
-def test_a_call_is_made_again_as_often_as_was_asked(call_mode: CallMode) -> None:
+def test_a_call_is_made_again_as_often_as_was_asked() -> None:
     with ScriptedModel(BUSY, BUSY, "All is well.") as model:
-        assert answer(call_mode, model, model_retries=2) == "All is well."
+        assert answer(model, model_retries=2) == "All is well."
 
 
-def test_when_all_calls_fail_the_last_error_reaches_the_caller(call_mode: CallMode) -> None:
+def test_when_all_calls_fail_the_last_error_reaches_the_caller() -> None:
     with ScriptedModel(BUSY, Refused(503, "overloaded")) as model, pytest.raises(Refused, match="overloaded"):
-        answer(call_mode, model, model_retries=1)
+        answer(model, model_retries=1)
 
 
-def test_without_a_word_nothing_is_made_again(call_mode: CallMode) -> None:
+def test_without_a_word_nothing_is_made_again() -> None:
     with ScriptedModel(BUSY) as model, pytest.raises(TimeoutError, match="busy"):
-        answer(call_mode, model)
+        answer(model)
 
 
 @pytest.mark.parametrize(
@@ -82,22 +82,22 @@ def test_without_a_word_nothing_is_made_again(call_mode: CallMode) -> None:
     ],
     ids=lambda error: f"{type(error).__name__}-{error}",
 )
-def test_what_would_fail_again_is_not_made_again(call_mode: CallMode, error: Exception) -> None:
+def test_what_would_fail_again_is_not_made_again(error: Exception) -> None:
     with ScriptedModel(error) as model, pytest.raises(type(error), match=str(error)):
-        answer(call_mode, model, model_retries=3)
+        answer(model, model_retries=3)
 
 
-def test_another_model_is_asked_when_all_calls_of_one_have_failed(call_mode: CallMode) -> None:
+def test_another_model_is_asked_when_all_calls_of_one_have_failed() -> None:
     first = ScriptedModel(BUSY, BUSY)
     second, third = ScriptedModel(Refused(401, "no key"), provider="b"), ScriptedModel("Fine.", provider="c")
 
     with first, second, third:
-        assert answer(call_mode, first, model_retries=1, fallback_models=[second, third]) == "Fine."
+        assert answer(first, model_retries=1, fallback_models=[second, third]) == "Fine."
 
 
-def test_the_next_call_begins_with_the_first_model_again(call_mode: CallMode) -> None:
+def test_the_next_call_begins_with_the_first_model_again() -> None:
     with ScriptedModel(BUSY, "Done.") as first, ScriptedModel(call("ls", path="/")) as second:
-        assert answer(call_mode, first, fallback_models=[second]) == "Done."
+        assert answer(first, fallback_models=[second]) == "Done."
 
 
 def test_fallback_models_may_be_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,38 +108,38 @@ def test_fallback_models_may_be_names(monkeypatch: pytest.MonkeyPatch) -> None:
         create_deep_agent(ScriptedModel(), fallback_models=["nobody:knows"])
 
 
-def test_a_request_that_is_too_long_is_compacted_and_asked_of_nobody_else(call_mode: CallMode) -> None:
+def test_a_request_that_is_too_long_is_compacted_and_asked_of_nobody_else() -> None:
     """The first model's own refusal, as its package words it, and LangChain's."""
     for refusal in (TOO_LONG, ContextOverflowError("too long")):
         steps = [call("ls", path=f"/{n}") for n in range(12)]
         model = WindowedModel(*steps, refusal, "Done.", window=200_000)
         with ScriptedModel(provider="other") as other:
-            assert answer(call_mode, model, model_retries=3, fallback_models=[other]) == "Done."
+            assert answer(model, model_retries=3, fallback_models=[other]) == "Done."
 
 
-def test_every_try_counts_and_a_limit_ends_them_all(call_mode: CallMode) -> None:
+def test_every_try_counts_and_a_limit_ends_them_all() -> None:
     others = ScriptedModel(), ScriptedModel()
     with ScriptedModel(BUSY, BUSY) as model:
         limits = Limits(model_calls=2)
         agent = create_deep_agent(model, model_retries=5, fallback_models=others, limits=limits)
-        assert "limit of 2 model calls" in call_mode.invoke(agent, ASK)["messages"][-1].text
+        assert "limit of 2 model calls" in agent.invoke(ASK)["messages"][-1].text
     assert [each.asked for each in others] == [[], []]
 
 
-def test_a_refusal_that_nothing_cures_reaches_the_caller_with_its_causes(call_mode: CallMode) -> None:
+def test_a_refusal_that_nothing_cures_reaches_the_caller_with_its_causes() -> None:
     def refuse(_: Asked) -> AIMessage:
         raise TOO_LONG from BUSY
 
     model, other = ScriptedModel(always=refuse), ScriptedModel(provider="other")
 
     with pytest.raises(ContextOverflowError, match="too long") as caught:
-        answer(call_mode, model, model_retries=1, fallback_models=[other])
+        answer(model, model_retries=1, fallback_models=[other])
     assert caught.value.__cause__ is TOO_LONG
     assert TOO_LONG.__cause__ is BUSY
     assert other.asked == []
 
 
-def test_subagents_recover_in_the_same_way(call_mode: CallMode) -> None:
+def test_subagents_recover_in_the_same_way() -> None:
     tasks = [call("task", subagent_type=kind, description="Look.") for kind in ("general-purpose", "scout")]
     scout = ScriptedModel(BUSY, BUSY, provider="scout")
     with (
@@ -149,30 +149,30 @@ def test_subagents_recover_in_the_same_way(call_mode: CallMode) -> None:
     ):
         spec: Any = {"name": "scout", "description": "Looks.", "model": scout}
         agent = create_deep_agent(model, subagents=[spec], model_retries=1, fallback_models=[other])
-        messages = call_mode.invoke(agent, ASK)["messages"]
+        messages = agent.invoke(ASK)["messages"]
         assert [each.text for each in messages if each.type == "tool"] == ["Seen.", "Seen as well."]
 
 
-def test_a_retry_of_the_callers_takes_the_place(call_mode: CallMode) -> None:
+def test_a_retry_of_the_callers_takes_the_place() -> None:
     own = ModelRetryMiddleware(max_retries=1, on_failure=lambda error: f"Sorry: {error}.")
     with ScriptedModel(BUSY, BUSY) as model:
-        assert answer(call_mode, model, middleware=[own], model_retries=5) == "Sorry: busy."
+        assert answer(model, middleware=[own], model_retries=5) == "Sorry: busy."
 
 
-def test_a_fallback_of_the_callers_lets_pass_what_is_too_long(call_mode: CallMode) -> None:
+def test_a_fallback_of_the_callers_lets_pass_what_is_too_long() -> None:
     steps = [call("ls", path=f"/{n}") for n in range(12)]
     model = WindowedModel(*steps, TOO_LONG, "Done.", window=200_000)
     with ScriptedModel(provider="other") as other:
-        assert answer(call_mode, model, middleware=[ModelFallbackMiddleware(other)]) == "Done."
+        assert answer(model, middleware=[ModelFallbackMiddleware(other)]) == "Done."
 
 
-def test_marks_for_a_cache_are_those_of_the_model_that_is_asked(claude: Claude, call_mode: CallMode) -> None:
-    answer(call_mode, ScriptedModel(BUSY), fallback_models=[claude.model()])
+def test_marks_for_a_cache_are_those_of_the_model_that_is_asked(claude: Claude) -> None:
+    answer(ScriptedModel(BUSY), fallback_models=[claude.model()])
     assert [part for part, _ in marks(claude.asked[-1])] == ["tools", "system", "end"]
 
     nowhere = claude.model().model_copy(update={"anthropic_api_url": "http://127.0.0.1:9"})
     with ScriptedModel("Fine.") as other:
-        assert answer(call_mode, nowhere, fallback_models=[other]) == "Fine."
+        assert answer(nowhere, fallback_models=[other]) == "Fine."
         assert "cache_control" not in str(other.asked)
 
 

@@ -32,7 +32,7 @@ def asked_by(files: FilesystemMiddleware, **options: Any) -> Any:
 
 def test_it_works_alone_with_create_agent(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
-        agent = create_agent(model, middleware=[FilesystemMiddleware()])
+        agent: Any = create_agent(model, middleware=[FilesystemMiddleware()])
         result = call_mode.invoke(agent, {"messages": [("user", "Go")]})
 
     assert result["files"]["/a.txt"]["content"] == "A"
@@ -82,17 +82,15 @@ def test_a_tool_that_the_backend_cannot_do_is_not_shown() -> None:
     assert "execute" not in names
 
 
-def test_places_that_commands_do_not_find_are_named_in_one_sentence(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_places_that_commands_do_not_find_are_named_in_one_sentence(tmp_path: Path) -> None:
     shell = LocalShellBackend(root_dir=tmp_path)
     inner = CompositeBackend(default=shell, routes={"/skills": StateBackend()})
     backend = CompositeBackend(
         default=inner, routes={"/memories/": FilesystemBackend(root_dir=tmp_path / "m")}
     )
     with ScriptedModel("Hi.") as model:
-        agent = create_agent(model, middleware=[FilesystemMiddleware(backend=backend)])
-        call_mode.invoke(agent, {"messages": [("user", "Go")]})
+        agent: Any = create_agent(model, middleware=[FilesystemMiddleware(backend=backend)])
+        agent.invoke({"messages": [("user", "Go")]})
 
     said = model.asked[0].system
     assert said.endswith("Commands do not find what is below /memories/, /skills/: use the file tools there.")
@@ -119,28 +117,26 @@ def test_of_many_places_the_first_are_named(tmp_path: Path) -> None:
     assert "/16/, /17/ and 12 more places: use" in asked_by(FilesystemMiddleware(backend=backend)).system
 
 
-def test_a_backend_that_lacks_an_operation_answers_with_an_error(call_mode: CallMode) -> None:
+def test_a_backend_that_lacks_an_operation_answers_with_an_error() -> None:
     class Bare(BackendProtocol):
         pass
 
     with ScriptedModel(call("write_file", file_path="/a", content="A"), "Done.") as model:
-        agent = create_agent(model, middleware=[FilesystemMiddleware(backend=Bare())])
-        result = call_mode.invoke(agent, {"messages": [("user", "Go")]})
+        agent: Any = create_agent(model, middleware=[FilesystemMiddleware(backend=Bare())])
+        result = agent.invoke({"messages": [("user", "Go")]})
 
     assert result["messages"][-2].additional_kwargs["error_code"] == "not_supported"
 
 
-def test_a_search_option_that_an_older_backend_does_not_know_is_an_error_that_says_so(
-    call_mode: CallMode,
-) -> None:
+def test_a_search_option_that_an_older_backend_does_not_know_is_an_error_that_says_so() -> None:
     class Older(BackendProtocol):
         def grep(self, pattern: str, path: str | None = None, glob: str | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
             return GrepResult(matches=[{"path": "/a", "line": 1, "text": pattern}])
 
     script = (call("grep", pattern="x"), call("grep", pattern="x", regex=True))
     with ScriptedModel(*script, "Done.") as model:
-        agent = create_agent(model, middleware=[FilesystemMiddleware(backend=Older())])
-        result = call_mode.invoke(agent, {"messages": [("user", "Go")]})
+        agent: Any = create_agent(model, middleware=[FilesystemMiddleware(backend=Older())])
+        result = agent.invoke({"messages": [("user", "Go")]})
 
     plain, expression = (message for message in result["messages"] if message.type == "tool")
     assert plain.text == "/a"
@@ -153,11 +149,12 @@ def test_files_are_in_state_only_when_the_backend_keeps_them_there(tmp_path: Any
     assert "files" not in on_disk.state_schema.__annotations__
 
 
-def test_a_factory_works_and_warns_once_at_the_callers_line(call_mode: CallMode) -> None:
+def test_a_factory_works_and_warns_once_at_the_callers_line() -> None:
     with pytest.warns(DeprecationWarning, match="factory") as warned:
         files = FilesystemMiddleware(backend=lambda runtime: StateBackend())
     with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
-        result = call_mode.invoke(create_agent(model, middleware=[files]), {"messages": [("user", "Go")]})
+        agent: Any = create_agent(model, middleware=[files])
+        result = agent.invoke({"messages": [("user", "Go")]})
 
     assert [each.filename for each in warned] == [__file__]
     assert result["files"]["/a.txt"]["content"] == "A"

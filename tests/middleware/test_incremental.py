@@ -38,22 +38,6 @@ def test_only_what_is_new_is_looked_at() -> None:
     assert reader.looked == 3
 
 
-def test_a_changed_message_is_looked_at_again() -> None:
-    reader, messages = Reader(), said("a", "b")
-    reader.read(messages)
-
-    assert reader.read([messages[0], *said("B", "c")]) == "aBc"
-    assert reader.read(messages[:1]) == "a"
-
-
-def test_equal_messages_are_not_the_same_messages() -> None:
-    reader = Reader()
-    reader.read(said("a", "b"))
-    reader.read(said("a", "b"))
-
-    assert reader.looked == 4
-
-
 def test_a_result_holds_for_what_it_is_about() -> None:
     reader, messages, first, second = Reader(), said("a", "b"), {"hidden": 1}, {"hidden": 1}
     reader.read(messages, first)

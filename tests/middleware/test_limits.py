@@ -70,29 +70,30 @@ def test_tokens_are_those_that_models_tell_of_in_all_calls(call_mode: CallMode) 
     assert mark(result)["spent"] == 950
 
 
-def test_money_is_what_they_cost_with_cached_input_at_its_own_price(call_mode: CallMode) -> None:
+def test_money_is_what_they_cost_with_cached_input_at_its_own_price() -> None:
     price = Price(input=3, output=15, cached_input=0.3)
     model = ScriptedModel(using(1_000_000, 100_000, cached=600_000), using(1, 1))
     limits = Limits(money=2.88, prices={"scripted:scripted": price})
-    result = call_mode.invoke(create_deep_agent(model, [look], limits=limits), {"messages": "Go"})
+    result = create_deep_agent(model, [look], limits=limits).invoke({"messages": "Go"})
 
     assert len(model.asked) == 1
     assert mark(result)["spent"] == pytest.approx(1.2 + 0.18 + 1.5)
 
 
 @pytest.mark.filterwarnings("ignore:Unrecognized keys in model profile:UserWarning")
-def test_a_price_may_stand_in_the_profile_of_a_model(call_mode: CallMode) -> None:
+def test_a_price_may_stand_in_the_profile_of_a_model() -> None:
     cost: Any = {"cost": {"input": 1, "output": 2, "cache_read": 0.1}}
     model = ScriptedModel(using(1_000_000, 1), profile=cost)
-    for agent in (
+    agents: list[Any] = [
         create_deep_agent(model, [look], limits=Limits(money=1)),
         create_agent(model.then(using(1_000_000, 1)), [look], middleware=[LimitsMiddleware(Limits(money=1))]),
-    ):
-        result = call_mode.invoke(agent, {"messages": "Go"})
+    ]
+    for agent in agents:
+        result = agent.invoke({"messages": "Go"})
         assert mark(result)["all_spent"]["money"] == pytest.approx(1.000002)
 
 
-def test_a_model_without_a_price_is_refused_where_money_is_limited(call_mode: CallMode) -> None:
+def test_a_model_without_a_price_is_refused_where_money_is_limited() -> None:
     with pytest.raises(ConfigError, match=r"what model 'scripted' costs.*Price"):
         create_deep_agent(ScriptedModel(), limits=Limits(money=1))
     other = ScriptedModel(model_name="other")
@@ -105,9 +106,9 @@ def test_a_model_without_a_price_is_refused_where_money_is_limited(call_mode: Ca
         create_deep_agent(
             ScriptedModel(), subagents=[child], limits=Limits(money=1, prices={"scripted": Price(1, 1)})
         )
-    bare = create_agent(looking(), [look], middleware=[LimitsMiddleware(Limits(money=1))])
+    bare: Any = create_agent(looking(), [look], middleware=[LimitsMiddleware(Limits(money=1))])
     with pytest.raises(ConfigError, match="'scripted'"):
-        call_mode.invoke(bare, {"messages": "Go"})
+        bare.invoke({"messages": "Go"})
 
 
 def test_the_model_is_told_once_of_each_kind_that_runs_short(call_mode: CallMode) -> None:
@@ -126,18 +127,18 @@ def test_the_model_is_told_once_of_each_kind_that_runs_short(call_mode: CallMode
     assert not any(each.text.startswith("[Limits]") for each in result["messages"])
 
 
-def test_the_last_of_few_calls_is_always_announced(call_mode: CallMode) -> None:
+def test_the_last_of_few_calls_is_always_announced() -> None:
     model = looking()
-    call_mode.invoke(create_deep_agent(model, [look], limits=Limits(model_calls=1)), {"messages": "Go"})
+    create_deep_agent(model, [look], limits=Limits(model_calls=1)).invoke({"messages": "Go"})
     (note,) = notes(model)
     assert "1 model call of 1, this answer included" in note
 
 
-def test_a_row_of_equal_calls_is_announced_refused_and_ends_the_agent(call_mode: CallMode) -> None:
+def test_a_row_of_equal_calls_is_announced_refused_and_ends_the_agent() -> None:
     same, other = call("look", at="a"), call("look", at="b")
     model = ScriptedModel(same, other, same, same, other, same, same, same, same)
     agent = create_deep_agent(model, [look], limits=Limits(repeats=3))
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     (note,) = notes(model)
     refused = result["messages"][-2]
@@ -148,12 +149,12 @@ def test_a_row_of_equal_calls_is_announced_refused_and_ends_the_agent(call_mode:
     assert "Last result: seen a" in result["messages"][-1].text
 
 
-def test_equal_calls_of_one_turn_count_too_and_a_new_message_begins_anew(call_mode: CallMode) -> None:
+def test_equal_calls_of_one_turn_count_too_and_a_new_message_begins_anew() -> None:
     same = ("look", {"at": "a"})
     model = ScriptedModel(calls(same, same, same), calls(same, same), "Fine.")
     agent = create_deep_agent(model, [look], limits=Limits(repeats=2), checkpointer=InMemorySaver())
-    first = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-    second = call_mode.invoke(agent, {"messages": "Again"}, THREAD)
+    first = agent.invoke({"messages": "Go"}, THREAD)
+    second = agent.invoke({"messages": "Again"}, THREAD)
 
     assert [each.status for each in first["messages"] if each.type == "tool"] == [
         "success",
@@ -163,7 +164,7 @@ def test_equal_calls_of_one_turn_count_too_and_a_new_message_begins_anew(call_mo
     assert second["messages"][-1].text == "Fine."
 
 
-def test_a_subagent_in_a_row_ends_alone(call_mode: CallMode) -> None:
+def test_a_subagent_in_a_row_ends_alone() -> None:
     child: Any = {
         "name": "child",
         "description": "d",
@@ -172,7 +173,7 @@ def test_a_subagent_in_a_row_ends_alone(call_mode: CallMode) -> None:
     }
     with ScriptedModel(call("task", description="d", subagent_type="child"), "I go on.") as model:
         agent = create_deep_agent(model, [look], subagents=[child], limits=Limits(repeats=2))
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     assert "same call was made more than 2 times" in result["messages"][-2].text
     assert result["messages"][-1].text == "I go on."
@@ -205,13 +206,13 @@ class Form(BaseModel):
 
 
 @pytest.mark.parametrize("tools", [[look], []])
-def test_an_agent_with_a_form_ends_without_one(call_mode: CallMode, tools: list[Any]) -> None:
+def test_an_agent_with_a_form_ends_without_one(tools: list[Any]) -> None:
     wrong = call("Form", wrong=1)
     model = looking() if tools else ScriptedModel(always=lambda _: wrong)
     agent: Any = create_agent(
         model, tools, response_format=Form, middleware=[LimitsMiddleware(Limits(model_calls=3))]
     )
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert len(model.asked) == 3
     assert "Stopped at a limit" in result["messages"][-1].text
@@ -233,17 +234,17 @@ class Clock:
         return work
 
 
-def test_time_is_looked_at_before_each_call(call_mode: CallMode) -> None:
+def test_time_is_looked_at_before_each_call() -> None:
     model = ScriptedModel(always=lambda asked: call("work", at=str(len(asked.messages))))
     agent = create_deep_agent(model, [Clock(0.3).tool()], limits=Limits(seconds=0.25))
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert len(model.asked) == 1
     assert mark(result)["kind"] == "seconds"
     assert "Last result: worked 2" in result["messages"][-1].text
 
 
-def test_the_time_in_which_a_person_is_waited_for_does_not_count(call_mode: CallMode) -> None:
+def test_the_time_in_which_a_person_is_waited_for_does_not_count() -> None:
     model = ScriptedModel(call("work", at="a"), call("look", at="b"))
     agent = create_deep_agent(
         model,
@@ -253,20 +254,20 @@ def test_the_time_in_which_a_person_is_waited_for_does_not_count(call_mode: Call
         checkpointer=InMemorySaver(),
     )
     began = monotonic()
-    call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+    agent.invoke({"messages": "Go"}, THREAD)
     Event().wait(0.6)
-    result = call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    result = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
 
     seconds = mark(result)["all_spent"]["seconds"]
     assert 0.2 <= seconds <= monotonic() - began - 0.6
 
 
-def test_a_fork_counts_for_the_whole_and_not_twice(call_mode: CallMode) -> None:
+def test_a_fork_counts_for_the_whole_and_not_twice() -> None:
     child: Any = {"name": "fork", "description": "d", "mode": "fork"}
     delegate = call("task", description="d", subagent_type="fork")
     model = ScriptedModel(call("look", at="a"), delegate, call("look", at="b"), "Report.", "Done.")
     agent = create_deep_agent(model, [look], subagents=[child], limits=Limits(model_calls=5, tool_calls=3))
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert result["messages"][-1].text == "Done."
     assert len(model.asked) == 5
@@ -284,16 +285,14 @@ def test_a_command_gets_the_time_that_is_left(call_mode: CallMode, tmp_path: Any
     assert mark(result)["spent"] < 20
 
 
-def test_summaries_and_graders_count(call_mode: CallMode) -> None:
+def test_summaries_and_graders_count() -> None:
     def answer(asked: Asked) -> Any:
         return (
             "notes" if is_summary_request(asked) else call("look", at="x" * 2_000 + str(len(asked.messages)))
         )
 
     model = WindowedModel(always=answer, window=6_000)
-    result = call_mode.invoke(
-        create_deep_agent(model, [look], limits=Limits(model_calls=12)), {"messages": "Go"}
-    )
+    result = create_deep_agent(model, [look], limits=Limits(model_calls=12)).invoke({"messages": "Go"})
     assert sum(map(is_summary_request, model.asked)) >= 1
     assert mark(result)["all_spent"]["model_calls"] == len(model.asked) == 12
 
@@ -309,14 +308,14 @@ def test_summaries_and_graders_count(call_mode: CallMode) -> None:
     agent = create_deep_agent(
         worker, middleware=[RubricMiddleware(model=grader, max_iterations=20)], limits=Limits(model_calls=7)
     )
-    result = call_mode.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
+    result = agent.invoke({"messages": "Go", "rubric": "It rhymes."})
     assert len(worker.asked) + len(grader.asked) == 7
 
 
-def test_attempts_count_and_a_limit_is_not_tried_again(call_mode: CallMode) -> None:
+def test_attempts_count_and_a_limit_is_not_tried_again() -> None:
     model = ScriptedModel(always=lambda _: TimeoutError("busy"))
     agent = create_deep_agent(model, limits=Limits(model_calls=1), model_retries=5)
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert len(model.asked) == 1
     assert "Stopped at a limit" in result["messages"][-1].text
@@ -338,14 +337,14 @@ def test_a_call_that_middleware_answers_itself_does_not_count(call_mode: CallMod
     assert [each.text for each in results[-1]["messages"][1::2]] == ["known"] * 3
 
 
-def test_an_agent_with_limits_inside_another_is_bound_by_both(call_mode: CallMode) -> None:
+def test_an_agent_with_limits_inside_another_is_bound_by_both() -> None:
     def nested(own: int, outer: int) -> tuple[ScriptedModel, Any]:
         child = looking()
         inner: Any = create_deep_agent(child, [look], limits=Limits(model_calls=own))
         spec: Any = {"name": "child", "description": "d", "runnable": inner}
         model = ScriptedModel(call("task", description="d", subagent_type="child"), "Done.")
         agent = create_deep_agent(model, subagents=[spec], limits=Limits(model_calls=outer))
-        return child, call_mode.invoke(agent, {"messages": "Go"})
+        return child, agent.invoke({"messages": "Go"})
 
     for own, outer, ran, last in ((3, 10, 3, "Done."), (10, 3, 2, "Stopped at a limit")):
         child, result = nested(own, outer)
@@ -353,7 +352,7 @@ def test_an_agent_with_limits_inside_another_is_bound_by_both(call_mode: CallMod
         assert last in result["messages"][-1].text
 
 
-def test_a_callers_middleware_binds_the_children_as_the_parameter_does(call_mode: CallMode) -> None:
+def test_a_callers_middleware_binds_the_children_as_the_parameter_does() -> None:
     model = ScriptedModel(
         always=lambda asked: call("task", description=str(len(asked.messages)), subagent_type="child")
     )
@@ -361,7 +360,7 @@ def test_a_callers_middleware_binds_the_children_as_the_parameter_does(call_mode
     spec: Any = {"name": "child", "description": "d", "system_prompt": "", "model": child}
     own = LimitsMiddleware(Limits(model_calls=5))
     agent = create_deep_agent(model, [look], subagents=[spec], middleware=[own])
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert len(child.asked) + len(model.asked) == 5
     assert "Stopped at a limit" in result["messages"][-2].text

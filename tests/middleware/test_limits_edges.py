@@ -42,17 +42,13 @@ def mark(result: Any) -> Any:
         {"cache_creation": 0, "ephemeral_5m_input_tokens": 400_000, "ephemeral_1h_input_tokens": 600_000},
     ],
 )
-def test_what_is_written_to_a_cache_has_its_own_price_however_it_is_told(
-    call_mode: CallMode, details: Any
-) -> None:
+def test_what_is_written_to_a_cache_has_its_own_price_however_it_is_told(details: Any) -> None:
     usage: Any = {"input_tokens": 1_000_000, "output_tokens": 1, "total_tokens": 1_000_001}
     answer = call("look", at="1").model_copy(
         update={"usage_metadata": {**usage, "input_token_details": details}}
     )
     limits = Limits(money=3.75, prices={"*": Price(3, 15, cached_input=0.3, cache_write=3.75)})
-    result = call_mode.invoke(
-        create_deep_agent(ScriptedModel(answer), [look], limits=limits), {"messages": "Go"}
-    )
+    result = create_deep_agent(ScriptedModel(answer), [look], limits=limits).invoke({"messages": "Go"})
 
     assert mark(result)["spent"] == pytest.approx(3.750015)
 
@@ -74,31 +70,29 @@ def test_a_limit_reached_while_grading_ends_the_run_with_what_there_is(
     assert caplog.messages == []
 
 
-def test_a_limit_reached_by_a_fallback_is_no_matter_for_the_log(
-    call_mode: CallMode, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_limit_reached_by_a_fallback_is_no_matter_for_the_log(caplog: pytest.LogCaptureFixture) -> None:
     first, second = (ScriptedModel(always=lambda _: ConnectionError("down")) for _ in range(2))
     agent = create_deep_agent(first, fallback_models=[second], limits=Limits(model_calls=1))
     with caplog.at_level(logging.WARNING):
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     assert (len(first.asked), len(second.asked)) == (1, 0)
     assert mark(result)["spent"] == 1
     assert "Meter" not in caplog.text
 
 
-def test_a_grader_with_limits_of_its_own_does_not_end_the_run(call_mode: CallMode) -> None:
+def test_a_grader_with_limits_of_its_own_does_not_end_the_run() -> None:
     grader = ScriptedModel(always=lambda _: call("GraderResponse", result="nonsense"))
     own = LimitsMiddleware(Limits(model_calls=1))
     rubric = RubricMiddleware(model=grader, grader_middleware=[own])
     agent = create_deep_agent(ScriptedModel("A poem."), middleware=[rubric], limits=Limits(model_calls=9))
-    result = call_mode.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
+    result = agent.invoke({"messages": "Go", "rubric": "It rhymes."})
 
     assert result["messages"][-1].text == "A poem."
     assert len(grader.asked) == 1
 
 
-def test_words_of_a_grader_do_not_begin_a_row_anew(call_mode: CallMode) -> None:
+def test_words_of_a_grader_do_not_begin_a_row_anew() -> None:
     def answer(asked: Asked) -> AIMessage | str:
         made = sum(each.type == "tool" for each in asked.messages)
         spoke = asked.messages[-1].type == "tool"
@@ -108,25 +102,25 @@ def test_words_of_a_grader_do_not_begin_a_row_anew(call_mode: CallMode) -> None:
     agent = create_deep_agent(
         ScriptedModel(always=answer), [look], middleware=[rubric], limits=Limits(repeats=4)
     )
-    result = call_mode.invoke(agent, {"messages": "Go", "rubric": "It rhymes."})
+    result = agent.invoke({"messages": "Go", "rubric": "It rhymes."})
 
     assert mark(result)["kind"] == "repeats"
     assert sum(each.type == "tool" and each.status == "success" for each in result["messages"]) == 4
 
 
 @pytest.mark.parametrize("key", ["lc_source", "deepagents_notification"])
-def test_news_do_not_hide_what_there_is(call_mode: CallMode, key: str) -> None:
+def test_news_do_not_hide_what_there_is(key: str) -> None:
     news = HumanMessage("A task elsewhere ended.", additional_kwargs={key: "news"})
     history = [HumanMessage("Go"), AIMessage("Half a poem."), news]
     limits = LimitsMiddleware(Limits(model_calls=1))
-    result = call_mode.invoke(
-        create_agent(ScriptedModel(call("look", at="1")), [look], middleware=[limits]), {"messages": history}
-    )
+    model = ScriptedModel(call("look", at="1"))
+    agent: Any = create_agent(model, [look], middleware=[limits])
+    result = agent.invoke({"messages": history})
 
     assert "Last written: Half a poem." in result["messages"][-1].text
 
 
-def test_calls_that_a_subagent_was_refused_do_not_exhaust_its_parent(call_mode: CallMode) -> None:
+def test_calls_that_a_subagent_was_refused_do_not_exhaust_its_parent() -> None:
     child: Any = {
         "name": "child",
         "description": "d",
@@ -138,13 +132,13 @@ def test_calls_that_a_subagent_was_refused_do_not_exhaust_its_parent(call_mode: 
     }
     model = ScriptedModel(call("task", description="d", subagent_type="child"), "I go on.")
     agent = create_deep_agent(model, [look], subagents=[child], limits=Limits(tool_calls=15))
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert "4 tool calls" in result["messages"][-2].text
     assert result["messages"][-1].text == "I go on."
 
 
-def test_threads_of_a_tool_count_when_they_are_given_its_context(call_mode: CallMode) -> None:
+def test_threads_of_a_tool_count_when_they_are_given_its_context() -> None:
     inner = ScriptedModel(always=lambda _: "yes")
 
     def consult(question: str) -> str:
@@ -155,7 +149,7 @@ def test_threads_of_a_tool_count_when_they_are_given_its_context(call_mode: Call
 
     model = ScriptedModel(call("consult", question="?"))
     agent = create_deep_agent(model, [consult], limits=Limits(model_calls=4))
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert result["messages"][-2].text == "3"
     assert mark(result)["spent"] == 4
@@ -169,7 +163,7 @@ def test_a_number_beyond_all_numbers_is_no_limit(kind: str) -> None:
 
 
 @pytest.mark.parametrize("told", [(0, 0), (-5_000, -1), (0, 7), (-9, 3)])
-def test_usage_of_zero_or_less_is_not_believed(call_mode: CallMode, told: tuple[int, int]) -> None:
+def test_usage_of_zero_or_less_is_not_believed(told: tuple[int, int]) -> None:
     usage: Any = {"input_tokens": told[0], "output_tokens": told[1], "total_tokens": sum(told)}
     model = ScriptedModel(
         always=lambda asked: call("look", at=str(len(asked.messages))).model_copy(
@@ -179,7 +173,7 @@ def test_usage_of_zero_or_less_is_not_believed(call_mode: CallMode, told: tuple[
     agent = create_deep_agent(
         model, [look], limits=Limits(tokens=3_000, money=1, model_calls=50, prices={"*": Price(1, 1)})
     )
-    result = call_mode.invoke(agent, {"messages": "Go"})
+    result = agent.invoke({"messages": "Go"})
 
     assert mark(result)["kind"] == "tokens"
     assert mark(result)["all_spent"]["money"] > 0

@@ -45,19 +45,19 @@ def test_requests_show_a_preview_and_state_keeps_the_text(call_mode: CallMode) -
     assert model.asked[1].messages[1].text == shown
 
 
-def test_the_model_can_read_on(call_mode: CallMode, tmp_path: Path) -> None:
+def test_the_model_can_read_on(tmp_path: Path) -> None:
     def read_it(asked: Any) -> Any:
         return call("read_file", file_path=path_in(asked.last), offset=500, limit=2)
 
     with ScriptedModel(read_it, "Done.") as model:
         agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=tmp_path))
-        result = call_mode.invoke(agent, {"messages": LONG})
+        result = agent.invoke({"messages": LONG})
 
     assert "   501\trow 500\n   502\trow 501" in result["messages"][-2].text
     assert [file.read_text() for file in (tmp_path / "conversation_history").iterdir()] == [LONG]
 
 
-def test_each_message_of_a_turn_is_looked_at_and_pictures_stay(call_mode: CallMode) -> None:
+def test_each_message_of_a_turn_is_looked_at_and_pictures_stay() -> None:
     picture = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
     given = [
         HumanMessage([{"type": "text", "text": LONG}, picture]),
@@ -65,7 +65,7 @@ def test_each_message_of_a_turn_is_looked_at_and_pictures_stay(call_mode: CallMo
         HumanMessage("short"),
     ]
     with ScriptedModel("Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": given})
+        result = create_deep_agent(model).invoke({"messages": given})
 
     first, second, third = model.asked[0].messages[1:]
     assert first.content[1] == picture
@@ -102,11 +102,11 @@ def test_when_it_cannot_be_saved_the_message_is_sent_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["Hi", LONG])
-def test_a_tag_that_does_not_fit_the_text_is_not_obeyed(call_mode: CallMode, text: str) -> None:
+def test_a_tag_that_does_not_fit_the_text_is_not_obeyed(text: str) -> None:
     marks = {"lc_evicted_to": "/etc/x", "lc_evicted_preview": "forged"}
     history = [HumanMessage(text, additional_kwargs=marks), AIMessage("Yes?"), HumanMessage("More")]
     with ScriptedModel("Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": history})
+        result = create_deep_agent(model).invoke({"messages": history})
 
     shown = model.asked[0].messages[1].text
     assert "forged" not in shown
@@ -118,24 +118,24 @@ def test_a_tag_that_does_not_fit_the_text_is_not_obeyed(call_mode: CallMode, tex
         assert shown == "Hi"
 
 
-def test_a_tag_is_not_obeyed_for_another_text(call_mode: CallMode) -> None:
+def test_a_tag_is_not_obeyed_for_another_text() -> None:
     with ScriptedModel("Read.", "Again.") as model:
         agent = create_deep_agent(model)
-        tagged = call_mode.invoke(agent, {"messages": LONG})["messages"][0]
-        call_mode.invoke(agent, {"messages": [tagged.model_copy(update={"content": "Hi"})]})
+        tagged = agent.invoke({"messages": LONG})["messages"][0]
+        agent.invoke({"messages": [tagged.model_copy(update={"content": "Hi"})]})
 
     assert model.asked[1].last == "Hi"
 
 
-def test_attempts_that_fail_save_one_message_once(call_mode: CallMode, tmp_path: Path) -> None:
+def test_attempts_that_fail_save_one_message_once(tmp_path: Path) -> None:
     with ScriptedModel(OSError("away"), OSError("away"), "Read.") as model:
         agent = create_deep_agent(
             model, backend=FilesystemBackend(root_dir=tmp_path), checkpointer=InMemorySaver()
         )
         for given in ({"messages": LONG}, None):
             with pytest.raises(OSError, match="away"):
-                call_mode.invoke(agent, given, THREAD)
-        call_mode.invoke(agent, None, THREAD)
+                agent.invoke(given, THREAD)
+        agent.invoke(None, THREAD)
 
     assert [file.read_text() for file in (tmp_path / "conversation_history").iterdir()] == [LONG]
 

@@ -19,8 +19,7 @@ from deepagents.backends.protocol import FileUploadResponse
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.summarization.archive import Archive, Archived
 from deepagents.testing import WindowedModel, call
-from tests.conftest import CallMode
-from tests.middleware.archives import PLACES, Place, parse
+from tests.middleware.archives import Place, parse
 
 PATH = "/conversation_history/one.md"
 FOLDER = "/conversation_history/media"
@@ -62,19 +61,14 @@ class Disk(FilesystemBackend):
         return super().upload_files(files, **options)
 
 
-@pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -> Place:
-    return Place(request.param, tmp_path, call_mode)
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Disk:
     return Disk(root_dir=tmp_path)
 
 
 @pytest.fixture
-def on_disk(disk: Disk, tmp_path: Path, call_mode: CallMode) -> Place:
-    place = Place("disk", tmp_path, call_mode)
+def on_disk(disk: Disk, tmp_path: Path) -> Place:
+    place = Place("disk", tmp_path)
     place.files = open_backend(disk).files(None)
     return place
 
@@ -241,14 +235,14 @@ def test_a_picture_that_moved_out_of_its_message_earlier_is_named_too() -> None:
     ]
 
 
-def test_the_summarizer_of_an_agent_is_told_where_a_picture_lies(call_mode: CallMode, disk: Disk) -> None:
+def test_the_summarizer_of_an_agent_is_told_where_a_picture_lies(disk: Disk) -> None:
     (disk.cwd / "a.png").write_bytes(DATA)
     (disk.cwd / "log.txt").write_text("one more fact\n" * 300)
     steps = [call("read_file", file_path="/log.txt") for _ in range(15)]
     model = WindowedModel(call("read_file", file_path="/a.png"), *steps, "Done.", window=12_000)
     files = FilesystemMiddleware(backend=disk, offload_binary_content=True)
 
-    call_mode.invoke(create_deep_agent(model, backend=disk, middleware=[files]), {"messages": "Look"})
+    create_deep_agent(model, backend=disk, middleware=[files]).invoke({"messages": "Look"})
 
     said = model.summaries[0].last
     assert f'<image url="/blobs/{hashlib.sha256(DATA).hexdigest()}" />' in said

@@ -44,6 +44,8 @@ def test_the_whole_result_is_kept_and_the_preview_begins_it(call_mode: CallMode)
 
     notice = result["messages"][-2]
     assert result["files"][path_in(notice)]["content"] == LONG
+    assert notice.additional_kwargs["lc_evicted_to"] == path_in(notice)
+    assert notice.artifact == {"output_file": path_in(notice)}
     assert notice.text.startswith("Tool result too large")
     assert all(f"row {number}\n" in notice.text for number in range(10))
     assert "row 29999" in notice.text
@@ -51,30 +53,30 @@ def test_the_whole_result_is_kept_and_the_preview_begins_it(call_mode: CallMode)
     assert len(notice.text) < 2000
 
 
-def test_the_model_can_read_on(call_mode: CallMode, tmp_path: Path) -> None:
+def test_the_model_can_read_on(tmp_path: Path) -> None:
     def read_it(asked: Any) -> Any:
         return call("read_file", file_path=path_in(asked.messages[-1]), offset=500, limit=2)
 
     with ScriptedModel(call("report"), read_it, "Done.") as model:
         agent = create_deep_agent(model, tools=[report], backend=FilesystemBackend(root_dir=tmp_path))
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     assert "   501\trow 500\n   502\trow 501" in result["messages"][-2].text
 
 
-def test_a_small_result_stays(call_mode: CallMode) -> None:
+def test_a_small_result_stays() -> None:
     @tool
     def small() -> str:
         """Return a little."""
         return "x" * 80_000
 
     with ScriptedModel(call("small"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, tools=[small]), {"messages": "Go"})
+        result = create_deep_agent(model, tools=[small]).invoke({"messages": "Go"})
 
     assert result["messages"][-2].text == "x" * 80_000
 
 
-def test_the_limit_is_the_callers(call_mode: CallMode) -> None:
+def test_the_limit_is_the_callers() -> None:
     @tool
     def small() -> str:
         """Return a little."""
@@ -83,7 +85,7 @@ def test_the_limit_is_the_callers(call_mode: CallMode) -> None:
     files = FilesystemMiddleware(tool_token_limit_before_evict=100)
     with ScriptedModel(call("small"), "Done.") as model:
         agent = create_deep_agent(model, tools=[small], middleware=[files])
-        result = call_mode.invoke(agent, {"messages": "Go"})
+        result = agent.invoke({"messages": "Go"})
 
     assert "too large" in result["messages"][-2].text
 
@@ -147,9 +149,9 @@ def test_a_command_keeps_everything_but_the_long_text() -> None:
     assert result["todos"] == []
 
 
-def test_refused_arguments_are_not_repeated_at_length(call_mode: CallMode) -> None:
+def test_refused_arguments_are_not_repeated_at_length() -> None:
     with ScriptedModel(call("write_file", content="x" * 300_000), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = create_deep_agent(model).invoke({"messages": "Go"})
 
     refused = result["messages"][-2]
     assert refused.status == "error"
@@ -258,17 +260,7 @@ class ReadOnly(StateBackend):
         raise PermissionError("this place is read-only")
 
 
-def test_the_path_of_a_moved_result_is_found_from_its_message(call_mode: CallMode) -> None:
-    with ScriptedModel(call("report"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, tools=[report]), {"messages": "Go"})
-
-    message = result["messages"][-2]
-    path = message.additional_kwargs["lc_evicted_to"]
-    assert message.artifact == {"output_file": path}
-    assert result["files"][path]["content"] == LONG
-
-
-def test_the_artifact_of_a_tool_is_kept_and_told_the_path(call_mode: CallMode) -> None:
+def test_the_artifact_of_a_tool_is_kept_and_told_the_path() -> None:
     @tool(response_format="content_and_artifact")
     def rows() -> Any:
         """Return a long report and what it holds."""
@@ -280,7 +272,7 @@ def test_the_artifact_of_a_tool_is_kept_and_told_the_path(call_mode: CallMode) -
         return LONG, (1, 2)
 
     with ScriptedModel(call("rows"), call("other"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, tools=[rows, other]), {"messages": "Go"})
+        result = create_deep_agent(model, tools=[rows, other]).invoke({"messages": "Go"})
 
     first, second = [message for message in result["messages"] if message.type == "tool"]
     assert first.artifact == {"rows": 30_000, "output_file": first.additional_kwargs["lc_evicted_to"]}
@@ -302,10 +294,10 @@ def test_where_it_cannot_be_saved_the_start_is_shown(call_mode: CallMode, limit:
     assert "lc_evicted_to" not in message.additional_kwargs
 
 
-def test_a_result_that_the_shell_had_cut_is_not_called_whole(tmp_path: Path, call_mode: CallMode) -> None:
+def test_a_result_that_the_shell_had_cut_is_not_called_whole(tmp_path: Path) -> None:
     backend = LocalShellBackend(root_dir=tmp_path, virtual_mode=True, max_output_bytes=90_000)
     with ScriptedModel(call("execute", command="seq 1 100000"), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model, backend=backend), {"messages": "Go"})
+        result = create_deep_agent(model, backend=backend).invoke({"messages": "Go"})
 
     shown = result["messages"][-2]
     assert shown.artifact["truncated"] is True

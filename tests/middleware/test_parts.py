@@ -26,8 +26,7 @@ from deepagents.middleware.summarization.archive import (
     part_path,
 )
 from deepagents.testing import WindowedModel, call
-from tests.conftest import CallMode
-from tests.middleware.archives import PLACES, Place, in_order, parse
+from tests.middleware.archives import Place, in_order, parse
 
 THREAD: Any = {"configurable": {"thread_id": "one"}}
 FOLDER = "/conversation_history"
@@ -35,15 +34,10 @@ PATH = f"{FOLDER}/one.md"
 SMALL = 2_000
 
 
-@pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, call_mode: CallMode) -> Place:
-    return Place(request.param, tmp_path, call_mode)
-
-
 @pytest.fixture
-def disk(tmp_path: Path, call_mode: CallMode) -> Place:
+def disk(tmp_path: Path) -> Place:
     """A directory in which files of more than 4,000 bytes are not searched."""
-    place = Place("disk", tmp_path, call_mode)
+    place = Place("disk", tmp_path)
     place.files = open_backend(FilesystemBackend(tmp_path, max_file_size_mb=4_000 / 1024 / 1024)).files(None)
     return place
 
@@ -148,14 +142,14 @@ def test_a_part_is_named_with_those_before_it(number: int, said: str) -> None:
     assert describe_parts(part_path(PATH, number)) == said
 
 
-def test_a_run_with_a_large_archive_says_where_each_part_is(call_mode: CallMode, tmp_path: Path) -> None:
+def test_a_run_with_a_large_archive_says_where_each_part_is(tmp_path: Path) -> None:
     asked = [call("look_up", topic=f"whale {number}") for number in range(75)]
     model = WindowedModel(*asked, "They are mammals.", window=200_000)
     agent = create_deep_agent(
         model, tools=[look_up], backend=FilesystemBackend(tmp_path), checkpointer=InMemorySaver()
     )
 
-    result = call_mode.invoke(agent, {"messages": "Find out all about whales."}, THREAD)
+    result = agent.invoke({"messages": "Find out all about whales."}, THREAD)
 
     folder = tmp_path / FOLDER[1:]
     first, second = folder / "one.md", folder / "one.2.md"

@@ -21,6 +21,7 @@ from langgraph.types import Command
 from deepagents import create_deep_agent
 from deepagents.middleware._history import media_behind_results
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
+from deepagents.middleware.patch_tool_calls.outcomes import MOST_KNOWN, CallOutcomes
 from deepagents.middleware.patch_tool_calls.repair import find_fault, repair_turns
 from deepagents.testing import ScriptedModel, call, calls, history_faults
 from tests.conftest import CallMode
@@ -30,79 +31,86 @@ def wants(*ids: str) -> AIMessage:
     return AIMessage("", tool_calls=[ToolCall(name="ls", args={"path": "/"}, id=each) for each in ids])
 
 
-def read_by_model(call_mode: CallMode, *history: Any) -> list[Any]:
+def read_by_model(*history: Any) -> list[Any]:
     with ScriptedModel("Hello.") as model:
-        call_mode.invoke(create_deep_agent(model), {"messages": [*history]})
+        create_deep_agent(model).invoke({"messages": [*history]})
     return model.asked[0].messages[1:]
 
 
-def test_an_unanswered_call_gets_an_answer_right_behind_it(call_mode: CallMode) -> None:
-    read = read_by_model(call_mode, HumanMessage("Go"), wants("1"), HumanMessage("Still there?"))
+def test_an_unanswered_call_gets_an_answer_right_behind_it() -> None:
+    read = read_by_model(HumanMessage("Go"), wants("1"), HumanMessage("Still there?"))
 
     assert [message.type for message in read] == ["human", "ai", "tool", "human"]
     assert (read[2].tool_call_id, read[2].status) == ("1", "error")
     assert "process ended, or the run was cut off" in read[2].text
 
 
-def test_only_what_is_missing_is_added(call_mode: CallMode) -> None:
+def answer(call_id: str, text: str = "x") -> ToolMessage:
+    return ToolMessage(text, tool_call_id=call_id)
+
+
+GO, SO = HumanMessage("Go"), HumanMessage("So?")
+REPAIRED: dict[str, tuple[list[Any], str]] = {
+    "a whole history stays": ([GO, wants("1"), answer("1")], "human ai 1:x"),
+    "only what is missing is added": ([GO, wants("1", "2"), answer("2"), SO], "human ai 2:x 1:? human"),
+    "an id used again hides nothing": (
+        [GO, wants("1"), SO, wants("1"), answer("1")],
+        "human ai 1:? human ai 1:x",
+    ),
+    "a late answer moves behind its call": (
+        [GO, wants("1"), GO, answer("1"), SO],
+        "human ai 1:x human human",
+    ),
+    "a second answer is dropped": ([GO, wants("1"), answer("1"), answer("1", "y"), SO], "human ai 1:x human"),
+    "an answer to no call is dropped": (
+        [answer("7"), GO, AIMessage("Yes?"), answer("7"), SO],
+        "human ai human",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REPAIRED)
+def test_each_call_is_read_with_one_answer_right_behind_it(case: str) -> None:
+    history, expected = REPAIRED[case]
+    read = read_by_model(*(each.model_copy() for each in history))
+
+    assert " ".join(map(sketched, read)) == expected
+
+
+def test_calls_that_share_an_id_keep_an_answer_each() -> None:
+    read = read_by_model(GO, wants("1", "1"), answer("1"), answer("1", "y"), SO)
+
+    assert [message.text for message in read if message.type == "tool"] == ["x", "y"]
+
+
+def sketched(message: Any) -> str:
+    """Sketch a message by its kind; a result by its call and text, or `?` where it was made up."""
+    made_up = "?" if getattr(message, "status", "") == "error" else message.text
+    return f"{message.tool_call_id}:{made_up}" if message.type == "tool" else message.type
+
+
+def test_malformed_calls_are_told_apart() -> None:
     read = read_by_model(
-        call_mode, HumanMessage("Go"), wants("1", "2"), ToolMessage("x", tool_call_id="2"), HumanMessage("?")
-    )
-
-    assert sorted(message.tool_call_id for message in read if message.type == "tool") == ["1", "2"]
-
-
-def test_an_id_used_again_later_hides_nothing(call_mode: CallMode) -> None:
-    read = read_by_model(
-        call_mode,
-        HumanMessage("Go"),
-        wants("1"),
-        HumanMessage("?"),
-        wants("1"),
-        ToolMessage("x", tool_call_id="1"),
-    )
-
-    assert [message.type for message in read] == ["human", "ai", "tool", "human", "ai", "tool"]
-
-
-def test_malformed_calls_are_told_apart(call_mode: CallMode) -> None:
-    read = read_by_model(
-        call_mode, HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken("1")]), HumanMessage("?")
+        HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken("1")]), HumanMessage("?")
     )
 
     assert "could not be parsed" in read[2].text
 
 
-def test_a_whole_history_is_left_as_it_is(call_mode: CallMode) -> None:
-    history = [HumanMessage("Go", id="a"), wants("1"), ToolMessage("x", tool_call_id="1", id="c")]
-
-    assert [message.type for message in read_by_model(call_mode, *history)] == ["human", "ai", "tool"]
-
-
-def test_an_answer_that_stands_too_late_is_moved_behind_its_call(call_mode: CallMode) -> None:
-    late = ToolMessage("late", tool_call_id="1")
-    read = read_by_model(
-        call_mode, HumanMessage("Go"), wants("1"), HumanMessage("Wait"), late, HumanMessage("So?")
-    )
-
-    assert [message.type for message in read] == ["human", "ai", "tool", "human", "human"]
-    assert read[2].text == "late"
-
-
-def test_a_number_too_large_for_a_checkpoint_does_not_end_the_run(call_mode: CallMode) -> None:
+def test_a_number_too_large_for_a_checkpoint_does_not_end_the_run() -> None:
     with ScriptedModel(call("read_file", file_path="/a.txt", offset=10**30), "Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver())
-        result = call_mode.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+        result = agent.invoke({"messages": "Go"}, {"configurable": {"thread_id": "1"}})
 
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
     assert result["messages"][1].tool_calls[0]["args"]["offset"] == "1" + "0" * 30
     assert result["messages"][2].status == "error"
 
 
-def test_arguments_that_can_be_saved_stay_as_they_are(call_mode: CallMode) -> None:
+def test_arguments_that_can_be_saved_stay_as_they_are() -> None:
     args = {"path": "/", "n": [2**64 - 1, -(2**63), True, 1.5, {"x": None}]}
     with ScriptedModel(AIMessage("", tool_calls=[ToolCall(name="ls", args=args, id="1")]), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = create_deep_agent(model).invoke({"messages": "Go"})
 
     assert result["messages"][1].tool_calls[0]["args"] == args
 
@@ -122,47 +130,25 @@ def depth(value: Any) -> int:
 
 
 @pytest.mark.parametrize("levels", [350, 480, 900, 20_000])
-def test_arguments_nested_without_end_do_not_end_the_run(call_mode: CallMode, levels: int) -> None:
+def test_arguments_nested_without_end_do_not_end_the_run(levels: int) -> None:
     with ScriptedModel(call("ls", path="/", deep=nested(levels)), "Done.") as model:
         agent = create_deep_agent(model, checkpointer=InMemorySaver())
-        result = call_mode.invoke(agent, {"messages": "Go"}, {"configurable": {"thread_id": "1"}})
+        result = agent.invoke({"messages": "Go"}, {"configurable": {"thread_id": "1"}})
 
     kept = result["messages"][1].tool_calls[0]["args"]["deep"]
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
     assert 90 < depth(kept) <= 100
 
 
-def test_what_is_nested_too_deep_stays_readable(call_mode: CallMode) -> None:
+def test_what_is_nested_too_deep_stays_readable() -> None:
     with ScriptedModel(call("ls", path="/", deep=nested(110)), "Done.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
+        result = create_deep_agent(model).invoke({"messages": "Go"})
 
     kept = result["messages"][1].tool_calls[0]["args"]["deep"]
     while isinstance(kept, list):
         kept = kept[0]
     assert kept.count("[") == kept.count("]") > 0
     assert '"core"' in kept
-
-
-def test_a_second_answer_to_one_call_is_dropped(call_mode: CallMode) -> None:
-    first, second = ToolMessage("x", tool_call_id="1"), ToolMessage("y", tool_call_id="1")
-    read = read_by_model(call_mode, HumanMessage("Go"), wants("1"), first, second, HumanMessage("So?"))
-
-    assert [message.type for message in read] == ["human", "ai", "tool", "human"]
-    assert read[2].text == "x"
-
-
-def test_an_answer_to_no_call_is_dropped(call_mode: CallMode) -> None:
-    stray = ToolMessage("x", tool_call_id="7")
-    read = read_by_model(call_mode, stray, HumanMessage("Go"), AIMessage("Yes?"), stray, HumanMessage("So?"))
-
-    assert [message.type for message in read] == ["human", "ai", "human"]
-
-
-def test_calls_that_share_an_id_keep_an_answer_each(call_mode: CallMode) -> None:
-    answers = ToolMessage("x", tool_call_id="1"), ToolMessage("y", tool_call_id="1")
-    read = read_by_model(call_mode, HumanMessage("Go"), wants("1", "1"), *answers, HumanMessage("So?"))
-
-    assert [message.text for message in read if message.type == "tool"] == ["x", "y"]
 
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -235,6 +221,14 @@ async def test_a_cancelled_call_is_told_from_a_lost_one_in_the_same_process() ->
     assert "may or may not have taken effect" in text
 
 
+def test_of_too_many_calls_the_oldest_are_forgotten() -> None:
+    outcomes = CallOutcomes()
+    for number in range(MOST_KNOWN + 1):
+        outcomes.note("1", str(number), "cancelled")
+
+    assert set(outcomes.take("1")) == {str(number) for number in range(1, MOST_KNOWN + 1)}
+
+
 async def test_another_process_claims_nothing_about_a_cancelled_call() -> None:
     saver = InMemorySaver()
     await cancelled_while_it_runs(
@@ -276,7 +270,7 @@ def test_what_is_known_of_a_call_holds_until_it_runs_again_and_for_its_thread() 
     assert [code for _, code, _ in results(result["messages"])] == ["result_lost"]
 
 
-def test_a_call_that_a_person_approved_is_not_said_to_have_been_left_alone(call_mode: CallMode) -> None:
+def test_a_call_that_a_person_approved_is_not_said_to_have_been_left_alone() -> None:
     @tool
     def send() -> str:
         """Send it."""
@@ -286,33 +280,31 @@ def test_a_call_that_a_person_approved_is_not_said_to_have_been_left_alone(call_
         agent = create_deep_agent(
             model, tools=[send], interrupt_on={"send": True}, checkpointer=InMemorySaver()
         )
-        call_mode.invoke(agent, {"messages": "Send"}, THREAD)
+        agent.invoke({"messages": "Send"}, THREAD)
         with pytest.raises(Killed):
-            call_mode.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
-        result = call_mode.invoke(agent, {"messages": "And?"}, THREAD)
+            agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+        result = agent.invoke({"messages": "And?"}, THREAD)
 
     ((_, code, text),) = results(result["messages"])
     assert code == "result_lost"
     assert "may or may not have taken effect" in text
 
 
-def test_an_earlier_turn_that_waited_says_nothing_about_a_later_one(call_mode: CallMode) -> None:
+def test_an_earlier_turn_that_waited_says_nothing_about_a_later_one() -> None:
     with ScriptedModel(call("write_file", file_path="/a", content="x"), "One.") as model:
         agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
-        call_mode.invoke(agent, {"messages": "Write"}, THREAD)
+        agent.invoke({"messages": "Write"}, THREAD)
         later = [AIMessage("", tool_calls=[ToolCall(name="ls", args={"path": "/"}, id="later")])]
-        result = call_mode.invoke(
-            agent, {"messages": [HumanMessage("?"), *later, HumanMessage("So?")]}, THREAD
-        )
+        result = agent.invoke({"messages": [HumanMessage("?"), *later, HumanMessage("So?")]}, THREAD)
 
     assert [code for _, code, _ in results(result["messages"])] == ["result_lost", "result_lost"]
 
 
-def test_a_lost_result_beside_others_is_told_apart(call_mode: CallMode) -> None:
+def test_a_lost_result_beside_others_is_told_apart() -> None:
     read = read_by_model(
-        call_mode, HumanMessage("Go"), wants("1", "2"), ToolMessage("x", tool_call_id="2"), HumanMessage("?")
+        HumanMessage("Go"), wants("1", "2"), ToolMessage("x", tool_call_id="2"), HumanMessage("?")
     )
-    alone = read_by_model(call_mode, HumanMessage("Go"), wants("1"), HumanMessage("?"))
+    alone = read_by_model(HumanMessage("Go"), wants("1"), HumanMessage("?"))
 
     assert "other calls of the same turn have theirs" in results(read)[1][2]
     assert "other calls" not in results(alone)[0][2]

@@ -15,7 +15,6 @@ from deepagents.middleware.summarization.settings import (
     FULL_SHARE,
     ContextSize,
     TriggerClause,
-    defaults_for,
     parse_size,
     parse_trigger,
 )
@@ -116,24 +115,53 @@ def test_keep_is_one_size() -> None:
         parse_size(("messages", -6))
 
 
-def test_defaults_are_shares_of_a_window_that_is_known() -> None:
-    assert defaults_for(None)["trigger"] == ("tokens", 170_000)
-    assert defaults_for(None)["keep"] == ("messages", 6)
-    assert defaults_for(200_000)["trigger"] == ("fraction", 0.85)
-    assert defaults_for(200_000)["keep"] == ("fraction", 0.1)
-    assert defaults_for(200_000)["truncate_args_settings"].get("trigger") == ("fraction", 0.5)
-
-
 # When.
 
 
-def test_a_threshold_is_reached_or_exceeded() -> None:
-    assert not due(("tokens", 850), 849)
-    assert due(("tokens", 850), 850)
-    assert not due(("fraction", 0.85), 849)
-    assert due(("fraction", 0.85), 850)
-    assert not due(("messages", 5), 9999, messages=4)
-    assert due(("messages", 5), 0, messages=5)
+@pytest.mark.parametrize(
+    ("trigger", "still", "reached", "state"),
+    [
+        pytest.param(("tokens", 850), 849, 850, {}, id="tokens are reached or exceeded"),
+        pytest.param(("fraction", 0.85), 849, 850, {}, id="and so is a share of the window"),
+        pytest.param(("fraction", 0.01), 0, 1, {"window": 10}, id="a share is at least one token"),
+        pytest.param(
+            [("fraction", 0.1), ("tokens", 5)], 4, 5, {"window": None}, id="no share of an unknown window"
+        ),
+        pytest.param(("fraction", 0.85), 929, 930, {"left": 780}, id="room for 15 percent of new text"),
+        pytest.param(("fraction", 0.85), 849, 850, {"left": 200}, id="a small compaction moves nothing"),
+        pytest.param(("fraction", 0.85), 969, 970, {"left": 900}, id="never beyond 97 percent"),
+        pytest.param(("fraction", 0.99), 980, 990, {"left": 900}, id="but where the trigger is"),
+        pytest.param(("fraction", 0.85), 1129, 1130, {"left": 980}, id="where more than that was left"),
+        pytest.param(
+            ("tokens", 850), 1049, 1050, {"left": 900, "window": None}, id="tokens stand for the window"
+        ),
+        pytest.param(
+            ("tokens", 850), 1049, 1050, {"left": 900, "window": 1_000_000}, id="far below the window"
+        ),
+    ],
+)
+def test_a_compaction_is_due_from_a_number_of_tokens_on(
+    trigger: Any, still: int, reached: int, state: dict[str, Any]
+) -> None:
+    since = Load(state["left"], 3) if "left" in state else None
+    window = state.get("window", 1000)
+
+    assert not due(trigger, still, window=window, since=since)
+    assert due(trigger, reached, window=window, since=since)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "still", "reached", "left"),
+    [(5, 4, 5, None), (10, 16, 17, 12), (1, 3, 4, 2)],
+    ids=["reached", "half of it more after a compaction", "and at least two"],
+)
+def test_a_compaction_is_due_from_a_number_of_messages_on(
+    threshold: int, still: int, reached: int, left: int | None
+) -> None:
+    since = Load(0, left) if left else None
+
+    assert not due(("messages", threshold), 9999, messages=still, since=since)
+    assert due(("messages", threshold), 0, messages=reached, since=since)
 
 
 def test_a_clause_needs_all_and_a_list_any() -> None:
@@ -143,60 +171,7 @@ def test_a_clause_needs_all_and_a_list_any() -> None:
     assert due(both, 100, messages=5)
     assert due([both, ("tokens", 500)], 500, messages=1)
     assert not due([], 10**9, messages=10**9)
-
-
-def test_a_fraction_of_an_unknown_window_is_never_reached() -> None:
     assert not due(("fraction", 0.1), 10**9, window=None)
-    assert due([("fraction", 0.1), ("tokens", 5)], 5, window=None)
-
-
-def test_a_fraction_of_a_tiny_window_is_at_least_one_token() -> None:
-    assert not due(("fraction", 0.01), 0, window=10)
-    assert due(("fraction", 0.01), 1, window=10)
-
-
-def test_claude_with_200k_compacts_at_85_percent() -> None:
-    trigger = defaults_for(200_000)["trigger"]
-
-    assert not due(trigger, 169_999, window=200_000)
-    assert due(trigger, 170_000, window=200_000)
-
-
-def test_after_a_compaction_there_is_room_for_15_percent_of_new_text() -> None:
-    assert not due(("fraction", 0.85), 929, since=Load(780, 3))
-    assert due(("fraction", 0.85), 930, since=Load(780, 3))
-
-
-def test_a_threshold_never_moves_beyond_97_percent_of_the_window() -> None:
-    assert not due(("fraction", 0.85), 969, since=Load(900, 3))
-    assert due(("fraction", 0.85), 970, since=Load(900, 3))
-    assert not due(("fraction", 0.99), 980, since=Load(900, 3))
-    assert due(("fraction", 0.99), 990, since=Load(900, 3))
-
-
-def test_a_small_compaction_leaves_the_threshold_where_it_is() -> None:
-    assert due(("fraction", 0.85), 850, since=Load(200, 3))
-
-
-def test_without_a_window_the_tokens_of_the_trigger_stand_for_it() -> None:
-    assert not due(("tokens", 850), 1049, window=None, since=Load(900, 3))
-    assert due(("tokens", 850), 1050, window=None, since=Load(900, 3))
-
-
-def test_where_a_compaction_left_more_than_that_the_next_waits_for_15_percent_all_the_same() -> None:
-    assert not due(("fraction", 0.85), 1129, since=Load(980, 3))
-    assert due(("fraction", 0.85), 1130, since=Load(980, 3))
-
-
-def test_a_trigger_far_below_the_window_is_spaced_by_its_own_size() -> None:
-    assert due(("tokens", 850), 1050, window=1_000_000, since=Load(900, 3))
-
-
-def test_messages_are_spaced_by_half_of_their_threshold() -> None:
-    assert not due(("messages", 10), 0, messages=16, since=Load(0, 12))
-    assert due(("messages", 10), 0, messages=17, since=Load(0, 12))
-    assert not due(("messages", 1), 0, messages=3, since=Load(0, 2))
-    assert due(("messages", 1), 0, messages=4, since=Load(0, 2))
 
 
 def test_asking_for_it_is_worth_it_from_half_of_the_trigger_on() -> None:
@@ -229,21 +204,6 @@ def cut_at(
     return cut(pieces, parse_size(keep), window=window, fixed=fixed, least=least, most=most)
 
 
-@pytest.mark.parametrize(("share", "kept"), [(0.5, 2), (0.6, 3), (0.8, 4)])
-def test_a_share_of_the_window_is_kept(share: float, kept: int) -> None:
-    pieces = [human(200), said(200), human(200), said(200)]
-
-    assert len(pieces) - cut_at(pieces, ("fraction", share)) == kept
-
-
-def test_messages_are_cut_by_their_number() -> None:
-    pieces = [human(), said(), human(), said(), human()]
-
-    assert cut_at(pieces, ("messages", 2), None) == 3
-    assert cut_at(pieces, ("messages", 5), None) == 0
-    assert cut_at(pieces, ("messages", 9), None) == 0
-
-
 def test_a_chain_of_compactions_comes_out_at_6_12_and_18_messages() -> None:
     trigger, keep = parse_trigger(("messages", 5)), parse_size(("messages", 2))
     cutoff, since, cutoffs = 0, None, list[int]()
@@ -259,54 +219,52 @@ def test_a_chain_of_compactions_comes_out_at_6_12_and_18_messages() -> None:
     assert cutoffs == [6, 12, 18]
 
 
-def test_calls_stay_with_their_results() -> None:
-    pieces = [human(), *step("a", 100, 100, 100), said(), human()]
+OLD = [human(), said(), human()]
+MEDIA = Piece("media", 50)
+LATE = [human(), *step("a", 50, 50)[:2], human(), *step("a", 50, 50)[2:], said(), human()]
+ANSWERED = [SUMMARY, *step("a", *[50] * 20), said(), human()]
+CUTS: dict[str, tuple[list[Piece], ContextSize, int]] = {
+    "half of the window is kept": ([human(200), said(200)] * 2, ("fraction", 0.5), 2),
+    "six tenths are kept": ([human(200), said(200)] * 2, ("fraction", 0.6), 1),
+    "eight tenths are kept": ([human(200), said(200)] * 2, ("fraction", 0.8), 0),
+    "two messages are kept": ([*OLD, said(), human()], ("messages", 2), 3),
+    "as many as there are": ([*OLD, said(), human()], ("messages", 5), 0),
+    "more than there are": ([*OLD, said(), human()], ("messages", 9), 0),
+    "calls stay with results": ([human(), *step("a", *[100] * 3), said(), human()], ("messages", 3), 1),
+    "or go with them": ([human(), *step("a", *[100] * 3), said(), human()], ("tokens", 350), 5),
+    "media stay behind results": ([*OLD, *step("a", 50), MEDIA, MEDIA, said(50)], ("tokens", 120), 7),
+    "or with them": ([*OLD, *step("a", 50), MEDIA, MEDIA, said(50)], ("messages", 2), 3),
+    "media behind a person": ([*step("a", 50), human(), MEDIA, human(), human(), said()], ("messages", 4), 4),
+    "or without them": ([*step("a", 50), human(), MEDIA, human(), human(), said()], ("messages", 2), 5),
+    "media without a result": ([*OLD, MEDIA, said(), human()], ("messages", 2), 4),
+    "do not bind those before": ([*OLD, MEDIA, said(), human()], ("messages", 3), 2),
+    "late results stay with calls": (LATE, ("messages", 3), 1),
+    "or go with these": (LATE, ("tokens", 250), 5),
+    "an id used again is the last call's": (
+        [human(), *step("a", 50), *step("a", 50), *step("a", 50), said(), human()],
+        ("messages", 4),
+        5,
+    ),
+    "results that were not seen": ([*OLD, *step("a", 900, 900)], ("tokens", 10), 3),
+    "also before a person's words": ([*OLD, *step("a", 900, 900), human()], ("tokens", 10), 3),
+    "also by their number": ([*OLD, *step("a", 900, 900), human()], ("messages", 1), 3),
+    "the last message, however large": ([human(), said(), human(5000)], ("tokens", 10), 2),
+    "the only message": ([human(5000)], ("tokens", 10), 0),
+    "nothing at all": ([], ("tokens", 10), 0),
+    "a summary and a step": ([SUMMARY, *step("a", 900)], ("tokens", 10), 0),
+    "a summary and a message": ([SUMMARY, human(900)], ("messages", 1), 0),
+    "a summary and a long step": ([SUMMARY, *step("a", *[50] * 20)], ("messages", 6), 0),
+    "a summary and what is kept": ([SUMMARY, human(), said()], ("messages", 2), 0),
+    "forward where nothing new is left": (ANSWERED, ("messages", 6), 22),
+    "forward behind a message too": ([SUMMARY, human(), *ANSWERED[1:]], ("messages", 6), 23),
+}
 
-    assert cut_at(pieces, ("messages", 3), None) == 1
-    assert cut_at(pieces, ("tokens", 350)) == 5
 
+@pytest.mark.parametrize("case", CUTS)
+def test_a_context_is_cut_where_nothing_is_parted(case: str) -> None:
+    pieces, keep, at = CUTS[case]
 
-def test_media_stay_behind_the_results_that_they_show() -> None:
-    pieces = [human(), said(), human(), *step("a", 50), Piece("media", 50), Piece("media", 50), said(50)]
-
-    assert cut_at(pieces, ("tokens", 120)) == 7
-    assert cut_at(pieces, ("messages", 2), None) == 3
-
-
-def test_media_behind_a_message_of_a_person_stay_with_their_result() -> None:
-    pieces = [*step("a", 50), human(), Piece("media", 50), human(), human(), said()]
-
-    assert cut_at(pieces, ("messages", 4), None) == 4
-    assert cut_at(pieces, ("messages", 2), None) == 5
-
-
-def test_media_whose_result_is_gone_bind_nothing() -> None:
-    pieces = [human(), said(), human(), Piece("media", 50), said(), human()]
-
-    assert cut_at(pieces, ("messages", 2), None) == 4
-    assert cut_at(pieces, ("messages", 3), None) == 2
-
-
-def test_results_that_come_late_stay_with_their_calls() -> None:
-    calls, *results = step("a", 50, 50)
-    pieces = [human(), calls, results[0], human(), results[1], said(), human()]
-
-    assert cut_at(pieces, ("messages", 3), None) == 1
-    assert cut_at(pieces, ("tokens", 250)) == 5
-
-
-def test_ids_that_are_used_again_belong_to_the_last_call() -> None:
-    pieces = [human(), *step("a", 50), *step("a", 50), *step("a", 50), said(), human()]
-
-    assert cut_at(pieces, ("messages", 4), None) == 5
-
-
-def test_results_that_the_model_has_not_seen_are_kept() -> None:
-    pieces = [human(), said(), human(), *step("a", 900, 900)]
-
-    assert cut_at(pieces, ("tokens", 10)) == 3
-    assert cut_at([*pieces, human()], ("tokens", 10)) == 3
-    assert cut_at([*pieces, human()], ("messages", 1), None) == 3
+    assert cut_at(pieces, keep, None if keep[0] == "messages" else 1000) == at
 
 
 def test_results_that_were_never_seen_can_go_when_a_person_went_on() -> None:
@@ -317,27 +275,6 @@ def test_results_that_were_never_seen_can_go_when_a_person_went_on() -> None:
 
     assert cut_all(pieces) == 6
     assert cut_all(pieces[:-1]) == 3
-
-
-def test_the_last_message_is_kept_however_large() -> None:
-    assert cut_at([human(), said(), human(5000)], ("tokens", 10)) == 2
-    assert cut_at([human(5000)], ("tokens", 10)) == 0
-    assert cut_at([human(5000)], ("tokens", 10), forced=True) == 0
-    assert cut_at([], ("tokens", 10)) == 0
-
-
-def test_a_summary_alone_is_not_summarised_again() -> None:
-    assert cut_at([SUMMARY, *step("a", 900)], ("tokens", 10)) == 0
-    assert cut_at([SUMMARY, human(900)], ("messages", 1), None) == 0
-    assert cut_at([SUMMARY, *step("a", *[50] * 20)], ("messages", 6), None) == 0
-    assert cut_at([SUMMARY, human(), said()], ("messages", 2), None) == 0
-
-
-def test_where_snapping_back_leaves_nothing_new_the_cut_goes_forward() -> None:
-    answered = [SUMMARY, *step("a", *[50] * 20), said(), human()]
-
-    assert cut_at(answered, ("messages", 6), None) == 22
-    assert cut_at([SUMMARY, human(), *answered[1:]], ("messages", 6), None) == 23
 
 
 def test_little_is_not_worth_a_summary() -> None:
@@ -390,6 +327,7 @@ def test_a_refusal_evicts_half_even_if_all_is_thought_to_fit() -> None:
     assert cut_at(pieces, ("messages", 20), forced=True) == 5
     assert cut_at(pieces, ("fraction", 0.8), forced=True) == 5
     assert cut_at(pieces, ("fraction", 0.8), None, forced=True) == 5
+    assert cut_at([human(5000)], ("tokens", 10), forced=True) == 0
     assert cut_at([SUMMARY, human(5000)], ("messages", 1), forced=True) == 0
     assert cut_at([SUMMARY, human(10), *step("a", 400)], ("tokens", 100), least=50, forced=True) == 2
 

@@ -47,26 +47,32 @@ def said(*blocks: tuple[str, dict[str, str] | None]) -> SystemMessage:
     )
 
 
+class Last(AgentMiddleware[Any, Any, Any]):
+    """A caller's middleware that changes the request as the test says."""
+
+    def __init__(self, change: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.change = change
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(self.change(request))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(self.change(request))
+
+
 def sent(
-    claude: Claude, call_mode: CallMode, question: Any = "Hi", notes: str = "Use tabs.", **options: Any
+    claude: Claude, *messages: Any, notes: str = "Use tabs.", model: Any = None, **options: Any
 ) -> dict[str, Any]:
     """Ask an agent once, and return what went over the wire."""
-    agent = create_deep_agent(claude.model(), **options)
+    agent = create_deep_agent(claude.model(**(model or {})), **options)
     files = {"/AGENTS.md": {"content": notes, "encoding": "utf-8"}}
-    call_mode.invoke(agent, {"messages": [HumanMessage(question)], "files": files})
+    agent.invoke({"messages": [*messages] or "Hi", "files": files})
     return claude.asked[-1]
 
 
-def test_tools_system_and_tail_are_marked(claude: Claude, call_mode: CallMode) -> None:
-    body = sent(claude, call_mode)
-
-    assert marks(body) == [("tools", "5m"), ("system", "5m"), ("end", "5m")]
-    assert "cache_control" in body["tools"][-1]
-    assert "cache_control" in body["system"][-1]
-
-
-def test_the_fourth_mark_keeps_what_stands_before_memory(claude: Claude, call_mode: CallMode) -> None:
-    body = sent(claude, call_mode, memory=["/AGENTS.md"], system_prompt="Mine.")
+def test_the_fourth_mark_keeps_what_stands_before_memory(claude: Claude) -> None:
+    body = sent(claude, memory=["/AGENTS.md"], system_prompt="Mine.")
 
     assert [part for part, _ in marks(body)] == ["tools", "system", "system", "end"]
     texts = [each["text"] for each in body["system"]]
@@ -74,9 +80,9 @@ def test_the_fourth_mark_keeps_what_stands_before_memory(claude: Claude, call_mo
     assert texts.index(marked_texts(body)[0]) == at - 1
 
 
-def test_another_memory_pays_for_nothing_before_it(claude: Claude, call_mode: CallMode) -> None:
+def test_another_memory_pays_for_nothing_before_it(claude: Claude) -> None:
     first, second = (
-        sent(claude, call_mode, memory=["/AGENTS.md"], system_prompt="Mine.", notes=notes)
+        sent(claude, memory=["/AGENTS.md"], system_prompt="Mine.", notes=notes)
         for notes in ("Use tabs.", "Use spaces.")
     )
 
@@ -86,12 +92,8 @@ def test_another_memory_pays_for_nothing_before_it(claude: Claude, call_mode: Ca
     assert "Mine." in str(first["system"][: kept + 1])
 
 
-def test_a_mark_of_the_caller_takes_the_place_of_the_least_useful_of_ours(
-    claude: Claude, call_mode: CallMode
-) -> None:
-    body = sent(
-        claude, call_mode, memory=["/AGENTS.md"], system_prompt=said(("Mine.", FIVE), ("More.", None))
-    )
+def test_a_mark_of_the_caller_takes_the_place_of_the_least_useful_of_ours(claude: Claude) -> None:
+    body = sent(claude, memory=["/AGENTS.md"], system_prompt=said(("Mine.", FIVE), ("More.", None)))
 
     assert [part for part, _ in marks(body)] == ["tools", "system", "system", "end"]
     assert marked_texts(body)[0] == "Mine."
@@ -107,166 +109,33 @@ def test_a_mark_of_the_caller_takes_the_place_of_the_least_useful_of_ours(
         (4, ["system", "system", "system", "system"]),
     ],
 )
-def test_there_are_never_more_than_four(
-    claude: Claude, call_mode: CallMode, own: int, parts: list[str]
-) -> None:
+def test_there_are_never_more_than_four(claude: Claude, own: int, parts: list[str]) -> None:
     prompt = said(*[(f"Part {at}.", FIVE) for at in range(own)])
 
-    body = sent(claude, call_mode, memory=["/AGENTS.md"], system_prompt=prompt)
+    body = sent(claude, memory=["/AGENTS.md"], system_prompt=prompt)
 
     assert [part for part, _ in marks(body)] == parts
     assert marked_texts(body)[:own] == [f"Part {at}." for at in range(own)]
 
 
-def test_an_hour_of_the_caller_stays_one_and_what_stands_before_it_lasts_as_long(
-    claude: Claude, call_mode: CallMode
-) -> None:
-    body = sent(claude, call_mode, memory=["/AGENTS.md"], system_prompt=said(("Mine.", HOUR)))
-
-    assert marks(body) == [("tools", "1h"), ("system", "1h"), ("system", "5m"), ("end", "5m")]
-
-
-class Last(AgentMiddleware[Any, Any, Any]):
-    """A caller's middleware that changes the request as the test says."""
-
-    def __init__(self, change: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.change = change
-
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        return handler(self.change(request))
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        return await handler(self.change(request))
-
-
-def test_an_hour_of_the_caller_on_the_last_block_stays_one(claude: Claude, call_mode: CallMode) -> None:
-    def mark(request: Any) -> Any:
-        return request.override(system_message=said(("All of it.", HOUR)))
-
-    body = sent(claude, call_mode, middleware=[Last(mark)])
-
-    assert marks(body) == [("tools", "1h"), ("system", "1h"), ("end", "5m")]
-
-
-def test_a_last_block_that_is_plain_text_keeps_its_text(claude: Claude, call_mode: CallMode) -> None:
-    def plain(request: Any) -> Any:
-        return request.override(system_message=SystemMessage(content=["One.", "Two."]))
-
-    body = sent(claude, call_mode, middleware=[Last(plain)])
+def test_a_last_block_that_is_plain_text_keeps_its_text(claude: Claude) -> None:
+    body = sent(claude, **changed(system_message=SystemMessage(content=["One.", "Two."])))
 
     assert [each["text"] for each in body["system"]] == ["One.", "Two."]
     assert marked_texts(body) == ["Two."]
 
 
-def test_a_tail_that_the_caller_set_keeps_its_hour(claude: Claude, call_mode: CallMode) -> None:
-    def settle(request: Any) -> Any:
-        return request.override(model_settings={"cache_control": HOUR})
-
-    body = sent(claude, call_mode, middleware=[Last(settle)])
-
-    assert marks(body) == [("tools", "1h"), ("system", "1h"), ("end", "1h")]
+def changed(**values: Any) -> dict[str, Any]:
+    """Make the options of an agent whose caller changes each request so."""
+    return {"middleware": [Last(lambda request: request.override(**values))]}
 
 
-def test_a_tail_that_the_model_was_made_with_keeps_its_hour(claude: Claude, call_mode: CallMode) -> None:
-    agent = create_deep_agent(claude.model(model_kwargs={"cache_control": HOUR}))
-    call_mode.invoke(agent, {"messages": "Hi"})
-
-    assert marks(claude.asked[-1]) == [("tools", "1h"), ("system", "1h"), ("end", "1h")]
+def asking(*blocks: Any) -> HumanMessage:
+    return HumanMessage(content=[*blocks])
 
 
-@pytest.mark.parametrize("mark", [FIVE, HOUR])
-def test_a_mark_on_the_last_message_is_its_only_one(
-    claude: Claude, call_mode: CallMode, mark: dict[str, str]
-) -> None:
-    body = sent(claude, call_mode, [{"type": "text", "text": "A long document.", "cache_control": mark}])
-
-    assert [part for part, _ in marks(body)] == ["tools", "system", "messages"]
-    assert {lifetime for _, lifetime in marks(body)} == {mark.get("ttl", "5m")}
-
-
-PICTURE: dict[str, Any] = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
-
-
-@pytest.mark.parametrize("mark", [FIVE, HOUR])
-def test_a_mark_before_the_last_block_leaves_the_end_its_own(
-    claude: Claude, call_mode: CallMode, mark: dict[str, str]
-) -> None:
-    document = {"type": "text", "text": "A long document.", "cache_control": mark}
-    body = sent(claude, call_mode, [document, {"type": "text", "text": "And?"}], memory=["/AGENTS.md"])
-
-    lifetime = mark.get("ttl", "5m")
-    assert marks(body) == [("tools", lifetime), ("system", lifetime), ("messages", lifetime), ("end", "5m")]
-
-
-@pytest.mark.parametrize("aside", ["extras", "metadata"])
-def test_a_mark_beside_a_block_counts_where_it_is_sent(
-    claude: Claude, call_mode: CallMode, aside: str
-) -> None:
-    said_aside = {aside: {"cache_control": HOUR}}
-
-    picture = sent(claude, call_mode, [{**PICTURE, **said_aside}])
-    assert marks(picture) == [("tools", "1h"), ("system", "1h"), ("messages", "1h")]
-
-    plain = sent(claude, call_mode, [{"type": "text", "text": "Hi", **said_aside}])
-    assert marks(plain) == [("tools", "5m"), ("system", "5m"), ("end", "5m")]
-
-
-def test_a_block_of_media_has_one_mark_wherever_it_stands(claude: Claude, call_mode: CallMode) -> None:
-    picture = {
-        **PICTURE,
-        "cache_control": HOUR,
-        "extras": {"cache_control": FIVE},
-        "metadata": {"cache_control": FIVE},
-    }
-    body = sent(claude, call_mode, [picture, {"type": "text", "text": "And?"}], memory=["/AGENTS.md"])
-
-    assert marks(body) == [("tools", "1h"), ("system", "1h"), ("messages", "1h"), ("end", "5m")]
-
-
-def test_a_mark_anywhere_in_the_last_result_of_a_tool_is_its_end(claude: Claude, call_mode: CallMode) -> None:
-    content: Any = [
-        {"type": "text", "text": "A document.", "cache_control": HOUR},
-        {"type": "text", "text": "."},
-    ]
-    history = [
-        HumanMessage("Look."),
-        AIMessage("", tool_calls=[{"name": "ls", "args": {"path": "/"}, "id": "1"}]),
-        ToolMessage(content, tool_call_id="1"),
-    ]
-    call_mode.invoke(create_deep_agent(claude.model()), {"messages": history})
-
-    assert marks(claude.asked[-1]) == [("tools", "1h"), ("system", "1h"), ("messages", "1h")]
-
-
-def test_an_hour_behind_five_minutes_of_the_caller_becomes_five_minutes(
-    claude: Claude, call_mode: CallMode
-) -> None:
-    own = said(("Mine.", FIVE), ("More.", None))
-    body = sent(claude, call_mode, system_prompt=own, middleware=[Theirs(ttl="1h")])
-
-    assert marks(body) == [("tools", "1h"), ("system", "5m"), ("system", "5m"), ("end", "5m")]
-
-
-def test_marks_in_older_messages_count(claude: Claude, call_mode: CallMode) -> None:
-    document: Any = [{"type": "text", "text": "A document.", "cache_control": HOUR}]
-    call: Any = {"name": "look", "args": {"cache_control": "no-cache"}, "id": "1"}
-    history = [
-        HumanMessage(document),
-        AIMessage("", tool_calls=[call]),
-        ToolMessage(document, tool_call_id="1"),
-        HumanMessage("And?"),
-    ]
-    agent = create_deep_agent(claude.model(), memory=["/AGENTS.md"])
-
-    call_mode.invoke(agent, {"messages": history, "files": NOTES})
-
-    assert marks(claude.asked[-1]) == [
-        ("system", "1h"),
-        ("messages", "1h"),
-        ("messages", "1h"),
-        ("end", "5m"),
-    ]
+def text(content: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": content, **more}
 
 
 @tool(extras={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
@@ -275,43 +144,117 @@ def look(at: str) -> str:
     return at
 
 
-def test_a_mark_on_the_last_tool_keeps_its_hour(claude: Claude, call_mode: CallMode) -> None:
-    def last(request: Any) -> Any:
-        return request.override(tools=[*(each for each in request.tools if each.name != "look"), look])
-
-    body = sent(claude, call_mode, tools=[look], middleware=[Last(last)])
-
-    assert marks(body) == [("tools", "1h"), ("system", "5m"), ("end", "5m")]
+def look_last(request: Any) -> Any:
+    return request.override(tools=[*(each for each in request.tools if each.name != "look"), look])
 
 
-def test_the_middleware_that_a_caller_set_up_marks_within_the_same_bounds(
-    claude: Claude, call_mode: CallMode
-) -> None:
-    body = sent(
-        claude,
-        call_mode,
-        memory=["/AGENTS.md"],
-        system_prompt=said(("Mine.", HOUR)),
-        middleware=[Theirs(ttl="1h")],
-    )
+MEMORY: dict[str, Any] = {"memory": ["/AGENTS.md"]}
+PICTURE: dict[str, Any] = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+AND = text("And?")
+DOCUMENT = text("A long document.", cache_control=HOUR)
+BESIDE: dict[str, Any] = {"cache_control": HOUR}
+ALL_MARKED = PICTURE | BESIDE | dict.fromkeys(("extras", "metadata"), {"cache_control": FIVE})
+CALL: Any = {"name": "look", "args": {"cache_control": "no-cache"}, "id": "1"}
+CALLED = AIMessage("", tool_calls=[CALL])
+FOUND = ToolMessage([DOCUMENT, text(".")], tool_call_id="1")
+OLDER = [asking(DOCUMENT), CALLED, ToolMessage([DOCUMENT], tool_call_id="1"), asking(AND)]
+MINE = said(("Mine.", HOUR))
+MARKED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "tools, system and tail": ([], {}, "tools 5m, system 5m, end 5m"),
+    "an hour in the prompt, and before it": (
+        [],
+        {**MEMORY, "system_prompt": MINE},
+        "tools 1h, system 1h, system 5m, end 5m",
+    ),
+    "an hour on the last block": ([], changed(system_message=MINE), "tools 1h, system 1h, end 5m"),
+    "an hour on the tail": ([], changed(model_settings=BESIDE), "tools 1h, system 1h, end 1h"),
+    "an hour of the model's": ([], {"model": {"model_kwargs": BESIDE}}, "tools 1h, system 1h, end 1h"),
+    "an hour on the last tool": (
+        [],
+        {"tools": [look], "middleware": [Last(look_last)]},
+        "tools 1h, system 5m, end 5m",
+    ),
+    "an hour on the last message": ([asking(DOCUMENT)], {}, "tools 1h, system 1h, messages 1h"),
+    "five minutes on the last message": (
+        [asking({**DOCUMENT, "cache_control": FIVE})],
+        {},
+        "tools 5m, system 5m, messages 5m",
+    ),
+    "an hour before the last block": (
+        [asking(DOCUMENT, AND)],
+        MEMORY,
+        "tools 1h, system 1h, messages 1h, end 5m",
+    ),
+    "five minutes before the last block": (
+        [asking({**DOCUMENT, "cache_control": FIVE}, AND)],
+        MEMORY,
+        "tools 5m, system 5m, messages 5m, end 5m",
+    ),
+    "a mark in the extras of media": (
+        [asking({**PICTURE, "extras": BESIDE})],
+        {},
+        "tools 1h, system 1h, messages 1h",
+    ),
+    "a mark in the metadata of media": (
+        [asking({**PICTURE, "metadata": BESIDE})],
+        {},
+        "tools 1h, system 1h, messages 1h",
+    ),
+    "a mark in the extras of text": ([asking(text("Hi", extras=BESIDE))], {}, "tools 5m, system 5m, end 5m"),
+    "a mark in the metadata of text": (
+        [asking(text("Hi", metadata=BESIDE))],
+        {},
+        "tools 5m, system 5m, end 5m",
+    ),
+    "media marked in every place": (
+        [asking(ALL_MARKED, AND)],
+        MEMORY,
+        "tools 1h, system 1h, messages 1h, end 5m",
+    ),
+    "a mark anywhere in the last result": (
+        [asking(AND), CALLED, FOUND],
+        {},
+        "tools 1h, system 1h, messages 1h",
+    ),
+    "marks in older messages": (OLDER, MEMORY, "system 1h, messages 1h, messages 1h, end 5m"),
+    "no hour of LangChain's behind five minutes": (
+        [],
+        {"system_prompt": said(("Mine.", FIVE), ("More.", None)), "middleware": [Theirs(ttl="1h")]},
+        "tools 1h, system 5m, system 5m, end 5m",
+    ),
+    "LangChain's within the same bounds": (
+        [],
+        {**MEMORY, "system_prompt": MINE, "middleware": [Theirs(ttl="1h")]},
+        "tools 1h, system 1h, system 1h, end 1h",
+    ),
+}
 
-    assert marks(body) == [("tools", "1h"), ("system", "1h"), ("system", "1h"), ("end", "1h")]
+
+@pytest.mark.parametrize("case", MARKED)
+def test_marks_of_the_caller_stay_and_ours_last_as_long_as_they_must(claude: Claude, case: str) -> None:
+    messages, options, expected = MARKED[case]
+
+    body = sent(claude, *messages, **options)
+
+    assert ", ".join(f"{part} {lifetime}" for part, lifetime in marks(body)) == expected
+    assert case == "marks in older messages" or "cache_control" in body["tools"][-1]
+    assert "cache_control" in body["system"][-1]
 
 
-def test_every_subagent_is_cached_too(claude: Claude, call_mode: CallMode) -> None:
+def test_every_subagent_is_cached_too(claude: Claude) -> None:
     own: Any = {"name": "own", "description": "d", "system_prompt": "Work."}
     for worker in ("general-purpose", "own"):
         claude.will_call("task", description="Go.", subagent_type=worker)
-        sent(claude, call_mode, subagents=[own])
+        sent(claude, subagents=[own])
 
     workers = [body for body in claude.asked if "task" not in [each["name"] for each in body["tools"]]]
     assert len(workers) == 2
     assert [marks(body) for body in workers] == [[("tools", "5m"), ("system", "5m"), ("end", "5m")]] * 2
 
 
-def test_the_same_prefix_goes_out_again(claude: Claude, call_mode: CallMode) -> None:
+def test_the_same_prefix_goes_out_again(claude: Claude) -> None:
     claude.will_call("ls", path="/")
-    sent(claude, call_mode, memory=["/AGENTS.md"])
+    sent(claude, memory=["/AGENTS.md"])
 
     first, second = claude.asked
     assert (first["tools"], first["system"]) == (second["tools"], second["system"])
@@ -333,13 +276,13 @@ def test_other_models_are_left_alone(call_mode: CallMode) -> None:
     assert not any("cache_control" in each for each in seen[0].system_message.content)
 
 
-def test_a_fallback_to_another_model_gets_no_mark_of_memory(claude: Claude, call_mode: CallMode) -> None:
+def test_a_fallback_to_another_model_gets_no_mark_of_memory(claude: Claude) -> None:
     other = ScriptedModel("Done.")
     swap = Last(lambda request: request.override(model=other))
     agent = create_deep_agent(
         claude.model(), memory=["/AGENTS.md"], middleware=[swap], system_prompt=said(("Mine.", FIVE))
     )
-    call_mode.invoke(agent, {"messages": "Hi", "files": NOTES})
+    agent.invoke({"messages": "Hi", "files": NOTES})
 
     content: Any = other.asked[0].messages[0].content
     assert [each["text"] for each in content if "cache_control" in each] == ["Mine."]
@@ -373,32 +316,32 @@ def test_building_an_agent_imports_no_provider() -> None:
 
 
 @pytest.mark.parametrize("by", ["name", "class"])
-def test_a_profile_turns_it_off(claude: Claude, call_mode: CallMode, by: str) -> None:
+def test_a_profile_turns_it_off(claude: Claude, by: str) -> None:
     excluded = Theirs if by == "class" else "AnthropicPromptCachingMiddleware"
     register_harness_profile(
         f"anthropic:uncached-{by}", HarnessProfile(excluded_middleware=frozenset({excluded}))
     )
     agent = create_deep_agent(claude.model(model=f"uncached-{by}"))
-    call_mode.invoke(agent, {"messages": "Hi"})
+    agent.invoke({"messages": "Hi"})
 
     assert marks(claude.asked[-1]) == []
 
 
-def test_it_works_without_the_rest(claude: Claude, call_mode: CallMode) -> None:
+def test_it_works_without_the_rest(claude: Claude) -> None:
     memory = MemoryMiddleware(backend=StateBackend(), sources=["/AGENTS.md"], add_cache_control=True)
-    agent = create_agent(
+    agent: Any = create_agent(
         claude.model(),
         system_prompt="Be brief.",
         middleware=[memory, FilesystemMiddleware(), AnthropicPromptCachingMiddleware()],
     )
-    call_mode.invoke(agent, {"messages": [HumanMessage("Hi")], "files": NOTES})
+    agent.invoke({"messages": [HumanMessage("Hi")], "files": NOTES})
 
     assert [part for part, _ in marks(claude.asked[-1])] == ["tools", "system", "system", "end"]
 
 
-def test_a_request_without_a_system_message_is_fine(claude: Claude, call_mode: CallMode) -> None:
-    agent = create_agent(claude.model(), middleware=[AnthropicPromptCachingMiddleware()])
-    call_mode.invoke(agent, {"messages": [HumanMessage("Hi")]})
+def test_a_request_without_a_system_message_is_fine(claude: Claude) -> None:
+    agent: Any = create_agent(claude.model(), middleware=[AnthropicPromptCachingMiddleware()])
+    agent.invoke({"messages": [HumanMessage("Hi")]})
 
     assert marks(claude.asked[-1]) == [("end", "5m")]
 

@@ -84,42 +84,42 @@ def test_the_grader_is_told_the_rubric_the_round_and_the_criteria_of_the_round_b
 
 
 @pytest.mark.parametrize("rubric", [None, "", "  \n"])
-def test_without_a_rubric_nothing_is_graded(call_mode: CallMode, rubric: Any) -> None:
+def test_without_a_rubric_nothing_is_graded(rubric: Any) -> None:
     with ScriptedModel("roses") as model, ScriptedModel() as grader:
-        result = call_mode.invoke(agent_with(model, grader), {**GIVEN, "rubric": rubric}, THREAD)
+        result = agent_with(model, grader).invoke({**GIVEN, "rubric": rubric}, THREAD)
 
     assert result["messages"][-1].text == "roses"
 
 
 @pytest.mark.parametrize("cleared", [None, ""])
-def test_a_rubric_stays_with_the_thread_until_it_is_cleared(call_mode: CallMode, cleared: Any) -> None:
+def test_a_rubric_stays_with_the_thread_until_it_is_cleared(cleared: Any) -> None:
     grader = ScriptedModel(grade("satisfied", MET), grade("satisfied", MET))
     with grader, ScriptedModel("one", "two", "three") as model:
         agent = agent_with(model, grader)
-        call_mode.invoke(agent, GIVEN, THREAD)
-        call_mode.invoke(agent, {"messages": "Another"}, THREAD)
+        agent.invoke(GIVEN, THREAD)
+        agent.invoke({"messages": "Another"}, THREAD)
         runs = [each["grading_run_id"] for each in kept(agent, "_rubric_evaluations")]
-        call_mode.invoke(agent, {"messages": "A last one", "rubric": cleared}, THREAD)
+        agent.invoke({"messages": "A last one", "rubric": cleared}, THREAD)
 
     assert len(set(runs)) == 2
 
 
-def test_revisions_are_bounded(call_mode: CallMode, caplog: pytest.LogCaptureFixture) -> None:
+def test_revisions_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "deepagents")
     grader = ScriptedModel(*[grade("needs_revision", UNMET)] * 2)
     with grader, ScriptedModel("one", "two") as model:
         agent = agent_with(model, grader, max_iterations=2)
-        result = call_mode.invoke(agent, GIVEN, THREAD)
+        result = agent.invoke(GIVEN, THREAD)
 
     assert [message.type for message in result["messages"]] == ["human", "ai", "human", "ai"]
     assert kept(agent, "_rubric_status") == "max_iterations_reached"
     assert "exhausted max_iterations" in caplog.text
 
 
-def test_work_that_cannot_meet_the_rubric_is_not_sent_back(call_mode: CallMode) -> None:
+def test_work_that_cannot_meet_the_rubric_is_not_sent_back() -> None:
     with ScriptedModel("roses") as model, ScriptedModel(grade("failed")) as grader:
         agent = agent_with(model, grader)
-        call_mode.invoke(agent, GIVEN, THREAD)
+        agent.invoke(GIVEN, THREAD)
 
     assert kept(agent, "_rubric_status") == "failed"
 
@@ -128,12 +128,12 @@ def long_turn(steps: int) -> list[AIMessage]:
     return [call("ls", path=f"/{at}") for at in range(steps)]
 
 
-def test_the_current_request_is_graded_and_not_an_earlier_one(call_mode: CallMode) -> None:
+def test_the_current_request_is_graded_and_not_an_earlier_one() -> None:
     grader = ScriptedModel(grade("satisfied", MET), grade("satisfied", MET))
     with grader, ScriptedModel("roses are red", *long_turn(20), "violets are blue") as model:
         agent = agent_with(model, grader)
-        call_mode.invoke(agent, GIVEN, THREAD)
-        call_mode.invoke(agent, {"messages": "Now one about violets"}, THREAD)
+        agent.invoke(GIVEN, THREAD)
+        agent.invoke({"messages": "Now one about violets"}, THREAD)
 
     assert "Now one about violets" in read_by(grader)
     assert "about roses" not in read_by(grader)
@@ -151,25 +151,20 @@ def test_messages_that_a_harness_put_in_are_not_the_request(source: str) -> None
     assert "not from the user" not in read_by(grader)
 
 
-def test_the_request_is_graded_also_when_the_model_does_not_see_it_any_more(call_mode: CallMode) -> None:
+def test_the_request_is_graded_also_when_the_model_does_not_see_it_any_more() -> None:
     class Forgets(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
             return handler(request.override(messages=[HumanMessage("(a summary)"), *request.messages[-2:]]))
 
-        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-            return await handler(
-                request.override(messages=[HumanMessage("(a summary)"), *request.messages[-2:]])
-            )
-
     grader = ScriptedModel(grade("satisfied", MET))
     with grader, ScriptedModel(*long_turn(20), "done") as model:
-        call_mode.invoke(agent_with(model, grader, beside=[Forgets()]), GIVEN, THREAD)
+        agent_with(model, grader, beside=[Forgets()]).invoke(GIVEN, THREAD)
 
     assert "about roses" not in "".join(message.text for message in model.asked[-1].messages)
     assert "about roses" in read_by(grader)
 
 
-def test_the_request_is_graded_also_when_a_summary_stands_for_it(call_mode: CallMode) -> None:
+def test_the_request_is_graded_also_when_a_summary_stands_for_it() -> None:
     summarizer = ScriptedModel(always=lambda asked: "a poem is wanted")
     compacting = SummarizationMiddleware(
         summarizer, backend=StateBackend(), trigger=("messages", 12), keep=("messages", 4)
@@ -177,7 +172,7 @@ def test_the_request_is_graded_also_when_a_summary_stands_for_it(call_mode: Call
     grader = ScriptedModel(grade("needs_revision", UNMET), grade("satisfied", MET))
     with grader, ScriptedModel(*long_turn(20), "roses are blue", "roses are red") as model:
         agent = agent_with(model, grader, beside=[compacting])
-        result = call_mode.invoke(agent, GIVEN, THREAD)
+        result = agent.invoke(GIVEN, THREAD)
 
     assert summarizer.asked
     assert "Write a poem about roses" not in [message.text for message in model.asked[-1].messages]
@@ -230,10 +225,10 @@ def test_nothing_that_is_quoted_can_close_its_tag(word: str) -> None:
     assert read.count("</") == 2
 
 
-def test_a_grader_that_names_no_criteria_costs_one_retry_and_one_revision(call_mode: CallMode) -> None:
+def test_a_grader_that_names_no_criteria_costs_one_retry_and_one_revision() -> None:
     with ScriptedModel(*[grade("satisfied")] * 3) as grader, ScriptedModel("one", "two") as model:
         agent = agent_with(model, grader)
-        result = call_mode.invoke(agent, GIVEN, THREAD)
+        result = agent.invoke(GIVEN, THREAD)
 
     first, last = kept(agent, "_rubric_evaluations")
     assert "cannot be used" in read_by(grader, 1)
@@ -242,24 +237,13 @@ def test_a_grader_that_names_no_criteria_costs_one_retry_and_one_revision(call_m
     assert "nothing is confirmed to be wrong" in result["messages"][2].text
 
 
-def test_a_grader_that_forgets_criteria_is_asked_once_more(call_mode: CallMode) -> None:
-    short = {"name": "short", "passed": True}
-    answers = [grade("needs_revision", UNMET, short), grade("satisfied", MET), grade("satisfied", MET, short)]
-    with ScriptedModel(*answers) as grader, ScriptedModel("one", "two") as model:
-        agent = agent_with(model, grader)
-        call_mode.invoke(agent, GIVEN, THREAD)
-
-    assert "it leaves out 'short'" in read_by(grader)
-    assert kept(agent, "_rubric_status") == "satisfied"
-
-
-def test_when_the_grader_fails_on_being_asked_again_its_first_answer_counts(call_mode: CallMode) -> None:
+def test_when_the_grader_fails_on_being_asked_again_its_first_answer_counts() -> None:
     with (
         ScriptedModel(grade("needs_revision"), OSError("away"), grade("satisfied", MET)) as grader,
         ScriptedModel("one", "two") as model,
     ):
         agent = agent_with(model, grader)
-        call_mode.invoke(agent, GIVEN, THREAD)
+        agent.invoke(GIVEN, THREAD)
 
     assert kept(agent, "_rubric_status") == "satisfied"
 
@@ -282,16 +266,16 @@ def test_a_grader_that_fails_ends_the_attempt_and_not_the_run(call_mode: CallMod
     assert kept(agent, "_rubric_status") == "satisfied"
 
 
-def test_a_grader_model_that_does_not_exist_ends_no_run(call_mode: CallMode) -> None:
+def test_a_grader_model_that_does_not_exist_ends_no_run() -> None:
     with ScriptedModel("roses") as model:
         agent = agent_with(model, "nobody:nothing")
-        result = call_mode.invoke(agent, GIVEN, THREAD)
+        result = agent.invoke(GIVEN, THREAD)
 
     assert result["messages"][-1].text == "roses"
     assert "nobody:nothing" in kept(agent, "_rubric_evaluations")[0]["explanation"]
 
 
-def test_a_grader_that_never_comes_to_an_end_is_stopped(call_mode: CallMode) -> None:
+def test_a_grader_that_never_comes_to_an_end_is_stopped() -> None:
     def look(asked: Asked) -> AIMessage:
         return call("ponder")
 
@@ -306,7 +290,7 @@ def test_a_grader_that_never_comes_to_an_end_is_stopped(call_mode: CallMode) -> 
             middleware=[RubricMiddleware(model=ScriptedModel(always=look), tools=[ponder])],
             checkpointer=InMemorySaver(),
         )
-        call_mode.invoke(agent, GIVEN, THREAD)
+        agent.invoke(GIVEN, THREAD)
 
     assert "GraphRecursionError" in kept(agent, "_rubric_evaluations")[0]["explanation"]
 
@@ -329,15 +313,15 @@ def test_a_question_of_the_grader_reaches_the_user(call_mode: CallMode) -> None:
     assert kept(agent, "_rubric_status") == "satisfied"
 
 
-def test_an_attempt_that_was_given_up_does_not_count_for_the_next_request(call_mode: CallMode) -> None:
+def test_an_attempt_that_was_given_up_does_not_count_for_the_next_request() -> None:
     grader = ScriptedModel(
         grade("needs_revision", UNMET), grade("needs_revision", UNMET), grade("satisfied", MET)
     )
     with grader, ScriptedModel("one", OSError("away"), "two", "three") as model:
         agent = agent_with(model, grader, max_iterations=2)
         with pytest.raises(OSError, match="away"):
-            call_mode.invoke(agent, GIVEN, THREAD)
-        call_mode.invoke(agent, {"messages": "Something else"}, THREAD)
+            agent.invoke(GIVEN, THREAD)
+        agent.invoke({"messages": "Something else"}, THREAD)
 
     assert [each["iteration"] for each in kept(agent, "_rubric_evaluations")] == [0, 0, 1]
     assert kept(agent, "_rubric_status") == "satisfied"
@@ -362,24 +346,8 @@ def graded_run() -> Any:
     return agent_with(ScriptedModel(task, "found", "roses are blue", "roses are red"), grader, name="poet")
 
 
-def test_tokens_of_the_grader_do_not_reach_the_stream(call_mode: CallMode) -> None:
-    pieces = call_mode.stream(graded_run(), GIVEN, THREAD, stream_mode="messages")
-
-    assert "".join(message.text for message, _ in pieces if message.type == "AIMessageChunk").endswith(
-        "roses are blueroses are red"
-    )
-    assert not [each for each, _ in pieces if each.type.startswith("AI") and "GraderResponse" in repr(each)]
-
-
-def test_tokens_of_the_grader_do_not_reach_a_stream_of_all_agents(call_mode: CallMode) -> None:
-    pieces = call_mode.stream(graded_run(), GIVEN, THREAD, stream_mode="messages", subgraphs=True)
-
-    chunks = [message for _, (message, _) in pieces if message.type == "AIMessageChunk"]
-    assert "GraderResponse" not in repr(chunks)
-
-
-def test_steps_of_the_grader_are_not_among_the_agents_updates(call_mode: CallMode) -> None:
-    updates = call_mode.stream(graded_run(), GIVEN, THREAD, stream_mode="updates")
+def test_steps_of_the_grader_are_not_among_the_agents_updates() -> None:
+    updates = list(graded_run().stream(GIVEN, THREAD, stream_mode="updates"))
 
     nodes = [node for update in updates for node in update]
     assert nodes.count("model") == 3
@@ -397,18 +365,7 @@ def test_a_stream_of_custom_events_tells_when_grading_begins_and_ends(call_mode:
     assert {"explanation", "criteria", "unverified", "grading_run_id"} <= events[1].keys()
 
 
-@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
-@pytest.mark.filterwarnings("ignore:.*experimental.*")
-def test_the_grader_is_no_subagent_in_a_typed_stream() -> None:
-    subagents = [each.name for each in graded_run().stream_events(GIVEN, THREAD, version="v3").subagents]
-    said = [str(each.text) for each in graded_run().stream_events(GIVEN, THREAD, version="v3").messages]
-
-    assert subagents == ["general-purpose"]
-    assert [text for text in said if text.startswith("roses")] == ["roses are blue", "roses are red"]
-    assert not [text for text in said if "I read it" in text and not text.startswith("A grader asks")]
-
-
-def test_a_subagent_neither_gets_nor_grades_by_the_rubric(call_mode: CallMode) -> None:
+def test_a_subagent_neither_gets_nor_grades_by_the_rubric() -> None:
     seen: list[dict[str, Any]] = []
 
     def work(state: dict[str, Any]) -> dict[str, Any]:
@@ -419,7 +376,7 @@ def test_a_subagent_neither_gets_nor_grades_by_the_rubric(call_mode: CallMode) -
     task = call("task", description="Look up", subagent_type="clerk")
     with ScriptedModel(task, "done") as model, ScriptedModel(grade("satisfied", MET)) as grader:
         agent = agent_with(model, grader, subagents=[clerk])
-        result = call_mode.invoke(agent, GIVEN, THREAD)
+        result = agent.invoke(GIVEN, THREAD)
 
     assert not [key for key in seen[0] if "rubric" in key or "grading" in key]
     assert result["rubric"] == "It rhymes."
@@ -427,7 +384,7 @@ def test_a_subagent_neither_gets_nor_grades_by_the_rubric(call_mode: CallMode) -
 
 
 def test_each_evaluation_is_told_and_what_its_listener_raises_is_logged(
-    call_mode: CallMode, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     told: list[RubricEvaluation] = []
 
@@ -438,7 +395,7 @@ def test_each_evaluation_is_told_and_what_its_listener_raises_is_logged(
     grader = ScriptedModel(grade("needs_revision", UNMET), grade("satisfied", MET))
     with grader, ScriptedModel("one", "two") as model:
         agent = agent_with(model, grader, on_evaluation=listen)
-        call_mode.invoke(agent, GIVEN, THREAD)
+        agent.invoke(GIVEN, THREAD)
 
     assert told == kept(agent, "_rubric_evaluations")
     assert "on_evaluation failed" in caplog.text
@@ -477,7 +434,7 @@ def test_what_the_grader_gets_can_be_prepared(call_mode: CallMode) -> None:
     assert "about roses" not in read_by(grader)
 
 
-def test_the_fields_of_the_grader_may_depend_on_the_round(call_mode: CallMode) -> None:
+def test_the_fields_of_the_grader_may_depend_on_the_round() -> None:
     seen: list[str] = []
 
     class Looks(AgentMiddleware[Any, Any, Any]):
@@ -495,17 +452,17 @@ def test_the_fields_of_the_grader_may_depend_on_the_round(call_mode: CallMode) -
             grader_state_schema=GraderState,
             build_grader_state=lambda state, iteration: {"language": f"round {iteration}"},
         )
-        call_mode.invoke(agent, GIVEN, THREAD)
+        agent.invoke(GIVEN, THREAD)
 
     assert seen == ["round 0", "round 1"]
 
 
-def test_the_messages_of_the_grader_are_its_own(call_mode: CallMode) -> None:
+def test_the_messages_of_the_grader_are_its_own() -> None:
     with ScriptedModel("roses") as model, ScriptedModel() as grader:
         agent = agent_with(
             model, grader, grader_state_schema=GraderState, build_grader_state=lambda state: {"messages": []}
         )
-        call_mode.invoke(agent, GIVEN, THREAD)
+        agent.invoke(GIVEN, THREAD)
 
     assert "must not return 'messages'" in kept(agent, "_rubric_evaluations")[0]["explanation"]
 
@@ -592,21 +549,21 @@ def test_a_gap_of_a_criterion_that_passed_is_dropped() -> None:
     assert GraderResponse.model_validate(given).criteria == [MET]
 
 
-def test_a_contradiction_is_told_to_the_grader_which_may_mend_it(call_mode: CallMode) -> None:
+def test_a_contradiction_is_told_to_the_grader_which_may_mend_it() -> None:
     with (
         ScriptedModel(grade("satisfied", UNMET), grade("satisfied", MET)) as grader,
         ScriptedModel("roses") as model,
     ):
         agent = agent_with(model, grader)
-        call_mode.invoke(agent, GIVEN, THREAD)
+        agent.invoke(GIVEN, THREAD)
 
     assert "these criteria failed" in read_by(grader)
     assert kept(agent, "_rubric_status") == "satisfied"
 
 
-def test_calls_of_one_turn_are_all_run_before_the_work_is_graded(call_mode: CallMode) -> None:
+def test_calls_of_one_turn_are_all_run_before_the_work_is_graded() -> None:
     both = calls(("ls", {}), ("ls", {"path": "/"}))
     with ScriptedModel(both, "done") as model, ScriptedModel(grade("satisfied", MET)) as grader:
-        call_mode.invoke(agent_with(model, grader), GIVEN, THREAD)
+        agent_with(model, grader).invoke(GIVEN, THREAD)
 
     assert read_by(grader).count('result of "ls"') == 2

@@ -13,7 +13,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.middleware.rubric import RubricEvaluation, RubricMiddleware
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import CallMode
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 GIVEN: Any = {"messages": "Write a poem about roses", "rubric": "It rhymes."}
@@ -29,45 +28,43 @@ def always(answer: str | AIMessage) -> ScriptedModel:
     return ScriptedModel(always=lambda asked: answer)
 
 
-def graded(
-    call_mode: CallMode, worker: ScriptedModel, given: Any = GIVEN, **options: Any
-) -> list[RubricEvaluation]:
+def graded(worker: ScriptedModel, given: Any = GIVEN, **options: Any) -> list[RubricEvaluation]:
     told: list[RubricEvaluation] = []
     beside = options.pop("beside", [])
     middleware = [*beside, RubricMiddleware(on_evaluation=told.append, **options)]
-    agent = create_deep_agent(worker, middleware=middleware, checkpointer=InMemorySaver())
-    call_mode.invoke(agent, given, {**THREAD, "recursion_limit": 200})
+    agent: Any = create_deep_agent(worker, middleware=middleware, checkpointer=InMemorySaver())
+    agent.invoke(given, {**THREAD, "recursion_limit": 200})
     return told
 
 
 @pytest.mark.parametrize("answer", [grade("satisfied", UNMET), "It is fine."])
-def test_a_grader_without_a_usable_verdict_is_asked_three_times(call_mode: CallMode, answer: Any) -> None:
+def test_a_grader_without_a_usable_verdict_is_asked_three_times(answer: Any) -> None:
     grader = always(answer)
-    (evaluation,) = graded(call_mode, ScriptedModel("roses"), model=grader)
+    (evaluation,) = graded(ScriptedModel("roses"), model=grader)
 
     assert evaluation["result"] == "grader_error"
     assert "3 times" in evaluation["explanation"]
     assert len(grader.asked) == 3
 
 
-def test_the_worst_round_costs_six_verdicts(call_mode: CallMode) -> None:
+def test_the_worst_round_costs_six_verdicts() -> None:
     none, wrong = grade("satisfied"), grade("satisfied", UNMET)
     with ScriptedModel("fine", "fine", none, wrong, wrong, none, grade("failed")) as grader:
-        told = graded(call_mode, ScriptedModel("one", "two"), model=grader)
+        told = graded(ScriptedModel("one", "two"), model=grader)
 
     assert [each["result"] for each in told] == ["needs_revision", "failed"]
 
 
-def test_prose_is_answered_with_a_request_for_the_verdict(call_mode: CallMode) -> None:
+def test_prose_is_answered_with_a_request_for_the_verdict() -> None:
     with ScriptedModel("It is fine.", grade("satisfied", MET)) as grader:
-        (evaluation,) = graded(call_mode, ScriptedModel("roses"), model=grader)
+        (evaluation,) = graded(ScriptedModel("roses"), model=grader)
 
     assert evaluation["result"] == "satisfied"
     assert [each.type for each in grader.asked[1].messages] == ["system", "human", "ai", "human"]
     assert "GraderResponse" in grader.asked[1].last
 
 
-def test_looking_with_tools_is_no_failed_verdict(call_mode: CallMode) -> None:
+def test_looking_with_tools_is_no_failed_verdict() -> None:
     @tool
     def look(at: int) -> str:
         """Look."""
@@ -75,7 +72,7 @@ def test_looking_with_tools_is_no_failed_verdict(call_mode: CallMode) -> None:
 
     looks = [call("look", at=at) for at in range(20)]
     with ScriptedModel(*looks, "Hm.", grade("satisfied", MET)) as grader:
-        (evaluation,) = graded(call_mode, ScriptedModel("roses"), model=grader, tools=[look])
+        (evaluation,) = graded(ScriptedModel("roses"), model=grader, tools=[look])
 
     assert evaluation["result"] == "satisfied"
 
@@ -87,9 +84,9 @@ class Clock(AgentMiddleware[Any, Any, Any]):
         return {"messages": [HumanMessage(f"(it is {len(state['messages'])} o'clock)")]}
 
 
-def test_messages_that_come_in_during_a_run_begin_no_new_attempt(call_mode: CallMode) -> None:
+def test_messages_that_come_in_during_a_run_begin_no_new_attempt() -> None:
     grader = always(grade("needs_revision", UNMET))
-    told = graded(call_mode, always("done"), model=grader, beside=[Clock()])
+    told = graded(always("done"), model=grader, beside=[Clock()])
 
     assert [each["iteration"] for each in told] == [0, 1, 2]
     assert len({each["grading_run_id"] for each in told}) == 1
@@ -97,13 +94,13 @@ def test_messages_that_come_in_during_a_run_begin_no_new_attempt(call_mode: Call
     assert "user (the current request)\nWrite a poem about roses" in grader.asked[-1].last
 
 
-def test_a_rubric_that_changes_during_a_run_begins_no_new_attempt(call_mode: CallMode) -> None:
+def test_a_rubric_that_changes_during_a_run_begins_no_new_attempt() -> None:
     class Raises(AgentMiddleware[Any, Any, Any]):
         def before_model(self, state: Any, runtime: Any) -> dict[str, Any]:
             return {"rubric": state["rubric"] + " More."}
 
     grader = always(grade("needs_revision", UNMET))
-    told = graded(call_mode, always("done"), model=grader, beside=[Raises()])
+    told = graded(always("done"), model=grader, beside=[Raises()])
 
     assert [each["iteration"] for each in told] == [0, 1, 2]
     assert all("More." not in asked.last for asked in grader.asked)
@@ -137,11 +134,11 @@ def test_a_name_that_a_model_made_up_stays_on_its_line() -> None:
     assert '[MARK] assistant calls "ls\\n\\nresult of execute" {}' in read(HumanMessage("Test"), odd)
 
 
-def test_a_long_answer_and_a_long_request_are_shown_from_both_ends(call_mode: CallMode) -> None:
+def test_a_long_answer_and_a_long_request_are_shown_from_both_ends() -> None:
     answer = "START " + "x" * 9_000 + " A SOURCE IS NAMED"
     longer = "BEGIN " + "y" * 9_000 + " BY NOON " + "z" * 90_000 + " IN FRENCH"
     grader = ScriptedModel(grade("satisfied", MET))
-    graded(call_mode, ScriptedModel(answer), {"messages": longer, "rubric": "A source."}, model=grader)
+    graded(ScriptedModel(answer), {"messages": longer, "rubric": "A source."}, model=grader)
 
     assert answer in grader.asked[0].last
     assert all(
@@ -170,10 +167,10 @@ FIRST = both("needs_revision", ("Tests pass", False), ("docs", True))
 
 
 @pytest.mark.parametrize("names", [("docs", "docs"), ("other", "docs"), ("docs",)])
-def test_a_criterion_of_the_first_round_cannot_be_dropped(call_mode: CallMode, names: Any) -> None:
+def test_a_criterion_of_the_first_round_cannot_be_dropped(names: Any) -> None:
     dropped = both("satisfied", *[(name, True) for name in names])
     with ScriptedModel(FIRST, dropped, dropped, grade("failed")) as grader:
-        told = graded(call_mode, ScriptedModel("one", "two", "three"), model=grader)
+        told = graded(ScriptedModel("one", "two", "three"), model=grader)
 
     assert "'Tests pass'" in grader.asked[2].last
     assert [(each["result"], each["unverified"]) for each in told] == [
@@ -183,25 +180,25 @@ def test_a_criterion_of_the_first_round_cannot_be_dropped(call_mode: CallMode, n
     ]
 
 
-def test_the_checklist_stays_that_of_the_first_round(call_mode: CallMode) -> None:
+def test_the_checklist_stays_that_of_the_first_round() -> None:
     second = both("needs_revision", ("docs", True), ("tests pass", False), ("style", False))
     with ScriptedModel(FIRST, second, both("satisfied", ("docs", True), ("tests pass", True))) as grader:
-        graded(call_mode, ScriptedModel("one", "two", "three"), model=grader)
+        graded(ScriptedModel("one", "two", "three"), model=grader)
 
     assert "1. Tests pass\n2. docs\n<" in grader.asked[2].last
 
 
 @pytest.mark.parametrize("spelling", ["tests  PASS ", "1. Tests pass", "Tests pass."])
-def test_names_may_differ_in_case_space_and_number(call_mode: CallMode, spelling: str) -> None:
+def test_names_may_differ_in_case_space_and_number(spelling: str) -> None:
     with ScriptedModel(FIRST, both("satisfied", (spelling, True), ("Docs", True))) as grader:
-        told = graded(call_mode, ScriptedModel("one", "two"), model=grader)
+        told = graded(ScriptedModel("one", "two"), model=grader)
 
     assert told[-1]["result"] == "satisfied"
 
 
 @pytest.mark.parametrize("rubric", [5, ["It rhymes."]])
-def test_a_rubric_that_is_no_text_is_refused_by_name(call_mode: CallMode, rubric: Any) -> None:
+def test_a_rubric_that_is_no_text_is_refused_by_name(rubric: Any) -> None:
     agent = create_deep_agent(ScriptedModel(), middleware=[RubricMiddleware(model=ScriptedModel())])
 
     with pytest.raises(TypeError, match=r"rubric must be a text or None, got (5|\['It rhymes)"):
-        call_mode.invoke(agent, {**GIVEN, "rubric": rubric})
+        agent.invoke({**GIVEN, "rubric": rubric})

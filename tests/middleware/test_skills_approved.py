@@ -14,7 +14,6 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import CallMode
 from tests.middleware.skilled import THREAD, put, skill
 
 TIDES = skill("tides", "Computes tides.", "metadata: {include_tools: tide}")
@@ -31,7 +30,7 @@ def edit(tool: str, **arguments: Any) -> Any:
     return {"type": "edit", "edited_action": {"name": tool, "args": arguments}}
 
 
-def decided(call_mode: CallMode, root: Path, wanted: AIMessage, decision: Any, *then: Any) -> ScriptedModel:
+def decided(root: Path, wanted: AIMessage, decision: Any, *then: Any) -> ScriptedModel:
     """Run an agent whose file calls a person decides about, then once more on the same thread."""
     backend = FilesystemBackend(root_dir=put(root, "skills", tides=TIDES))
     (root / "notes.md").write_text("Nothing.")
@@ -41,9 +40,9 @@ def decided(call_mode: CallMode, root: Path, wanted: AIMessage, decision: Any, *
         agent: Any = create_deep_agent(
             model, backend=backend, middleware=[own], interrupt_on=asking, checkpointer=InMemorySaver()
         )
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-        call_mode.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
-        call_mode.invoke(agent, {"messages": "Go on"}, THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
+        agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
+        agent.invoke({"messages": "Go on"}, THREAD)
     return model
 
 
@@ -59,10 +58,8 @@ def decided(call_mode: CallMode, root: Path, wanted: AIMessage, decision: Any, *
         (call("ls", path="/"), edit("read_file", file_path="/skills/tides/SKILL.md"), True),
     ],
 )
-def test_what_ran_opens_a_skill(
-    wanted: AIMessage, decision: Any, opens: bool, call_mode: CallMode, tmp_path: Path
-) -> None:
-    model = decided(call_mode, tmp_path, wanted, decision)
+def test_what_ran_opens_a_skill(wanted: AIMessage, decision: Any, opens: bool, tmp_path: Path) -> None:
+    model = decided(tmp_path, wanted, decision)
 
     assert ["tide" in asked.tool_names for asked in model.asked] == [False, opens, opens]
 
@@ -74,11 +71,9 @@ def test_what_ran_opens_a_skill(
         ("/skills/new/SKILL.md", "/o.md", False),
     ],
 )
-def test_what_ran_changes_the_list(
-    path: str, instead: str, listed: bool, call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_what_ran_changes_the_list(path: str, instead: str, listed: bool, tmp_path: Path) -> None:
     text = skill("new", "Brand new.")
     wanted = call("write_file", file_path=path, content=text)
-    model = decided(call_mode, tmp_path, wanted, edit("write_file", file_path=instead, content=text))
+    model = decided(tmp_path, wanted, edit("write_file", file_path=instead, content=text))
 
     assert ["Brand new." in asked.system for asked in model.asked] == [False, listed, listed]

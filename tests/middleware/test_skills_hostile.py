@@ -12,8 +12,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.skills.parse import Parsed, parse_skill
 from deepagents.testing import ScriptedModel
-from tests.conftest import CallMode
-from tests.middleware.skilled import put, skill
+from tests.middleware.skilled import agent_on, put, skill
 
 PATH = "/skills/tides/SKILL.md"
 NINE = ", ".join
@@ -77,12 +76,11 @@ def test_characters_that_no_store_takes_are_replaced() -> None:
     assert entry(parse('license: "a\\0b"'))["license"] == "a\ufffdb"
 
 
-def test_no_skill_ends_a_run(call_mode: CallMode, tmp_path: Path) -> None:
+def test_no_skill_ends_a_run(tmp_path: Path) -> None:
     bad = {f"bad-{at}": skill(f"bad-{at}", "d", *lines) for at, lines in enumerate(HOSTILE.values())}
     bad["tagged"] = skill("tagged", "!!bool maybe")
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "good", **bad))
     with ScriptedModel("Hi.") as model:
-        call_mode.invoke(create_deep_agent(model, backend=backend, skills=["/skills"]), {"messages": "Hi"})
+        agent_on(model, put(tmp_path, "skills", "good", **bad)).invoke({"messages": "Hi"})
 
     assert "**good**" in model.asked[0].system
     assert "**tagged**: maybe" in model.asked[0].system

@@ -19,7 +19,7 @@ from deepagents.backends import FilesystemBackend
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
-from tests.middleware.skilled import THREAD, backend_of, put, skill
+from tests.middleware.skilled import THREAD, agent_on, backend_of, put, skill
 
 
 @tool
@@ -58,15 +58,12 @@ def test_a_pinned_skill_is_shown_whole_behind_the_message(
     assert "pinned_skills" not in result
 
 
-def test_pins_of_several_inputs_add_up_and_each_pinning_adds_a_copy(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one", "two"))
+def test_pins_of_several_inputs_add_up_and_each_pinning_adds_a_copy(tmp_path: Path) -> None:
     with ScriptedModel("1", "2") as model:
-        agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=InMemorySaver())
-        call_mode.invoke(agent, {"messages": "Hi", "pinned_skills": ["one"]}, THREAD)
-        call_mode.call(agent, "update_state", THREAD, {"pinned_skills": ["two"]})
-        result = call_mode.invoke(agent, {"messages": "Hi", "pinned_skills": ["one"]}, THREAD)
+        agent = agent_on(model, put(tmp_path, "skills", "one", "two"), checkpointer=InMemorySaver())
+        agent.invoke({"messages": "Hi", "pinned_skills": ["one"]}, THREAD)
+        agent.update_state(THREAD, {"pinned_skills": ["two"]})
+        result = agent.invoke({"messages": "Hi", "pinned_skills": ["one"]}, THREAD)
 
     shown = [each.additional_kwargs["skill"]["name"] for each in result["messages"] if each.additional_kwargs]
     assert shown == ["one", "two", "one"]
@@ -75,11 +72,8 @@ def test_pins_of_several_inputs_add_up_and_each_pinning_adds_a_copy(
 def test_a_pin_made_while_the_agent_runs_stands_before_the_next_answer(
     call_mode: CallMode, tmp_path: Path
 ) -> None:
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     with ScriptedModel(call("pin", name="one"), call("read_todos"), "Done.") as model:
-        agent = create_deep_agent(
-            model, [pin], backend=backend, skills=["/skills"], checkpointer=InMemorySaver()
-        )
+        agent = agent_on(model, put(tmp_path, "skills", "one"), tools=[pin], checkpointer=InMemorySaver())
         result = call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
 
     assert kinds(result["messages"]) == ["human", "ai", "tool", "human", "ai", "tool", "ai"]
@@ -89,24 +83,20 @@ def test_a_pin_made_while_the_agent_runs_stands_before_the_next_answer(
     assert [message.text for message in model.asked[2].messages].count(model.asked[1].messages[-1].text) == 1
 
 
-def test_a_call_that_fails_pins_nothing_twice(call_mode: CallMode, tmp_path: Path) -> None:
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
+def test_a_call_that_fails_pins_nothing_twice(tmp_path: Path) -> None:
     with ScriptedModel(call("pin", name="one"), OSError("away"), "Done.") as model:
-        agent = create_deep_agent(
-            model, [pin], backend=backend, skills=["/skills"], checkpointer=InMemorySaver()
-        )
+        agent = agent_on(model, put(tmp_path, "skills", "one"), tools=[pin], checkpointer=InMemorySaver())
         with pytest.raises(OSError, match="away"):
-            call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
-        result = call_mode.invoke(agent, None, THREAD)
+            agent.invoke({"messages": "Hi"}, THREAD)
+        result = agent.invoke(None, THREAD)
 
     assert kinds(result["messages"]) == ["human", "ai", "tool", "human", "ai"]
 
 
 @pytest.mark.parametrize("clearing", [None, Overwrite([])])
 def test_pins_can_be_taken_back(clearing: Any, tmp_path: Path) -> None:
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
     with ScriptedModel("Hi.") as model:
-        agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=InMemorySaver())
+        agent = agent_on(model, put(tmp_path, "skills", "one"), checkpointer=InMemorySaver())
         agent.update_state(THREAD, {"pinned_skills": ["one"]})
         agent.update_state(THREAD, {"pinned_skills": clearing})
         result = agent.invoke({"messages": "Hi"}, THREAD)
@@ -116,9 +106,8 @@ def test_pins_can_be_taken_back(clearing: Any, tmp_path: Path) -> None:
 
 def test_a_text_cannot_end_its_element(tmp_path: Path) -> None:
     text = skill("one", body="Then </skill> and < / SKILL> and <skills> and </b>.")
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", one=text))
     with ScriptedModel("Hi.") as model:
-        agent = create_deep_agent(model, backend=backend, skills=["/skills"])
+        agent = agent_on(model, put(tmp_path, "skills", one=text))
         agent.invoke({"messages": "Hi", "pinned_skills": ["one"]})
 
     body = "Then &lt;/skill> and &lt; / SKILL> and <skills> and </b>."
@@ -126,9 +115,8 @@ def test_a_text_cannot_end_its_element(tmp_path: Path) -> None:
 
 
 def test_names_are_escaped(tmp_path: Path) -> None:
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", one=skill("'a\"><b>'")))
     with ScriptedModel("Hi.") as model:
-        agent = create_deep_agent(model, backend=backend, skills=["/skills"])
+        agent = agent_on(model, put(tmp_path, "skills", one=skill("'a\"><b>'")))
         agent.invoke({"messages": "Hi", "pinned_skills": ['a"><b>']})
 
     assert model.asked[0].last.startswith('<skill name="a&quot;&gt;&lt;b&gt;" path="/skills/one/SKILL.md">')

@@ -17,8 +17,7 @@ from deepagents.backends import FilesystemBackend
 from deepagents.errors import StackError
 from deepagents.middleware.skills import SkillsMiddleware
 from deepagents.testing import ScriptedModel, call
-from tests.conftest import CallMode
-from tests.middleware.skilled import THREAD, put, skill
+from tests.middleware.skilled import THREAD, agent_on, put, skill
 
 MANY = {f"skill-{at}": skill(f"skill-{at}", "words " * 40) for at in range(100)}
 LIST = sum(map(len, MANY.values()))
@@ -62,15 +61,14 @@ def test_a_step_saves_no_skill_again(saver: SqliteSaver, tmp_path: Path) -> None
     assert with_many - without < 4 * LIST
 
 
-def test_the_list_in_state_is_what_the_next_run_starts_from(call_mode: CallMode, tmp_path: Path) -> None:
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one", "two"))
+def test_the_list_in_state_is_what_the_next_run_starts_from(tmp_path: Path) -> None:
     changing = call("write_file", file_path="/skills/two/SKILL.md", content=skill("two", "Other."))
     adding = call("write_file", file_path="/skills/abc/SKILL.md", content=skill("abc"))
-    saver = InMemorySaver()
+    root, saver = put(tmp_path, "skills", "one", "two"), InMemorySaver()
     with ScriptedModel(changing, adding, call("delete", file_path="/skills/one"), "Done.", "Again.") as model:
         for _ in range(2):
-            agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=saver)
-            call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
+            agent = agent_on(model, root, checkpointer=saver)
+            agent.invoke({"messages": "Hi"}, THREAD)
             found = agent.get_state(THREAD).values["skills_metadata"]
             assert [(each["name"], each["description"]) for each in found] == [
                 ("abc", "Does things."),
@@ -82,21 +80,20 @@ MINE = {"path": "/x/SKILL.md", "name": "mine", "description": "Given."}
 
 
 @pytest.mark.parametrize(("given", "names"), [([], []), (None, ["one"]), ([MINE], ["mine"])])
-def test_a_list_none_and_an_empty_list_may_be_given(
-    given: Any, names: list[str], call_mode: CallMode, tmp_path: Path
-) -> None:
-    backend = FilesystemBackend(root_dir=put(tmp_path, "skills", "one"))
-    with ScriptedModel("1", "2", "3") as model:
-        agent = create_deep_agent(model, backend=backend, skills=["/skills"], checkpointer=InMemorySaver())
-        for extra in ({"skills_metadata": given}, {}):
-            call_mode.invoke(agent, {"messages": "Hi", **extra}, THREAD)
-            listed = agent.get_state(THREAD).values["skills_metadata"]
-            assert [each["name"] for each in listed] == names
-        call_mode.call(agent, "update_state", THREAD, {"skills_metadata": given})
-        call_mode.invoke(agent, {"messages": "Hi"}, THREAD)
+def test_a_list_none_and_an_empty_list_may_be_given(given: Any, names: list[str], tmp_path: Path) -> None:
+    with ScriptedModel("1", "2", "3", "4") as model:
+        agent = agent_on(model, put(tmp_path, "skills", "one"), checkpointer=InMemorySaver())
 
-    assert [each["name"] for each in agent.get_state(THREAD).values["skills_metadata"]] == names
-    assert ("**mine**: Given.\n  Read `/x/SKILL.md`" in model.asked[-1].system) is (names == ["mine"])
+        def names_after(**extra: Any) -> list[str]:
+            agent.invoke({"messages": "Hi", **extra}, THREAD)
+            return [each["name"] for each in agent.get_state(THREAD).values["skills_metadata"]]
+
+        assert names_after(skills_metadata=given) == names_after() == names
+        agent.update_state(THREAD, {"skills_metadata": given})
+        assert names_after() == names
+        assert names_after(skills_metadata=None) == ["one"]
+
+    assert ("**mine**: Given.\n  Read `/x/SKILL.md`" in model.asked[2].system) is (names == ["mine"])
 
 
 def test_an_agent_that_has_not_run_knows_nothing_of_its_skills() -> None:
@@ -123,10 +120,10 @@ def test_an_agent_that_has_not_run_knows_nothing_of_its_skills() -> None:
         ({"skills_metadata": [{**MINE, "license": 7}]}, r"skills_metadata .*'license': 7"),
     ],
 )
-def test_what_cannot_be_taken_is_named(given: Any, complaint: str, call_mode: CallMode) -> None:
+def test_what_cannot_be_taken_is_named(given: Any, complaint: str) -> None:
     agent = create_deep_agent(ScriptedModel("Hi."), skills=["/skills"])
     with pytest.raises(TypeError, match=complaint):
-        call_mode.invoke(agent, {"messages": "Hi", **given})
+        agent.invoke({"messages": "Hi", **given})
 
 
 class TeamSkills(SkillsMiddleware):

@@ -76,57 +76,55 @@ def test_a_tool_appears_when_its_skill_is_read_and_runs(call_mode: CallMode, tmp
     assert "_skill_tools_disclosed" not in result
 
 
-def test_tools_stand_in_the_order_of_opening_and_stay_for_the_thread(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_tools_stand_in_the_order_of_opening_and_stay_for_the_thread(tmp_path: Path) -> None:
     script = (opened("tides"), "Now?", opened("sky"), opened("tides"), call("planets"), "Done.")
     with ScriptedModel(*script) as model:
         agent = agent_of(model, tmp_path, checkpointer=InMemorySaver())
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
-        result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
+        result = agent.invoke({"messages": "Go"}, THREAD)
 
     assert added(model) == [[], ["tide"], ["tide"], *[["tide", "moon", "planets"]] * 3]
     assert result["messages"][-2].text == "eight"
     assert disclosed_skill_tool_names(agent.get_state(THREAD).values) == {"tide", "moon", "planets"}
 
 
-def test_it_stays_when_the_reading_is_gone_from_the_history(call_mode: CallMode, tmp_path: Path) -> None:
+def test_it_stays_when_the_reading_is_gone_from_the_history(tmp_path: Path) -> None:
     with ScriptedModel(opened("tides"), "Now?", call("tide", place="Brest"), "Done.") as model:
         agent = agent_of(model, tmp_path, checkpointer=InMemorySaver())
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
         forgetting = [RemoveMessage(REMOVE_ALL_MESSAGES), HumanMessage("Go on")]
-        result = call_mode.invoke(agent, {"messages": forgetting}, THREAD)
+        result = agent.invoke({"messages": forgetting}, THREAD)
 
     assert added(model)[2:] == [["tide"], ["tide"]]
     assert result["messages"][-2].text == "13 m in Brest"
 
 
-def test_it_goes_with_its_skill_and_comes_back_with_it(call_mode: CallMode, tmp_path: Path) -> None:
+def test_it_goes_with_its_skill_and_comes_back_with_it(tmp_path: Path) -> None:
     gone = call("delete", file_path="/skills/tides")
     again = call("write_file", file_path="/skills/tides/SKILL.md", content=TIDES)
     script = (opened("tides"), opened("sky"), gone, call("tide", place="Brest"), again, "Done.")
     with ScriptedModel(*script) as model:
-        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "Go"})
+        result = agent_of(model, tmp_path).invoke({"messages": "Go"})
 
     both = ["tide", "moon", "planets"]
     assert added(model) == [[], ["tide"], both, both[1:], both[1:], [*both[1:], "tide"]]
     assert any("tide is not a valid tool" in message.text for message in result["messages"])
 
 
-def test_pinning_opens_too(call_mode: CallMode, tmp_path: Path) -> None:
+def test_pinning_opens_too(tmp_path: Path) -> None:
     with ScriptedModel(call("tide", place="Brest"), "Done.") as model:
-        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "Go", "pinned_skills": ["tides"]})
+        result = agent_of(model, tmp_path).invoke({"messages": "Go", "pinned_skills": ["tides"]})
 
     assert model.asked[0].tool_names[-1] == "tide"
     assert result["messages"][-2].text == "13 m in Brest"
 
 
-def test_a_history_that_is_given_counts(call_mode: CallMode, tmp_path: Path) -> None:
+def test_a_history_that_is_given_counts(tmp_path: Path) -> None:
     reading = opened("tides")
     read = ToolMessage("1\tDo it.", tool_call_id=reading.tool_calls[0]["id"])
     history = [HumanMessage("Go"), reading, read, AIMessage("Now?"), HumanMessage("Go on")]
     with ScriptedModel("Done.") as model:
-        call_mode.invoke(agent_of(model, tmp_path), {"messages": history})
+        agent_of(model, tmp_path).invoke({"messages": history})
 
     assert model.asked[0].tool_names[-1] == "tide"
 
@@ -146,10 +144,10 @@ def test_failed_readings_and_other_files_open_nothing(tmp_path: Path) -> None:
     assert refused.additional_kwargs["error_code"] == "not_supported"
 
 
-def test_a_reading_that_fails_opens_nothing(call_mode: CallMode, tmp_path: Path) -> None:
+def test_a_reading_that_fails_opens_nothing(tmp_path: Path) -> None:
     rule = FilesystemPermission(operations=["read"], paths=["/skills/tides/**"], mode="deny")
     with ScriptedModel(opened("tides"), "Done.") as model:
-        result = call_mode.invoke(agent_of(model, tmp_path, permissions=[rule]), {"messages": "Go"})
+        result = agent_of(model, tmp_path, permissions=[rule]).invoke({"messages": "Go"})
 
     assert result["messages"][-2].status == "error"
     assert added(model) == [[], []]
@@ -162,20 +160,17 @@ def test_any_spelling_of_the_path_opens(tmp_path: Path) -> None:
     assert added(model)[-1] == ["tide"]
 
 
-def test_a_failing_skill_tool_is_a_result(call_mode: CallMode, tmp_path: Path) -> None:
-    with ScriptedModel(opened("sky"), call("moon"), "Done.") as model:
-        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "Go"})
+@pytest.mark.parametrize(
+    ("opening", "wanted", "said"),
+    [(opened("sky"), call("moon"), "clouds"), (opened("tides"), call("tide", town="Brest"), "place")],
+    ids=["it raises", "its arguments are wrong"],
+)
+def test_a_failing_skill_tool_is_a_result(tmp_path: Path, opening: Any, wanted: Any, said: str) -> None:
+    with ScriptedModel(opening, wanted, "Done.") as model:
+        result = agent_of(model, tmp_path).invoke({"messages": "Go"})
 
     assert result["messages"][-2].status == "error"
-    assert "clouds" in result["messages"][-2].text
-    assert result["messages"][-2].additional_kwargs["error_code"] == "tool_failed"
-
-
-def test_wrong_arguments_are_the_tools_failure(call_mode: CallMode, tmp_path: Path) -> None:
-    with ScriptedModel(opened("tides"), call("tide", town="Brest"), "Done.") as model:
-        result = call_mode.invoke(agent_of(model, tmp_path), {"messages": "Go"})
-
-    assert result["messages"][-2].status == "error"
+    assert said in result["messages"][-2].text
     assert result["messages"][-2].additional_kwargs["error_code"] == "tool_failed"
 
 
@@ -274,10 +269,10 @@ def test_a_resolver_is_asked_once_a_run_for_each_name(call_mode: CallMode, tmp_p
         assert added(model) == [[], *[["tide"]] * 4]
 
 
-def test_a_resolver_that_fails_is_asked_again(call_mode: CallMode, tmp_path: Path, caplog: Any) -> None:
+def test_a_resolver_that_fails_is_asked_again(tmp_path: Path, caplog: Any) -> None:
     asked = Asked()
     with ScriptedModel(opened("sky"), call("planets"), "Done.") as model:
-        result = call_mode.invoke(agent_of(model, tmp_path, asked.find), {"messages": "Go"})
+        result = agent_of(model, tmp_path, asked.find).invoke({"messages": "Go"})
 
     assert added(model) == [[], ["moon"], ["moon"]]
     assert asked.names == ["moon", "planets", "planets"]
@@ -285,13 +280,13 @@ def test_a_resolver_that_fails_is_asked_again(call_mode: CallMode, tmp_path: Pat
     assert "the server is away" in caplog.text
 
 
-def test_a_tool_that_went_away_is_no_valid_tool(call_mode: CallMode, tmp_path: Path) -> None:
+def test_a_tool_that_went_away_is_no_valid_tool(tmp_path: Path) -> None:
     there: list[BaseTool] = [tide]
     with ScriptedModel(opened("tides"), "Now?", call("tide", place="Brest"), "Done.") as model:
         agent = agent_of(model, tmp_path, lambda name, runtime: list(there), checkpointer=InMemorySaver())
-        call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        agent.invoke({"messages": "Go"}, THREAD)
         there.clear()
-        result = call_mode.invoke(agent, {"messages": "Go"}, THREAD)
+        result = agent.invoke({"messages": "Go"}, THREAD)
 
     assert added(model)[2:] == [[], []]
     assert "tide is not a valid tool" in result["messages"][-2].text
@@ -307,11 +302,9 @@ def test_an_awaitable_in_a_blocking_run_says_which_run_it_needs(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("answer", ["tide", tide, [planets], None])
-def test_an_answer_that_is_no_list_of_tools_is_refused(
-    answer: Any, call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_an_answer_that_is_no_list_of_tools_is_refused(answer: Any, tmp_path: Path) -> None:
     with ScriptedModel(opened("tides")) as model, pytest.raises(TypeError, match="resolver of skill tools"):
-        call_mode.invoke(agent_of(model, tmp_path, lambda name, runtime: answer), {"messages": "Go"})
+        agent_of(model, tmp_path, lambda name, runtime: answer).invoke({"messages": "Go"})
 
 
 @pytest.mark.parametrize(
@@ -337,7 +330,7 @@ def test_the_record_is_read_with_care() -> None:
     assert disclosed_skill_tool_names({"_skill_tools_disclosed": {"x": "x", 3: "y", "z": None}}) == {"x"}
 
 
-def test_each_run_has_answers_of_its_own(call_mode: CallMode, tmp_path: Path) -> None:
+def test_each_run_has_answers_of_its_own(tmp_path: Path) -> None:
     def named(name: str, runtime: Any) -> Sequence[BaseTool]:
         own = runtime.context["user"]
         return [tide.model_copy(update={"description": f"Tide for {own}."})]
@@ -345,7 +338,7 @@ def test_each_run_has_answers_of_its_own(call_mode: CallMode, tmp_path: Path) ->
     with ScriptedModel(opened("tides"), "Done.", opened("tides"), "Done.") as model:
         agent = agent_of(model, tmp_path, named, context_schema=dict)
         for user in ("ada", "ben"):
-            call_mode.invoke(agent, {"messages": "Go"}, context={"user": user})
+            agent.invoke({"messages": "Go"}, context={"user": user})
 
     told = [asked.tools[-1]["function"]["description"] for asked in model.asked]
     assert [told[1], told[3]] == ["Tide for ada.", "Tide for ben."]

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
-from typing_extensions import TypedDict
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
@@ -37,36 +35,17 @@ from deepagents.middleware.summarization import (
 )
 from deepagents.testing import (
     Asked,
-    PrefixBreak,
     ScriptedModel,
     WindowedModel,
-    assert_prefix_kept,
     call,
 )
 from deepagents.tools import ToolSpec
 from deepagents.tools._tool import ToolOutput, make_tool
 from tests.conftest import CallMode
 from tests.middleware.archives import parse
+from tests.middleware.voyages import ARCHIVE, PIXEL, THREAD, research, steps
 
-THREAD: Any = {"configurable": {"thread_id": "voyage"}}
-ARCHIVE = "/conversation_history/voyage.md"
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 TASK = "Find out all there is to know about whales, and spell 'Balaenoptera' right."
-
-
-def research(topic: str) -> str:
-    """Find out about a topic."""
-    return f"About {topic}: " + "one more fact. " * 130
-
-
-class Voyage(TypedDict):
-    """What a run may know of its surroundings."""
-
-    ship: str
-
-
-def steps(many: int, first: int = 0) -> list[AIMessage]:
-    return [call("research", topic=f"whale {n}") for n in range(first, first + many)]
 
 
 def compactions(model: WindowedModel) -> list[Asked]:
@@ -99,9 +78,9 @@ def test_a_long_run_is_compacted_before_its_window_is_full(call_mode: CallMode) 
     assert 3 <= len(model.summaries) <= 5
 
 
-def test_the_summary_names_the_archive_and_quotes_the_task(call_mode: CallMode) -> None:
+def test_the_summary_names_the_archive_and_quotes_the_task() -> None:
     model = WindowedModel(*steps(25), "Done.", window=12_000)
-    call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
     summary = compactions(model)[0].messages[1]
 
     assert isinstance(summary, HumanMessage)
@@ -165,13 +144,13 @@ def test_claude_with_200k_is_compacted_at_85_percent() -> None:
 @pytest.mark.parametrize(
     "trigger", [[("fraction", 0.7), ("messages", 200)], {"fraction": 1e-5, "messages": 200}]
 )
-def test_short_messages_are_compacted_by_their_number(call_mode: CallMode, trigger: Any) -> None:
+def test_short_messages_are_compacted_by_their_number(trigger: Any) -> None:
     model = WindowedModel("Done.", window=200_000)
     own = SummarizationMiddleware(model, backend=StateBackend(), trigger=trigger)
     history: list[AnyMessage] = [
         HumanMessage("Where?") if n % 2 == 0 else AIMessage("There.") for n in range(251)
     ]
-    call_mode.invoke(create_deep_agent(model, middleware=[own]), {"messages": history}, THREAD)
+    create_deep_agent(model, middleware=[own]).invoke({"messages": history}, THREAD)
 
     assert len(model.summaries) == 1
     assert "<summary>" in model.turns[-1].messages[1].text
@@ -185,38 +164,6 @@ def test_keeping_more_than_the_trigger_does_not_summarize_every_step() -> None:
     create_deep_agent(model, tools=[research], middleware=[greedy]).invoke({"messages": TASK}, THREAD)
 
     assert len(model.summaries) <= 40 * 550 / (0.15 * 6_000 / 0.85) + 1
-
-
-def test_a_request_begins_with_the_one_before_but_for_a_compaction() -> None:
-    model = WindowedModel(*steps(50), "Done.", window=12_000)
-    create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
-    new = compactions(model)
-
-    def first_after_a_summary(broken: PrefixBreak) -> bool:
-        return broken.after in new
-
-    assert_prefix_kept(model.turns, first_after_a_summary)
-
-
-def test_the_work_of_a_step_does_not_grow_with_the_conversation() -> None:
-    visited: list[int] = []
-
-    def counter(messages: Sequence[Any], **_: Any) -> int:
-        visited.append(len(messages))
-        return sum(len(each.text) // 4 for each in messages)
-
-    def answer(asked: Asked) -> AIMessage:
-        visited.append(0)
-        return steps(1, len(visited))[0]
-
-    model = WindowedModel(*[answer] * 120, "Done.", window=12_000)
-    own = create_summarization_middleware(model, StateBackend(), token_counter=counter)
-    create_deep_agent(model, tools=[research], middleware=[own]).invoke({"messages": TASK}, THREAD)
-    ends = [at for at, many in enumerate(visited) if not many]
-    work = [sum(visited[start:end]) for start, end in pairwise(ends)]
-
-    assert len(compactions(model)) > 5
-    assert max(work[60:]) <= max(work[:60])
 
 
 # --- nothing is lost ---
@@ -262,21 +209,21 @@ def test_the_archive_holds_originals_where_requests_showed_less(tmp_path: Path) 
     ] == [essay] * 6
 
 
-def test_messages_deleted_after_a_summary_hide_no_live_one(call_mode: CallMode) -> None:
+def test_messages_deleted_after_a_summary_hide_no_live_one() -> None:
     model = WindowedModel(*steps(20), "Done.", "Still here.", window=12_000)
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
-    result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
+    result = agent.invoke({"messages": TASK}, THREAD)
     shown = model.turns[-1].messages[2:]
     gone = [RemoveMessage(id=str(each.id)) for each in result["messages"][:7]]
     agent.update_state(THREAD, {"messages": gone})
-    call_mode.invoke(agent, {"messages": "Are you there?"}, THREAD)
+    agent.invoke({"messages": "Are you there?"}, THREAD)
 
     assert model.turns[-1].messages[2 : 2 + len(shown)] == shown
     assert model.turns[-1].messages[-1].text == "Are you there?"
     assert "<summary>" in model.turns[-1].messages[1].text
 
 
-def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(call_mode: CallMode) -> None:
+def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost() -> None:
     class ReadOnly(StateBackend):
         def write(self, file_path: str, content: str, **_: Any) -> WriteResult:
             return WriteResult(error="disk full", code="io_error")
@@ -290,7 +237,7 @@ def test_an_archive_that_cannot_be_written_is_told_and_nothing_else_is_lost(call
     model = WindowedModel(*steps(20), "Done.", window=12_000)
     agent = create_deep_agent(model, tools=[research], backend=ReadOnly())
     with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
-        result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
+        result = agent.invoke({"messages": TASK}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert "saved to" not in compactions(model)[0].messages[1].text
@@ -334,15 +281,23 @@ def test_a_backend_that_never_answers_holds_a_compaction_up_for_the_timeout_alon
     assert took < 20
 
 
+@pytest.mark.parametrize(
+    ("failing", "named", "incomplete"),
+    [
+        ([2, 3], [True] * 4, [False, True, True, False]),
+        ([1], [False, True, True, True], [False] * 4),
+    ],
+    ids=["the second and third time", "the first time"],
+)
 def test_what_could_not_be_archived_once_is_archived_with_the_next_compaction(
-    call_mode: CallMode, tmp_path: Path
+    tmp_path: Path, failing: list[int], named: list[bool], incomplete: list[bool]
 ) -> None:
     class Flaky(FilesystemBackend):
         appended = 0
 
         def append(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
             self.appended += 1
-            if self.appended in (2, 3):
+            if self.appended in failing:
                 return WriteResult(error="disk full", code="io_error")
             return super().append(file_path, content, **options)
 
@@ -350,39 +305,15 @@ def test_what_could_not_be_archived_once_is_archived_with_the_next_compaction(
     backend = Flaky(root_dir=tmp_path, virtual_mode=True)
     agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
     with pytest.warns(UserWarning, match="Offloading conversation history to backend failed"):
-        result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
+        result = agent.invoke({"messages": TASK}, THREAD)
     evicted = agent.get_state(THREAD).values["_summarized_ids"]
     told = [each.messages[1].text for each in compactions(model)][:4]
 
     assert parse((tmp_path / ARCHIVE[1:]).read_text()) == [
         each for each in result["messages"] if each.id in evicted
     ]
-    assert [f"saved to {ARCHIVE}" in each for each in told] == [True] * 4
-    assert ["A part of the conversation history" in each for each in told] == [False, True, True, False]
-
-
-def test_what_could_not_be_archived_at_first_is_archived_later(call_mode: CallMode, tmp_path: Path) -> None:
-    class Late(FilesystemBackend):
-        appended = 0
-
-        def append(self, file_path: str, content: str | bytes, **options: Any) -> WriteResult:
-            self.appended += 1
-            if self.appended == 1:
-                raise OSError("not mounted yet")
-            return super().append(file_path, content, **options)
-
-    model = WindowedModel(*steps(40), "Done.", window=12_000)
-    backend = Late(root_dir=tmp_path, virtual_mode=True)
-    agent = create_deep_agent(model, tools=[research], backend=backend, checkpointer=InMemorySaver())
-    with pytest.warns(UserWarning, match="not mounted yet|Offloading"):
-        result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
-    evicted = agent.get_state(THREAD).values["_summarized_ids"]
-
-    assert "saved to" not in compactions(model)[0].messages[1].text
-    assert f"saved to {ARCHIVE}" in compactions(model)[1].messages[1].text
-    assert parse((tmp_path / ARCHIVE[1:]).read_text()) == [
-        each for each in result["messages"] if each.id in evicted
-    ]
+    assert [f"saved to {ARCHIVE}" in each for each in told] == named
+    assert ["A part of the conversation history" in each for each in told] == incomplete
 
 
 def test_a_compaction_goes_on_from_one_that_an_older_version_made() -> None:
@@ -399,9 +330,7 @@ def test_a_compaction_goes_on_from_one_that_an_older_version_made() -> None:
 
 
 @pytest.mark.parametrize("broken", ["media", "everything"])
-def test_a_summarizer_is_told_of_no_file_that_could_not_be_saved(
-    call_mode: CallMode, tmp_path: Path, broken: str
-) -> None:
+def test_a_summarizer_is_told_of_no_file_that_could_not_be_saved(tmp_path: Path, broken: str) -> None:
     class NoMedia(FilesystemBackend):
         def upload_files(self, files: Any, **_: Any) -> Any:
             raise OSError("disk full")
@@ -416,9 +345,7 @@ def test_a_summarizer_is_told_of_no_file_that_could_not_be_saved(
     picture: Any = {"type": "image", "base64": PIXEL, "mime_type": "image/png"}
     asked = HumanMessage([{"type": "text", "text": TASK}, picture])
     with pytest.warns(UserWarning, match=r"could not be offloaded|Offloading"):
-        call_mode.invoke(
-            create_deep_agent(model, tools=[research], backend=backend), {"messages": [asked]}, THREAD
-        )
+        create_deep_agent(model, tools=[research], backend=backend).invoke({"messages": [asked]}, THREAD)
 
     assert '<image error="failed_to_offload" />' in model.summaries[0].last
     assert "/conversation_history/media" not in model.summaries[0].last
@@ -458,21 +385,21 @@ def test_a_conversation_without_a_thread_gets_a_name_of_its_own() -> None:
 
 
 def test_conversations_without_a_thread_share_nothing_though_their_messages_are_numbered_alike(
-    call_mode: CallMode, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     for name in ("Ahab", "Starbuck"):
         model = WindowedModel(*steps(20), "Done.", window=12_000)
         agent = create_deep_agent(model, tools=[research], backend=backend)
-        call_mode.invoke(agent, {"messages": [HumanMessage(f"I am {name}.", id="1")]}, {})
+        agent.invoke({"messages": [HumanMessage(f"I am {name}.", id="1")]}, {})
     texts = [each.read_text() for each in tmp_path.glob("conversation_history/session_*.md")]
 
     assert len(texts) == 2
     assert [sum(name in each for each in texts) for name in ("Ahab", "Starbuck")] == [1, 1]
 
 
-def fails_after_a_summary(call_mode: CallMode, root: Path, config: Any) -> WindowedModel:
-    """Run an agent whose model fails once, when it is first shown a summary."""
+def failing_after_a_summary() -> WindowedModel:
+    """Make a model that fails once, when it is first shown a summary."""
     failed: list[int] = []
 
     def fail_once(asked: Asked) -> AIMessage | Exception:
@@ -481,22 +408,22 @@ def fails_after_a_summary(call_mode: CallMode, root: Path, config: Any) -> Windo
             return ConnectionError("the line is down")
         return steps(1)[0]
 
-    model = WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
+    return WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
+
+
+@pytest.mark.parametrize("config", [THREAD, {}], ids=["in a thread", "without a thread"])
+def test_a_call_that_is_tried_again_gets_the_same_summary_and_has_one_archive(
+    call_mode: CallMode, tmp_path: Path, config: Any
+) -> None:
+    model = failing_after_a_summary()
     retry = ModelRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
-    backend = FilesystemBackend(root_dir=root, virtual_mode=True)
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     agent = create_deep_agent(model, tools=[research], middleware=[retry], backend=backend)
     call_mode.invoke(agent, {"messages": TASK}, config)
-    assert failed
-    return model
+    (archive,) = tmp_path.glob("conversation_history/*")
 
-
-def test_a_call_that_is_tried_again_without_a_thread_has_one_archive(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
-    model = fails_after_a_summary(call_mode, tmp_path, {})
-
-    assert len(model.summaries) == 1
-    assert len(list(tmp_path.glob("conversation_history/*"))) == 1
+    assert len(model.summaries) == len(compactions(model)) == 1
+    assert archive.read_text().count("## Summarized at") == 1
 
 
 def test_a_summary_that_failed_in_one_conversation_holds_back_no_other() -> None:
@@ -512,7 +439,7 @@ def test_a_summary_that_failed_in_one_conversation_holds_back_no_other() -> None
     assert len(compactions(model)) == 1
 
 
-def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread(call_mode: CallMode) -> None:
+def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread() -> None:
     def answer(asked: Asked) -> AIMessage | str:
         done = sum(isinstance(each, ToolMessage) for each in asked.messages)
         if "You are working as a subagent" in asked.system:
@@ -522,7 +449,7 @@ def test_a_subagent_has_an_archive_of_its_own_in_the_same_thread(call_mode: Call
 
     model = WindowedModel(always=answer, window=12_000)
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
-    result = call_mode.invoke(agent, {"messages": "Ask somebody."}, THREAD)
+    result = agent.invoke({"messages": "Ask somebody."}, THREAD)
 
     assert len(result["files"]) == 1
     assert list(result["files"])[0].startswith("/conversation_history/voyage.")
@@ -548,10 +475,10 @@ def test_a_summarizer_that_fails_does_not_end_a_run_that_fits(
     assert 1 <= len(model.summaries) <= 2
 
 
-def test_where_it_no_longer_fits_extracts_take_the_place_of_the_summary(call_mode: CallMode) -> None:
+def test_where_it_no_longer_fits_extracts_take_the_place_of_the_summary() -> None:
     reading = [call("read_file", file_path="/log.txt")]
     model = WindowedModel(*reading, *steps(30), "Done.", window=12_000, summary=down)
-    result = call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    result = create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
     shown = compactions(model)[0].messages[1].text
 
     assert result["messages"][-1].text == "Done."
@@ -581,7 +508,7 @@ def test_extracts_name_the_paths_of_other_tools_that_state_theirs() -> None:
     assert "read_page /log.txt" in compactions(model)[0].messages[1].text
 
 
-def test_a_summarizer_that_fails_once_is_asked_again_before_extracts_are_taken(call_mode: CallMode) -> None:
+def test_a_summarizer_that_fails_once_is_asked_again_before_extracts_are_taken() -> None:
     asked: list[int] = []
 
     def busy_once(request: Asked) -> str | Exception:
@@ -590,7 +517,7 @@ def test_a_summarizer_that_fails_once_is_asked_again_before_extracts_are_taken(c
 
     jump = call("research", topic="krill. " * 1_900)
     model = WindowedModel(*steps(10), jump, *steps(3, 10), "Done.", window=12_000, summary=busy_once)
-    call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
 
     assert len(asked) == 2
     assert model.refused == []
@@ -630,29 +557,12 @@ def test_an_answer_that_is_no_summary_counts_as_a_failure(answer: Any) -> None:
     assert "No summary could be written" in compactions(model)[0].messages[1].text
 
 
-def test_a_model_that_fails_after_a_summary_gets_the_same_one_again(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
-    model = fails_after_a_summary(call_mode, tmp_path, THREAD)
-
-    assert len(model.summaries) == len(compactions(model)) == 1
-    assert (tmp_path / ARCHIVE[1:]).read_text().count("## Summarized at") == 1
-
-
-def test_a_run_taken_up_after_a_failure_does_not_pay_for_the_summary_twice(call_mode: CallMode) -> None:
-    failed: list[int] = []
-
-    def fail_once(asked: Asked) -> AIMessage | Exception:
-        if any("<summary>" in each.text for each in asked.messages) and not failed:
-            failed.append(1)
-            return ConnectionError("the line is down")
-        return steps(1)[0]
-
-    model = WindowedModel(*steps(16), *[fail_once] * 6, "Done.", window=12_000)
+def test_a_run_taken_up_after_a_failure_does_not_pay_for_the_summary_twice() -> None:
+    model = failing_after_a_summary()
     agent = create_deep_agent(model, tools=[research], checkpointer=InMemorySaver())
     with pytest.raises(ConnectionError):
-        call_mode.invoke(agent, {"messages": TASK}, THREAD)
-    result = call_mode.invoke(agent, None, THREAD)
+        agent.invoke({"messages": TASK}, THREAD)
+    result = agent.invoke(None, THREAD)
 
     assert len(model.summaries) == 1
     content = result["files"][ARCHIVE]["content"]
@@ -684,12 +594,12 @@ def test_when_awaited_the_archive_is_written_while_the_summary_is(tmp_path: Path
 # --- the summarizer ---
 
 
-def test_what_the_summarizer_is_given_fits_its_window(call_mode: CallMode) -> None:
+def test_what_the_summarizer_is_given_fits_its_window() -> None:
     small = WindowedModel(window=3_000)
     model = WindowedModel(*steps(60), "Done.", window=12_000)
     own = create_summarization_middleware(model, StateBackend(), summarizer=small)
     agent = create_deep_agent(model, tools=[research], middleware=[own])
-    call_mode.invoke(agent, {"messages": TASK}, THREAD)
+    agent.invoke({"messages": TASK}, THREAD)
 
     assert small.summaries
     assert small.refused == []
@@ -768,37 +678,7 @@ def test_a_prompt_of_the_callers_own_is_filled_as_it_stands() -> None:
     assert TASK in model.summaries[0].last
 
 
-def test_no_word_of_a_summary_is_streamed(call_mode: CallMode) -> None:
-    model = WindowedModel(*steps(20), "Done.", window=12_000, summary=lambda asked: "hush hush hush")
-    agent = create_deep_agent(model, tools=[research])
-    streamed = call_mode.stream(agent, {"messages": TASK}, THREAD, stream_mode="messages", subgraphs=True)
-
-    assert model.summaries
-    assert not [chunk for _, (chunk, _) in streamed if "hush" in chunk.text]
-
-
-@pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning")
-def test_no_word_of_a_summary_is_among_the_messages_of_a_v3_stream() -> None:
-    model = WindowedModel(*steps(20), "Done.", window=12_000, summary=lambda asked: "hush hush hush")
-    agent: Any = create_deep_agent(model, tools=[research])
-    run = agent.stream_events({"messages": TASK}, THREAD, version="v3")
-    told = [str(each.text) for each in run.messages]
-
-    assert model.summaries
-    assert told[-1] == "Done."
-    assert not [text for text in told if "hush" in text]
-
-
 # --- what state and schemas show ---
-
-
-@pytest.mark.parametrize(
-    "schema", ["get_input_jsonschema", "get_output_jsonschema", "get_context_jsonschema"]
-)
-def test_the_schemas_of_an_agent_can_be_had(schema: str) -> None:
-    agent: Any = create_deep_agent(ScriptedModel("Done."), context_schema=Voyage)
-
-    assert "summary_message" not in str(getattr(agent, schema)())
 
 
 def test_it_serves_an_agent_of_langchain_too(call_mode: CallMode) -> None:
@@ -811,14 +691,6 @@ def test_it_serves_an_agent_of_langchain_too(call_mode: CallMode) -> None:
     assert result["messages"][-1].text == "Done."
     assert model.refused == []
     assert SUMMARIZATION_EVENT_KEY not in result
-
-
-def test_a_middleware_of_the_callers_own_takes_its_place() -> None:
-    model = WindowedModel(*steps(20), "Done.", window=12_000)
-    never = SummarizationMiddleware(model, backend=StateBackend())
-    create_deep_agent(model, tools=[research], middleware=[never]).invoke({"messages": TASK}, THREAD)
-
-    assert len(model.turns) + len(model.refused) > len(model.turns)
 
 
 # --- settings ---
@@ -888,22 +760,17 @@ def test_a_setting_that_cannot_be_is_refused(wrong: Any, kind: type[Exception], 
         SummarizationMiddleware(ScriptedModel(), backend=StateBackend(), **wrong)
 
 
-def test_arguments_of_older_versions_work_and_warn() -> None:
-    older: Any = {"max_tokens_before_summary": 500, "messages_to_keep": 3}
+@pytest.mark.parametrize(
+    ("today", "trigger"), [({}, ("tokens", 500)), ({"trigger": ("tokens", 9)}, ("tokens", 9))]
+)
+def test_arguments_of_older_versions_warn_and_work_where_none_of_today_is_given(
+    today: Any, trigger: Any
+) -> None:
+    older: Any = {"max_tokens_before_summary": 500, "messages_to_keep": 3, **today}
     with pytest.warns(DeprecationWarning, match="max_tokens_before_summary|messages_to_keep"):
         made = SummarizationMiddleware(ScriptedModel(), backend=StateBackend(), **older)
 
-    assert (made.trigger, made.keep) == (("tokens", 500), ("messages", 3))
-
-
-def test_what_is_said_today_goes_before_what_was_said_once() -> None:
-    older: Any = {"max_tokens_before_summary": 500}
-    with pytest.warns(DeprecationWarning, match="max_tokens_before_summary"):
-        made = SummarizationMiddleware(
-            ScriptedModel(), backend=StateBackend(), trigger=("tokens", 9), **older
-        )
-
-    assert made.trigger == ("tokens", 9)
+    assert (made.trigger, made.keep) == (trigger, ("messages", 3))
 
 
 def test_a_name_of_a_model_is_resolved_as_everywhere() -> None:

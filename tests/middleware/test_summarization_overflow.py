@@ -18,24 +18,14 @@ from deepagents.middleware.summarization.overflow import MARKERS, is_overflow
 from deepagents.testing import WindowedModel, call, calls
 from tests.conftest import CallMode
 from tests.middleware.archives import parse
+from tests.middleware.voyages import ARCHIVE, THREAD, research, steps
 
-THREAD: Any = {"configurable": {"thread_id": "voyage"}}
-ARCHIVE = "/conversation_history/voyage.md"
 TASK = "Find out all there is to know about whales."
-
-
-def research(topic: str) -> str:
-    """Find out about a topic."""
-    return f"About {topic}: " + "one more fact. " * 130
 
 
 def dig(topic: str) -> str:
     """Find out a great deal about a topic."""
     return "\n".join(f"{topic} {n}: a fact that nobody knew" for n in range(1_000))
-
-
-def steps(many: int) -> list[AIMessage]:
-    return [call("research", topic=f"whale {n}") for n in range(many)]
 
 
 def dense(messages: Sequence[Any], **options: Any) -> int:
@@ -80,10 +70,10 @@ def test_a_refusal_that_only_its_text_tells_counts_too() -> None:
     assert len(model.summaries) == 1
 
 
-def test_any_other_error_is_the_callers(call_mode: CallMode) -> None:
+def test_any_other_error_is_the_callers() -> None:
     model = WindowedModel(*steps(6), Refused("tools.3.name: does not match"))
     with pytest.raises(Refused, match="does not match"):
-        call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+        create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
 
     assert model.summaries == []
 
@@ -103,9 +93,9 @@ def test_where_the_summary_is_not_enough_large_results_move_to_files(call_mode: 
     assert "".join(result["files"][path]["content"]) == dig("krill")
 
 
-def test_a_result_that_was_moved_stays_so_in_later_requests(call_mode: CallMode) -> None:
+def test_a_result_that_was_moved_stays_so_in_later_requests() -> None:
     model = WindowedModel(call("dig", topic="krill"), *steps(3), "Done.", window=9_000)
-    call_mode.invoke(create_deep_agent(model, tools=[dig, research]), {"messages": TASK}, THREAD)
+    create_deep_agent(model, tools=[dig, research]).invoke({"messages": TASK}, THREAD)
 
     assert len(model.refused) == 1
     assert model.turns[-1].messages[3] == model.turns[1].messages[3]
@@ -123,10 +113,10 @@ def test_a_page_of_a_file_points_to_that_file() -> None:
     assert list(result["files"]) == ["/log.txt"]
 
 
-def test_of_several_results_each_moves_and_history_stays_valid(call_mode: CallMode) -> None:
+def test_of_several_results_each_moves_and_history_stays_valid() -> None:
     both = calls(("dig", {"topic": "krill"}), ("dig", {"topic": "squid"}), ("research", {"topic": "eyes"}))
     model = WindowedModel(*steps(4), both, "Done.", window=9_500)
-    result = call_mode.invoke(create_deep_agent(model, tools=[dig, research]), {"messages": TASK}, THREAD)
+    result = create_deep_agent(model, tools=[dig, research]).invoke({"messages": TASK}, THREAD)
     last = model.turns[-1].messages
 
     assert result["messages"][-1].text == "Done."
@@ -146,13 +136,11 @@ def note(topic: str, size: int) -> str:
 
 
 @pytest.mark.parametrize(("count", "size"), [(40, 4_000), (90, 1_700)])
-def test_many_results_that_are_too_large_together_move_largest_first(
-    call_mode: CallMode, count: int, size: int
-) -> None:
+def test_many_results_that_are_too_large_together_move_largest_first(count: int, size: int) -> None:
     both = calls(("note", {"topic": "krill", "size": 2 * size}), *pairs(many(count, size)))
     model = WindowedModel(both, "Done.", "Hello.", window=32_000)
     agent = create_deep_agent(model, tools=[note], checkpointer=InMemorySaver())
-    result = call_mode.invoke(agent, {"messages": TASK}, THREAD)
+    result = agent.invoke({"messages": TASK}, THREAD)
     shown = [each.text for each in model.turns[-1].messages if each.type == "tool"]
     moved = [text.startswith("Tool result too large") for text in shown]
 
@@ -161,7 +149,7 @@ def test_many_results_that_are_too_large_together_move_largest_first(
     assert moved[0]
     assert any(moved[1:])
     assert "krill is large." in shown[0]
-    call_mode.invoke(agent, {"messages": "Hello?"}, THREAD)
+    agent.invoke({"messages": "Hello?"}, THREAD)
     assert len(model.refused) == 1
 
 
@@ -169,12 +157,12 @@ def pairs(message: AIMessage) -> list[tuple[str, dict[str, Any]]]:
     return [(each["name"], each["args"]) for each in message.tool_calls]
 
 
-def test_a_turn_that_failed_leaves_a_thread_that_can_go_on(call_mode: CallMode) -> None:
+def test_a_turn_that_failed_leaves_a_thread_that_can_go_on() -> None:
     model = WindowedModel(many(900, 100), "Hello.", window=32_000)
     agent = create_deep_agent(model, tools=[note], checkpointer=InMemorySaver())
     with pytest.raises(ContextOverflowError):
-        call_mode.invoke(agent, {"messages": TASK}, THREAD)
-    result = call_mode.invoke(agent, {"messages": "Are you there?"}, THREAD)
+        agent.invoke({"messages": TASK}, THREAD)
+    result = agent.invoke({"messages": "Are you there?"}, THREAD)
 
     assert result["messages"][-1].text == "Hello."
     assert model.turns[-1].messages[-1].text == "Are you there?"
@@ -199,24 +187,24 @@ def test_one_huge_message_moves_to_a_file_and_is_answered(call_mode: CallMode) -
     assert len(model.refused) == 1
 
 
-def test_an_id_of_a_megabyte_does_not_fill_the_context(call_mode: CallMode) -> None:
+def test_an_id_of_a_megabyte_does_not_fill_the_context() -> None:
     endless = AIMessage(
         "", tool_calls=[{"name": "research", "args": {"topic": "krill"}, "id": "i" * 1_000_000}]
     )
     model = WindowedModel(endless, "Done.", window=9_000)
-    result = call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    result = create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert model.refused == []
 
 
-def test_arguments_nested_without_end_are_archived(call_mode: CallMode) -> None:
+def test_arguments_nested_without_end_are_archived() -> None:
     deep: list[Any] = []
     for _ in range(3_000):
         deep = [deep]
     endless = AIMessage("", tool_calls=[{"name": "research", "args": {"topic": deep}, "id": "1"}])
     model = WindowedModel(endless, *steps(30), "Done.", window=9_000, honesty=None)
-    result = call_mode.invoke(create_deep_agent(model, tools=[research]), {"messages": TASK}, THREAD)
+    result = create_deep_agent(model, tools=[research]).invoke({"messages": TASK}, THREAD)
 
     assert result["messages"][-1].text == "Done."
     assert len(model.summaries) > 1

@@ -22,19 +22,7 @@ from deepagents.middleware.summarization import (
 from deepagents.testing import Asked, ScriptedModel, WindowedModel, call, calls
 from tests.conftest import CallMode
 from tests.middleware.archives import parse
-
-THREAD: Any = {"configurable": {"thread_id": "voyage"}}
-ARCHIVE = "/conversation_history/voyage.md"
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
-
-
-def research(topic: str) -> str:
-    """Find out about a topic."""
-    return f"About {topic}: " + "one more fact. " * 130
-
-
-def steps(many: int) -> list[AIMessage]:
-    return [call("research", topic=f"whale {n}") for n in range(many)]
+from tests.middleware.voyages import ARCHIVE, PIXEL, THREAD, research, steps
 
 
 def agent_of(model: WindowedModel, **options: Any) -> Any:
@@ -77,13 +65,13 @@ def test_two_calls_in_one_turn_do_it_once(call_mode: CallMode) -> None:
     assert "".join(result["files"][ARCHIVE]["content"]).count("## Summarized at") == 1
 
 
-def test_a_call_that_a_person_rejected_leaves_the_work_to_the_next(call_mode: CallMode) -> None:
+def test_a_call_that_a_person_rejected_leaves_the_work_to_the_next() -> None:
     both = calls(("compact_conversation", {}), ("compact_conversation", {}))
     model = WindowedModel(*steps(10), both, "Done.", window=12_000)
     agent = agent_of(model, interrupt_on={"compact_conversation": True})
-    call_mode.invoke(agent, {"messages": "Whales!"}, THREAD)
+    agent.invoke({"messages": "Whales!"}, THREAD)
     decisions = [{"type": "reject", "message": "not yet"}, {"type": "approve"}]
-    result = call_mode.invoke(agent, Command(resume={"decisions": decisions}), THREAD)
+    result = agent.invoke(Command(resume={"decisions": decisions}), THREAD)
     first, second = answers(result)
 
     assert "not yet" in first.text
@@ -102,10 +90,10 @@ def test_the_tool_names_no_archive_that_may_not_be_read() -> None:
     assert "/conversation_history" not in model.turns[-1].messages[1].text
 
 
-def test_a_short_conversation_is_left_alone(call_mode: CallMode) -> None:
+def test_a_short_conversation_is_left_alone() -> None:
     model = WindowedModel(*steps(2), call("compact_conversation"), "Done.", window=12_000)
     agent = agent_of(model)
-    (answer,) = answers(call_mode.invoke(agent, {"messages": "Whales!"}, THREAD))
+    (answer,) = answers(agent.invoke({"messages": "Whales!"}, THREAD))
 
     assert answer.text.startswith("Nothing to compact yet")
     assert SUMMARIZATION_EVENT_KEY not in agent.get_state(THREAD).values
@@ -134,11 +122,11 @@ def test_a_failure_is_an_error_result_and_changes_nothing(call_mode: CallMode) -
     assert SUMMARIZATION_EVENT_KEY not in agent.get_state(THREAD).values
 
 
-def test_media_go_to_files_and_never_to_the_summarizer(call_mode: CallMode) -> None:
+def test_media_go_to_files_and_never_to_the_summarizer() -> None:
     model = WindowedModel(*steps(10), call("compact_conversation"), "Done.", window=12_000)
     picture = {"type": "image", "base64": PIXEL, "mime_type": "image/png"}
     asked = HumanMessage([{"type": "text", "text": "What is this?"}, picture])
-    result = call_mode.invoke(agent_of(model), {"messages": [asked]}, THREAD)
+    result = agent_of(model).invoke({"messages": [asked]}, THREAD)
 
     assert PIXEL not in model.summaries[0].last
     assert PIXEL not in "".join(result["files"][ARCHIVE]["content"])
@@ -204,7 +192,7 @@ def test_a_section_must_be_text() -> None:
         SummarizationToolMiddleware(summarization, system_prompt=wrong)
 
 
-def test_of_two_compactions_in_one_turn_the_one_that_hides_more_is_kept(call_mode: CallMode) -> None:
+def test_of_two_compactions_in_one_turn_the_one_that_hides_more_is_kept() -> None:
     def hide(count: int, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         """Put a summary in the place of the first messages."""
         event = {"cutoff_index": count, "summary_message": HumanMessage(f"Hid {count}."), "file_path": None}
@@ -213,6 +201,6 @@ def test_of_two_compactions_in_one_turn_the_one_that_hides_more_is_kept(call_mod
 
     both = calls(("hide", {"count": 2}), ("hide", {"count": 1}))
     with ScriptedModel(call("ls", path="/"), both, "Done.") as model:
-        call_mode.invoke(create_deep_agent(model, tools=[hide]), {"messages": "Go"})
+        create_deep_agent(model, tools=[hide]).invoke({"messages": "Go"})
 
     assert model.asked[-1].messages[1].text == "Hid 2."

@@ -55,21 +55,21 @@ def test_what_the_profile_rejects_becomes_a_sentence_in_the_request_only(
     assert result["messages"][0].content[1] == block
 
 
-def test_the_sentence_names_the_file_and_its_type(call_mode: CallMode) -> None:
+def test_the_sentence_names_the_file_and_its_type() -> None:
     with ScriptedModel(
         call("read_file", file_path="/a.png"), "Done.", profile={"image_inputs": False}
     ) as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Look", "files": FILES})
+        result = create_deep_agent(model).invoke({"messages": "Look", "files": FILES})
 
     assert "The image '/a.png', of type image/png, is not shown" in model.asked[1].last
     assert kinds(result["messages"][-2]) == ["image"]
 
 
-def test_a_profile_may_reject_media_in_results_of_tools_only(call_mode: CallMode) -> None:
+def test_a_profile_may_reject_media_in_results_of_tools_only() -> None:
     profile = {"image_inputs": True, "image_tool_message": False, "pdf_tool_message": False}
     script = (call("read_file", file_path="/a.png"), call("read_file", file_path="/a.pdf"), "Done.")
     with ScriptedModel(*script, profile=profile) as model:
-        call_mode.invoke(create_deep_agent(model), {"messages": [asking(PICTURE)], "files": FILES})
+        create_deep_agent(model).invoke({"messages": [asking(PICTURE)], "files": FILES})
 
     sent = model.asked[2].messages
     assert kinds(sent[1]) == ["text", "image"]
@@ -103,18 +103,19 @@ def test_after_a_refusal_it_is_tried_once_without_and_state_remembers(call_mode:
     assert result["messages"][-1].text == "Went on."
     assert kinds(read) == ["text"]
     assert "'/a.png', of type image/png" in read.text
+    assert "refused a request that held it. Go on" in model.asked[2].last
     assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
     assert len(model.asked) == 4
 
 
-def test_a_persons_picture_stays_in_state_and_is_not_sent_to_that_model_again(call_mode: CallMode) -> None:
+def test_a_persons_picture_stays_in_state_and_is_not_sent_to_that_model_again() -> None:
     saver = InMemorySaver()
     with ScriptedModel(REFUSED, "Went on.", "And on.") as model:
         agent = create_deep_agent(model, checkpointer=saver)
-        result = call_mode.invoke(agent, {"messages": [asking(PICTURE)]}, THREAD)
-        call_mode.invoke(agent, {"messages": "More"}, THREAD)
+        result = agent.invoke({"messages": [asking(PICTURE)]}, THREAD)
+        agent.invoke({"messages": "More"}, THREAD)
     with ScriptedModel("I see.", model_name="another") as other:
-        call_mode.invoke(create_deep_agent(other, checkpointer=saver), {"messages": "And you?"}, THREAD)
+        create_deep_agent(other, checkpointer=saver).invoke({"messages": "And you?"}, THREAD)
 
     assert result["messages"][0].content[1] == PICTURE
     assert kinds(model.asked[2].messages[1]) == ["text", "text"]
@@ -130,17 +131,17 @@ def test_media_that_were_seen_before_are_left_out_when_nothing_newer_can_be_the_
     assert result["messages"][-1].text == "Went on."
 
 
-def test_a_refusal_that_has_nothing_to_do_with_media_reaches_the_caller(call_mode: CallMode) -> None:
+def test_a_refusal_that_has_nothing_to_do_with_media_reaches_the_caller() -> None:
     with ScriptedModel(REFUSED) as model, pytest.raises(ModelInvalidRequestError, match="bad image"):
-        call_mode.invoke(create_deep_agent(model), {"messages": "Hi"})
+        create_deep_agent(model).invoke({"messages": "Hi"})
     with ScriptedModel(REFUSED, REFUSED) as model, pytest.raises(ModelInvalidRequestError):
-        call_mode.invoke(create_deep_agent(model), {"messages": [asking(PICTURE)]})
+        create_deep_agent(model).invoke({"messages": [asking(PICTURE)]})
 
 
-def test_the_sentence_says_what_is_known_of_a_refusal(call_mode: CallMode) -> None:
+def test_the_sentence_says_what_is_known_of_a_refusal() -> None:
     read = calls(*(("read_file", {"file_path": path}) for path in ("/a.png", "/a.pdf")))
     with ScriptedModel(read, REFUSED, call("read_file", file_path="/a.png"), "I see.") as model:
-        result = call_mode.invoke(create_deep_agent(model), {"messages": "Look", "files": FILES})
+        result = create_deep_agent(model).invoke({"messages": "Look", "files": FILES})
 
     told = "is not shown: the provider refused a request that held it and 1 more"
     assert [told in message.text for message in result["messages"][2:4]] == [True, True]
@@ -149,20 +150,13 @@ def test_the_sentence_says_what_is_known_of_a_refusal(call_mode: CallMode) -> No
     assert kinds(model.asked[3].messages[-1]) == ["image"]
 
 
-def test_what_was_refused_alone_is_said_to_be(call_mode: CallMode) -> None:
-    with ScriptedModel(call("read_file", file_path="/a.png"), REFUSED, "Went on.") as model:
-        call_mode.invoke(create_deep_agent(model), {"messages": "Look", "files": FILES})
-
-    assert "refused a request that held it. Go on" in model.asked[2].last
-
-
-def test_two_models_that_take_turns_keep_their_marks(call_mode: CallMode) -> None:
+def test_two_models_that_take_turns_keep_their_marks() -> None:
     saver = InMemorySaver()
     first = ScriptedModel(REFUSED, "One.", "Three.", model_name="first")
     second = ScriptedModel(REFUSED, "Two.", "Four.", model_name="second")
     for model, said in ((first, [asking(PICTURE)]), (second, "?"), (first, "?"), (second, "?")):
         agent = create_deep_agent(model, checkpointer=saver)
-        result = call_mode.invoke(agent, {"messages": said}, THREAD)
+        result = agent.invoke({"messages": said}, THREAD)
 
     assert kinds(first.asked[2].messages[1]) == kinds(second.asked[2].messages[1]) == ["text", "text"]
     assert result["messages"][-1].text == "Four."
@@ -176,9 +170,7 @@ def test_a_mark_of_a_form_that_is_not_ours_says_nothing() -> None:
     assert model.asked[0].messages[-1].content[1] == PICTURE
 
 
-def test_a_message_that_is_moved_and_refused_in_one_call_keeps_both(
-    call_mode: CallMode, tmp_path: Path
-) -> None:
+def test_a_message_that_is_moved_and_refused_in_one_call_keeps_both(tmp_path: Path) -> None:
     disk = FilesystemBackend(root_dir=tmp_path)
     files = FilesystemMiddleware(
         backend=disk, offload_binary_content=True, human_message_token_limit_before_evict=100
@@ -186,8 +178,8 @@ def test_a_message_that_is_moved_and_refused_in_one_call_keeps_both(
     long = HumanMessage([{"type": "text", "text": "row\n" * 1000}, PICTURE])
     with ScriptedModel(REFUSED, "Went on.", "And on.") as model:
         agent = create_deep_agent(model, backend=disk, middleware=[files], checkpointer=InMemorySaver())
-        result = call_mode.invoke(agent, {"messages": [long]}, THREAD)
-        call_mode.invoke(agent, {"messages": "More"}, THREAD)
+        result = agent.invoke({"messages": [long]}, THREAD)
+        agent.invoke({"messages": "More"}, THREAD)
 
     kept = result["messages"][0]
     assert {"media_rejected_by", "lc_evicted_to"} <= set(kept.additional_kwargs)
@@ -197,8 +189,8 @@ def test_a_message_that_is_moved_and_refused_in_one_call_keeps_both(
 
 
 @pytest.mark.parametrize("odd", [["image"], {"a": 1}, None, 7])
-def test_a_block_whose_type_is_no_text_does_not_end_the_run(call_mode: CallMode, odd: Any) -> None:
+def test_a_block_whose_type_is_no_text_does_not_end_the_run(odd: Any) -> None:
     with ScriptedModel("Done.") as model:
-        call_mode.invoke(create_deep_agent(model), {"messages": [asking({"type": odd})]})
+        create_deep_agent(model).invoke({"messages": [asking({"type": odd})]})
 
     assert "One part of this message is not shown" in model.asked[0].last

@@ -69,8 +69,8 @@ class Observed:
         return aobserve(self._agent, given, CONFIG, observer=self._observer)
 
 
-def events_of(call_mode: CallMode, model: ScriptedModel, **options: Any) -> list[Event]:
-    return call_mode.stream(Observed(create_deep_agent(model, **options)), HELLO)
+def events_of(model: ScriptedModel, **options: Any) -> list[Event]:
+    return list(Observed(create_deep_agent(model, **options)).stream(HELLO))
 
 
 def of_kind(events: list[Event], *kinds: type[Any]) -> list[Any]:
@@ -78,15 +78,15 @@ def of_kind(events: list[Event], *kinds: type[Any]) -> list[Any]:
 
 
 def test_an_answer_is_streamed_and_then_final(call_mode: CallMode) -> None:
-    events = events_of(call_mode, ScriptedModel("Good morning."))
+    events = call_mode.stream(Observed(create_deep_agent(ScriptedModel("Good morning."))), HELLO)
 
     assert events == [Token("Good "), Token("morning."), FinalAnswer("Good morning.")]
 
 
-def test_a_tool_call_is_followed_by_its_result(call_mode: CallMode) -> None:
+def test_a_tool_call_is_followed_by_its_result() -> None:
     asked = call("write_file", file_path="/a.txt", content="hi")
 
-    events = events_of(call_mode, ScriptedModel(asked, "Done."))
+    events = events_of(ScriptedModel(asked, "Done."))
 
     call_id = asked.tool_calls[0]["id"] or ""
     assert of_kind(events, ToolCalled, ToolFinished) == [
@@ -95,35 +95,35 @@ def test_a_tool_call_is_followed_by_its_result(call_mode: CallMode) -> None:
     ]
 
 
-def test_a_failed_call_has_an_error_result(call_mode: CallMode) -> None:
-    events = events_of(call_mode, ScriptedModel(call("read_file", file_path="/none"), "No such file."))
+def test_a_failed_call_has_an_error_result() -> None:
+    events = events_of(ScriptedModel(call("read_file", file_path="/none"), "No such file."))
 
     (finished,) = of_kind(events, ToolFinished)
     assert finished.status == "error"
     assert "/none" in finished.text
 
 
-def test_a_plan_is_told_when_it_changes(call_mode: CallMode) -> None:
+def test_a_plan_is_told_when_it_changes() -> None:
     plan = [{"content": "look", "status": "in_progress"}, {"content": "act", "status": "pending"}]
 
-    events = events_of(call_mode, ScriptedModel(call("write_todos", todos=plan), "Planned."))
+    events = events_of(ScriptedModel(call("write_todos", todos=plan), "Planned."))
 
     assert of_kind(events, PlanChanged) == [
         PlanChanged((Todo("look", "in_progress"), Todo("act", "pending")))
     ]
 
 
-def test_tokens_that_were_used_are_told(call_mode: CallMode) -> None:
+def test_tokens_that_were_used_are_told() -> None:
     used = AIMessage("Hi", usage_metadata={"input_tokens": 7, "output_tokens": 2, "total_tokens": 9})
 
-    assert of_kind(events_of(call_mode, ScriptedModel(used)), Usage) == [Usage(7, 2)]
+    assert of_kind(events_of(ScriptedModel(used)), Usage) == [Usage(7, 2)]
 
 
-def test_parallel_subagents_of_one_name_are_told_apart(call_mode: CallMode) -> None:
+def test_parallel_subagents_of_one_name_are_told_apart() -> None:
     tasks = [("task", {"description": f"part {n}", "subagent_type": "general-purpose"}) for n in (1, 2)]
     model = ScriptedModel(calls(*tasks), "one", "two", "Both done.")
 
-    events = events_of(call_mode, model)
+    events = events_of(model)
 
     started = of_kind(events, SubagentStarted)
     assert [(each.name, each.task, each.agent) for each in started] == [
@@ -143,7 +143,7 @@ def test_parallel_subagents_of_one_name_are_told_apart(call_mode: CallMode) -> N
     assert of_kind(events, FinalAnswer) == [FinalAnswer("Both done.")]
 
 
-def test_what_a_subagent_does_carries_its_name(call_mode: CallMode) -> None:
+def test_what_a_subagent_does_carries_its_name() -> None:
     worker: Any = {
         "name": "writer",
         "description": "writes",
@@ -152,7 +152,7 @@ def test_what_a_subagent_does_carries_its_name(call_mode: CallMode) -> None:
     }
     model = ScriptedModel(call("task", description="write", subagent_type="writer"), "Done.")
 
-    events = events_of(call_mode, model, subagents=[worker])
+    events = events_of(model, subagents=[worker])
 
     (called,) = of_kind(events, ToolCalled)
     (finished,) = of_kind(events, ToolFinished)
@@ -179,32 +179,32 @@ def test_calls_that_wait_for_a_person_are_asked_for_once(call_mode: CallMode) ->
     assert of_kind(second, FinalAnswer) == [FinalAnswer("Done.")]
 
 
-def test_a_rejected_call_is_finished_with_an_error(call_mode: CallMode) -> None:
+def test_a_rejected_call_is_finished_with_an_error() -> None:
     model = ScriptedModel(call("write_file", file_path="/a", content="x"), "As you wish.")
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
     observed = Observed(agent, Observer())
-    (needed,) = of_kind(call_mode.stream(observed, HELLO), ApprovalNeeded)
+    (needed,) = of_kind(list(observed.stream(HELLO)), ApprovalNeeded)
     no = {needed.requests[0].interrupt_id: {"decisions": [{"type": "reject", "message": "not now"}]}}
 
-    events = call_mode.stream(observed, Command(resume=no))
+    events = list(observed.stream(Command(resume=no)))
 
     (finished,) = of_kind(events, ToolFinished)
     assert finished.status == "error"
     assert "not now" in finished.text
 
 
-def test_a_repaired_history_is_not_told_again(call_mode: CallMode) -> None:
+def test_a_repaired_history_is_not_told_again() -> None:
     model = ScriptedModel(call("write_file", file_path="/a", content="x"), "Something else, then.")
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
-    call_mode.stream(Observed(agent), HELLO)
+    list(Observed(agent).stream(HELLO))
 
-    events = call_mode.stream(Observed(agent), {"messages": [("user", "never mind")]})
+    events = list(Observed(agent).stream({"messages": [("user", "never mind")]}))
 
     assert of_kind(events, ToolCalled, ToolFinished) == []
     assert events[-1] == FinalAnswer("Something else, then.")
 
 
-def test_the_answer_that_a_grader_sends_back_is_not_the_final_one(call_mode: CallMode) -> None:
+def test_the_answer_that_a_grader_sends_back_is_not_the_final_one() -> None:
     verdicts = [
         {"result": "needs_revision", "explanation": "secret words", "criteria": [no("short")]},
         {
@@ -219,7 +219,7 @@ def test_the_answer_that_a_grader_sends_back_is_not_the_final_one(call_mode: Cal
     )
     agent = create_deep_agent(ScriptedModel("Long.", "Short."), middleware=[RubricMiddleware(model=grader)])
 
-    events = call_mode.stream(Observed(agent), {**HELLO, "rubric": "Be short."})
+    events = list(Observed(agent).stream({**HELLO, "rubric": "Be short."}))
 
     assert [token.text for token in of_kind(events, Token)] == ["Long.", "Short."]
     assert events[-1] == FinalAnswer("Short.")
@@ -237,24 +237,22 @@ class Weather(BaseModel):
     degrees: int
 
 
-def test_a_structured_answer_is_final_and_no_call_of_a_tool(call_mode: CallMode) -> None:
-    events = events_of(
-        call_mode, ScriptedModel(call("Weather", degrees=7)), response_format=ToolStrategy(Weather)
-    )
+def test_a_structured_answer_is_final_and_no_call_of_a_tool() -> None:
+    events = events_of(ScriptedModel(call("Weather", degrees=7)), response_format=ToolStrategy(Weather))
 
     assert of_kind(events, ToolCalled, ToolFinished) == []
     assert events[-1] == FinalAnswer('{"degrees": 7}', {"degrees": 7})
 
 
-def test_reasoning_is_told_apart_from_the_answer(call_mode: CallMode) -> None:
+def test_reasoning_is_told_apart_from_the_answer() -> None:
     thought: Any = [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "Yes."}]
 
-    events = events_of(call_mode, ScriptedModel(AIMessage(content=thought)))
+    events = events_of(ScriptedModel(AIMessage(content=thought)))
 
     assert events == [Reasoning("Hm."), Token("Yes."), FinalAnswer("Yes.")]
 
 
-def test_cached_and_reasoning_tokens_are_told(call_mode: CallMode) -> None:
+def test_cached_and_reasoning_tokens_are_told() -> None:
     used = AIMessage(
         "Hi",
         usage_metadata={
@@ -266,7 +264,7 @@ def test_cached_and_reasoning_tokens_are_told(call_mode: CallMode) -> None:
         },
     )
 
-    assert of_kind(events_of(call_mode, ScriptedModel(used)), Usage) == [Usage(70, 20, 60, 5, 15)]
+    assert of_kind(events_of(ScriptedModel(used)), Usage) == [Usage(70, 20, 60, 5, 15)]
 
 
 @pytest.mark.parametrize("time", ["5m", "1h"])
@@ -279,7 +277,7 @@ def test_what_a_provider_writes_to_a_cache_for_some_time_is_told(time: str) -> N
     assert list(see) == [Usage(70, 2, 0, 60)]
 
 
-def test_what_a_tool_writes_carries_the_agent_that_called_it(call_mode: CallMode) -> None:
+def test_what_a_tool_writes_carries_the_agent_that_called_it() -> None:
     worker: Any = {
         "name": "digger",
         "description": "digs",
@@ -290,7 +288,7 @@ def test_what_a_tool_writes_carries_the_agent_that_called_it(call_mode: CallMode
     delegation = call("task", description="dig", subagent_type="digger")
 
     events = events_of(
-        call_mode, ScriptedModel(call("dig", depth=1), delegation, "Done."), subagents=[worker], tools=[dig]
+        ScriptedModel(call("dig", depth=1), delegation, "Done."), subagents=[worker], tools=[dig]
     )
 
     whose = {"agent": "digger", "agent_name": "digger", "agent_call_id": delegation.tool_calls[0]["id"]}
@@ -304,32 +302,32 @@ def dig(depth: int) -> str:
     return "deeper"
 
 
-def test_a_call_that_failed_is_told_before_the_model_is_asked_again(call_mode: CallMode) -> None:
+def test_a_call_that_failed_is_told_before_the_model_is_asked_again() -> None:
     again = ModelRetryMiddleware(initial_delay=0, jitter=False)
     model = ScriptedModel(ConnectionError("gone"), "Here.")
 
-    events = events_of(call_mode, model, middleware=[again])
+    events = events_of(model, middleware=[again])
 
     assert events == [ModelFailed("ConnectionError"), Token("Here."), FinalAnswer("Here.")]
 
 
-def test_a_compaction_is_told_and_not_its_words(call_mode: CallMode) -> None:
+def test_a_compaction_is_told_and_not_its_words() -> None:
     backend = StateBackend()
     summing = SummarizationMiddleware(
         ScriptedModel("secret words"), backend=backend, trigger=("messages", 3), keep=("messages", 1)
     )
     model = ScriptedModel(call("ls", path="/"), call("ls", path="/"), "Done.")
 
-    events = events_of(call_mode, model, middleware=[summing], backend=backend)
+    events = events_of(model, middleware=[summing], backend=backend)
 
     assert ContextCompacted() in events
     assert "secret words" not in str(events)
 
 
-def test_a_limit_of_the_whole_run_is_told_and_what_it_left_is_the_answer(call_mode: CallMode) -> None:
+def test_a_limit_of_the_whole_run_is_told_and_what_it_left_is_the_answer() -> None:
     model = ScriptedModel(call("ls", path="/"), call("ls", path="/"))
 
-    events = events_of(call_mode, model, limits=Limits(model_calls=2, warn_at=1))
+    events = events_of(model, limits=Limits(model_calls=2, warn_at=1))
 
     assert of_kind(events, LimitReached) == [LimitReached("model_calls", 2, 2)]
     (answer,) = of_kind(events, FinalAnswer)
@@ -346,7 +344,7 @@ FORGED: Any = [
 ]
 
 
-def test_what_a_tool_writes_is_never_taken_for_the_librarys_own_words(call_mode: CallMode) -> None:
+def test_what_a_tool_writes_is_never_taken_for_the_librarys_own_words() -> None:
     @tool
     def spend() -> str:
         """Spend."""
@@ -354,7 +352,7 @@ def test_what_a_tool_writes_is_never_taken_for_the_librarys_own_words(call_mode:
             get_stream_writer()(each)
         return "spent"
 
-    events = events_of(call_mode, ScriptedModel(call("spend"), "Done."), tools=[spend])
+    events = events_of(ScriptedModel(call("spend"), "Done."), tools=[spend])
 
     assert of_kind(events, LimitNear, LimitReached, FinalAnswer, Custom) == [
         *(Custom(each) for each in FORGED),
@@ -362,10 +360,10 @@ def test_what_a_tool_writes_is_never_taken_for_the_librarys_own_words(call_mode:
     ]
 
 
-def test_the_last_words_of_middleware_that_ends_a_run_are_the_answer(call_mode: CallMode) -> None:
+def test_the_last_words_of_middleware_that_ends_a_run_are_the_answer() -> None:
     limit = ModelCallLimitMiddleware(run_limit=1)
 
-    events = events_of(call_mode, ScriptedModel(call("ls", path="/")), middleware=[limit])
+    events = events_of(ScriptedModel(call("ls", path="/")), middleware=[limit])
 
     (answer,) = of_kind(events, FinalAnswer)
     assert "limit" in answer.text
@@ -421,14 +419,14 @@ def test_labels_stay_when_a_new_process_resumes(call_mode: CallMode) -> None:
         )
 
 
-def test_calls_whose_ids_a_provider_repeats_are_told_apart(call_mode: CallMode) -> None:
+def test_calls_whose_ids_a_provider_repeats_are_told_apart() -> None:
     def same_id(name: str, **args: Any) -> AIMessage:
         return AIMessage("", tool_calls=[{"name": name, "args": args, "id": "call_0"}])
 
     worker: Any = {"name": "s", "description": "d", "model": ScriptedModel(same_id("ls", path="/"), *"ab")}
     tasks = [same_id("task", description="d", subagent_type="s") for _ in range(2)]
 
-    events = events_of(call_mode, ScriptedModel(*tasks, "Done."), subagents=[worker])
+    events = events_of(ScriptedModel(*tasks, "Done."), subagents=[worker])
 
     assert [each.label for each in of_kind(events, SubagentStarted)] == ["s", "s 2"]
     assert [(each.label, each.text) for each in of_kind(events, SubagentFinished)] == [
@@ -460,7 +458,7 @@ async def test_closing_the_events_stops_the_run() -> None:
     assert ended == ["stopped"]
 
 
-def test_an_agent_in_a_tool_has_a_label_of_its_own(call_mode: CallMode) -> None:
+def test_an_agent_in_a_tool_has_a_label_of_its_own() -> None:
     helper: Any = create_agent(ScriptedModel("named", "named"), name="helper")
     nameless: Any = create_agent(ScriptedModel("nameless"))
 
@@ -471,7 +469,7 @@ def test_an_agent_in_a_tool_has_a_label_of_its_own(call_mode: CallMode) -> None:
             each.invoke({"messages": [("user", "?")]})
         return "asked"
 
-    events = events_of(call_mode, ScriptedModel(call("ask_both"), "Done."), tools=[ask_both], name="lead")
+    events = events_of(ScriptedModel(call("ask_both"), "Done."), tools=[ask_both], name="lead")
 
     tokens = [(token.text, token.agent) for token in of_kind(events, Token)]
     assert tokens == [
@@ -482,16 +480,14 @@ def test_an_agent_in_a_tool_has_a_label_of_its_own(call_mode: CallMode) -> None:
     ]
 
 
-def test_a_subagent_of_a_subagent_is_named_below_it(call_mode: CallMode) -> None:
+def test_a_subagent_of_a_subagent_is_named_below_it() -> None:
     inner = create_deep_agent(
         ScriptedModel(call("task", description="deep", subagent_type="general-purpose"), "low", "middle")
     )
     lead: Any = {"name": "lead", "description": "leads", "runnable": inner}
 
     events = events_of(
-        call_mode,
-        ScriptedModel(call("task", description="go", subagent_type="lead"), "top"),
-        subagents=[lead],
+        ScriptedModel(call("task", description="go", subagent_type="lead"), "top"), subagents=[lead]
     )
 
     assert [(token.text, token.agent, token.agent_name) for token in of_kind(events, Token)] == [
@@ -503,19 +499,19 @@ def test_a_subagent_of_a_subagent_is_named_below_it(call_mode: CallMode) -> None
     assert (nested.agent, nested.label) == ("lead", "lead/general-purpose")
 
 
-def test_an_agent_inside_another_graph_is_the_one_that_speaks(call_mode: CallMode) -> None:
+def test_an_agent_inside_another_graph_is_the_one_that_speaks() -> None:
     graph: Any = StateGraph(MessagesState)
     graph.add_node("agent", create_deep_agent(ScriptedModel("Hi.")))
     graph.add_edge(START, "agent")
 
-    events = call_mode.stream(Observed(graph.compile()), HELLO)
+    events = list(Observed(graph.compile()).stream(HELLO))
 
     assert events == [Token("Hi."), FinalAnswer("Hi.")]
 
 
-def test_an_error_of_the_model_reaches_the_caller(call_mode: CallMode) -> None:
+def test_an_error_of_the_model_reaches_the_caller() -> None:
     with pytest.raises(ConnectionError, match="gone"):
-        events_of(call_mode, ScriptedModel(ConnectionError("gone")))
+        events_of(ScriptedModel(ConnectionError("gone")))
 
 
 def test_a_question_that_is_no_approval_is_told(call_mode: CallMode) -> None:

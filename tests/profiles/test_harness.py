@@ -16,7 +16,6 @@ from deepagents import (
 from deepagents.errors import ProfileError
 from deepagents.testing import Asked, ScriptedModel, call
 from deepagents.tools import FILE_TOOLS
-from tests.conftest import CallMode
 
 
 def first_request(provider: str, model_name: str = "m", **options: Any) -> Asked:
@@ -73,14 +72,6 @@ def test_an_empty_base_prompt_leaves_nothing_between() -> None:
     assert first_request("asp", system_prompt="Mine.").system.startswith("Mine.\n\nLast.")
 
 
-def test_the_profile_of_a_model_comes_before_that_of_its_provider() -> None:
-    register_harness_profile("cat", HarnessProfile(base_system_prompt="Any cat."))
-    register_harness_profile("cat:tom", HarnessProfile(base_system_prompt="Tom."))
-
-    assert "Tom." in first_request("cat", "tom").system
-    assert "Any cat." in first_request("cat", "felix").system
-
-
 def test_tools_are_described_anew_or_left_out() -> None:
     def sing(song: str) -> str:
         """Sing."""
@@ -132,11 +123,11 @@ def test_tools_in_the_form_of_a_dict_are_described_anew_or_left_out() -> None:
     assert "New." not in str(given)
 
 
-def test_a_call_of_a_tool_that_is_left_out_is_answered_with_an_error(call_mode: CallMode) -> None:
+def test_a_call_of_a_tool_that_is_left_out_is_answered_with_an_error() -> None:
     register_harness_profile("emu", HarnessProfile(excluded_tools=frozenset({"ls"})))
     model = ScriptedModel(call("ls", path="/"), "Done.", provider="emu")
 
-    result = call_mode.invoke(create_deep_agent(model), {"messages": "Go"})
+    result = create_deep_agent(model).invoke({"messages": "Go"})
 
     answer = result["messages"][-2]
     assert (answer.status, "ls is not available" in answer.text) == ("error", True)
@@ -173,31 +164,6 @@ def test_other_braces_in_the_description_of_task_are_words() -> None:
     register_harness_profile("ewe", HarnessProfile(tool_description_overrides={"task": text}))
 
     assert description(first_request("ewe"), "task").startswith("Use {json} and {}. - general-purpose: ")
-
-
-def test_middleware_is_left_out_by_name_and_added_by_a_factory() -> None:
-    class Extra(AgentMiddleware[Any, Any]):
-        pass
-
-    made: list[Extra] = []
-
-    def extras() -> list[AgentMiddleware[Any, Any]]:
-        made.append(Extra())
-        return [made[-1]]
-
-    register_harness_profile(
-        "fox", HarnessProfile(excluded_middleware=frozenset({"TodoListMiddleware"}), extra_middleware=extras)
-    )
-    asked = first_request("fox")
-
-    assert "write_todos" not in asked.tool_names
-    assert made
-
-
-@pytest.mark.parametrize("middleware", ["FilesystemMiddleware", "SubAgentMiddleware"])
-def test_what_no_agent_can_be_without_cannot_be_left_out(middleware: str) -> None:
-    with pytest.raises(ProfileError, match=middleware):
-        HarnessProfile(excluded_middleware=frozenset({middleware}))
 
 
 def test_the_general_purpose_subagent_is_reworded_or_switched_off() -> None:
