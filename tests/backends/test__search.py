@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepagents._globs import compile_glob
-from deepagents.backends._directory import BY_HANDLE, HandleDirectory, open_directory, temporary_name
+from deepagents.backends._bytes import temporary_name
+from deepagents.backends._directory import BY_HANDLE, HandleDirectory, open_directory
 from deepagents.backends._search import (
     Found,
     Query,

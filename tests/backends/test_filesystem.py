@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deepagents.backends._directory import temporary_name
+from deepagents.backends._bytes import temporary_name
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.filesystem.atomic import FORGOTTEN_AFTER
 

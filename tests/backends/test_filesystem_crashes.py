@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from deepagents.backends._directory import is_temporary
+from deepagents.backends._bytes import is_temporary
 from deepagents.backends.filesystem import FilesystemBackend
 from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, tell, wait_until_ready
 

@@ -13,14 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepagents._globs import compile_glob
-from deepagents._text import replace_exact
+from deepagents.backends._bytes import lf_bytes, whole_characters
 from deepagents.backends.results import ExecuteResponse
 from deepagents.backends.sandbox.codec import Answer, Operation, command, decode
-from deepagents.backends.sandbox.scripts.common import to_lf, whole_characters
-from deepagents.backends.sandbox.scripts.edit import replace_text
 from deepagents.backends.sandbox.scripts.read import lf_blocks, page
-from deepagents.backends.sandbox.scripts.walk import matcher
-from deepagents.errors import BackendError
+from deepagents.backends.sandbox.scripts.search import matcher
 from tests.backends.sandboxes import BIN
 
 SEARCH: dict[str, Any] = {
@@ -139,30 +136,16 @@ def test_grep_passes_over_excluded_directories_with_ripgrep_and_without(run: Any
 
 
 @given(
-    content=st.text("ab\r\n", max_size=12),
-    old=st.text("ab\r\n", min_size=1, max_size=4),
-    new=st.text("xy\r\n", max_size=3),
-)
-def test_edit_replaces_as_every_other_backend_does(content: str, old: str, new: str) -> None:
-    try:
-        expected = replace_exact(content, old, new, True)
-    except BackendError:
-        assert replace_text(content, old, new)[1] == 0
-    else:
-        assert replace_text(content, old, new) == (expected.content, expected.count)
-
-
-@given(
     data=st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\r\n", "é".encode()]), max_size=30).map(b"".join),
     offset=st.integers(0, 8),
     limit=st.integers(1, 8),
     size=st.integers(1, 5),
 )
 def test_read_pages_as_a_list_of_lines_would(data: bytes, offset: int, limit: int, size: int) -> None:
-    lines = to_lf(data).splitlines(keepends=True)
+    lines = lf_bytes(data).splitlines(keepends=True)
 
     def blocks() -> Iterator[bytes]:
-        text = to_lf(data)
+        text = lf_bytes(data)
         yield from (text[at : at + size] for at in range(0, len(text), size))
 
     if offset >= len(lines):

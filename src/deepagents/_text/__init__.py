@@ -1,16 +1,7 @@
 """Text as the tools see it: lines and windows, exact replacement, merging."""
 
-from deepagents._text.lines import (
-    LineEnding,
-    Window,
-    is_blank,
-    keep_line_endings,
-    line_ending,
-    split_keeping_ends,
-    split_lines,
-    to_lf,
-    window,
-)
+from deepagents._text.endings import keep_line_endings, line_ending, to_lf
+from deepagents._text.lines import Window, is_blank, split_keeping_ends, split_lines, window
 from deepagents._text.merge import Merge, merge3
 from deepagents._text.replace import EMPTY_OLD_STRING_ERROR, Replacement, replace_exact
 from deepagents._text.show import (
@@ -26,7 +17,6 @@ from deepagents._text.show import (
 __all__ = [
     "EMPTY_OLD_STRING_ERROR",
     "MAX_LINE_LENGTH",
-    "LineEnding",
     "Merge",
     "Replacement",
     "Window",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
 
+from deepagents._text.endings import to_lf
 from deepagents.errors import BackendError
-
-LineEnding = Literal["\n", "\r\n", "\r"]
 
 # Not `str.splitlines`: it also ends lines at form feeds and other characters, and numbers would differ.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
@@ -27,11 +25,6 @@ class Window:
     total: int | None = None
     next_offset: int | None = None
     no_lines_requested: bool = False
-
-
-def to_lf(text: str) -> str:
-    """End every line with `\\n`."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def split_lines(text: str) -> list[str]:
@@ -73,25 +66,3 @@ def window(content: str, offset: int, limit: int) -> Window:
     if end < total or ended:
         shown += "\n"
     return Window(shown, offset + 1, end, total, end if end < total else None)
-
-
-def line_ending(text: str) -> LineEnding | None:
-    """Return how all lines of a text end; `None` when they differ or when there are none."""
-    crlf = text.count("\r\n")
-    lf, cr = text.count("\n") - crlf, text.count("\r") - crlf
-    match bool(crlf), bool(lf), bool(cr):
-        case True, False, False:
-            return "\r\n"
-        case False, True, False:
-            return "\n"
-        case False, False, True:
-            return "\r"
-        case _:
-            return None
-
-
-def keep_line_endings(old_content: str, new_content: str) -> str:
-    """Give new content the `\\r\\n` of the old when all old lines had it and the new has only `\\n`."""
-    if "\r" in new_content or line_ending(old_content) != "\r\n":
-        return new_content
-    return new_content.replace("\n", "\r\n")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from deepagents._text.lines import line_ending, to_lf
+from deepagents._text.endings import replace_text, to_lf, with_any_end
 from deepagents._text.nearest import describe_nearest
 from deepagents.errors import BackendError
 
-# Atomic: otherwise half of a `\r\n` could match, and the other half would stay.
-_ANY_END = r"(?>\r\n|\n|\r)"
-_END = re.compile(r"\r\n|\n|\r")
 _SHOWN = 200
 _PLACES_SHOWN = 8
 EMPTY_OLD_STRING_ERROR: Final = "old_string cannot be empty. Give the exact text to replace."
@@ -35,7 +31,7 @@ def replace_exact(content: str, old: str, new: str, replace_all: bool = False) -
     """
     if not old:
         raise BackendError("invalid_argument", EMPTY_OLD_STRING_ERROR)
-    done = _replace(content, old, new)
+    done = Replacement(*replace_text(content, old, new))
     if not done.count:
         raise BackendError("no_match", _miss(content, old))
     if done.count > 1 and not replace_all:
@@ -43,34 +39,9 @@ def replace_exact(content: str, old: str, new: str, replace_all: bool = False) -
     return done
 
 
-def _replace(content: str, old: str, new: str) -> Replacement:
-    if "\r" in old and old in content:
-        return Replacement(content.replace(old, new), content.count(old))
-    ending = line_ending(content)
-    if ending is None and "\r" in content:
-        return _replace_mixed(content, old, new)
-    if ending is not None:
-        old, new = to_lf(old).replace("\n", ending), to_lf(new).replace("\n", ending)
-    return Replacement(content.replace(old, new), content.count(old))
-
-
-def _replace_mixed(content: str, old: str, new: str) -> Replacement:
-    """Replace where lines end in different ways: new lines end as the replaced ones did."""
-
-    def put(found: re.Match[str]) -> str:
-        replaced_end = _END.search(found.group())
-        return to_lf(new).replace("\n", replaced_end.group()) if replaced_end else new
-
-    return Replacement(*_any_end(old).subn(put, content))
-
-
-def _any_end(text: str) -> re.Pattern[str]:
-    return re.compile(_ANY_END.join(map(re.escape, to_lf(text).split("\n"))))
-
-
 def _ambiguity(content: str, old: str, count: int) -> str:
     text = to_lf(content)
-    found = islice(_any_end(old).finditer(text), _PLACES_SHOWN)
+    found = islice(with_any_end(old).finditer(text), _PLACES_SHOWN)
     numbers = [str(text.count("\n", 0, place.start()) + 1) for place in found]
     more = ", ..." if count > _PLACES_SHOWN else ""
     return (

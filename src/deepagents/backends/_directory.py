@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,18 +22,6 @@ _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _COMMON
 _PASS_THROUGH = getattr(os, "O_PATH", 0)
 # What Windows answers when a name that is no link is read as one (ERROR_NOT_A_REPARSE_POINT).
 _NOT_A_REPARSE_POINT = 4390
-_STEM = ".deepagents-"
-_TEMPORARY = re.compile(re.escape(_STEM) + r"[0-9a-f]{16}\.tmp")
-
-
-def temporary_name() -> str:
-    """Make a name for a file that is still being written."""
-    return f"{_STEM}{secrets.token_hex(8)}.tmp"
-
-
-def is_temporary(name: str) -> bool:
-    """Return whether a name is one of those, which no listing shows."""
-    return name.startswith(_STEM) and _TEMPORARY.fullmatch(name) is not None
 
 
 class Directory(Protocol):

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, cast
 
 from deepagents._paths import normalise
 from deepagents._text import keep_line_endings, replace_exact, window
+from deepagents.backends._bytes import BINARY_HEAD
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import FileData, FileDownloadResponse, ReadResult
 from deepagents.errors import BackendError
@@ -30,8 +31,6 @@ _SUFFIXES: dict[FileKind, str] = {
 KIND_OF_SUFFIX: Final[Mapping[str, FileKind]] = MappingProxyType(
     {f".{suffix}": kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 )
-BINARY_HEAD: Final = 8192
-"""How many bytes are looked at to tell text from anything else."""
 # Four characters carry three bytes; four more, so that the head is never one byte short.
 _BASE64_HEAD: Final = BINARY_HEAD // 3 * 4 + 4
 _SHORTEST_MEDIUM: Final = 12

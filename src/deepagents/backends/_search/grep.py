@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deepagents._globs import GlobPattern
-from deepagents.backends._directory import Directory, FilesBelow, is_temporary
+from deepagents.backends._bytes import BINARY_HEAD, is_temporary, reason_of
+from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.backends._search.lines import Line, Query, lines_in
 from deepagents.backends._search.ripgrep import Candidates, find_candidates
-from deepagents.backends._search.walk import Known, Unread, reason_of, walk
-from deepagents.backends.filedata import BINARY_HEAD
+from deepagents.backends._search.walk import Known, Unread, walk
 
 _FIRST = 1 << 16
 _BLOCK = 1 << 20

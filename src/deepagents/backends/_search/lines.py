@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import regex
 
 from deepagents._text import split_lines
-from deepagents.backends.filedata import BINARY_HEAD
+from deepagents.backends._bytes import BINARY_HEAD
 from deepagents.errors import BackendError
 
 _SECONDS: Final = 5.0

@@ -10,7 +10,8 @@ from itertools import islice, takewhile
 from typing import Protocol
 
 from deepagents._globs import GlobPattern
-from deepagents.backends._directory import Directory, is_temporary
+from deepagents.backends._bytes import is_temporary, reason_of
+from deepagents.backends._directory import Directory
 from deepagents.backends.protocol import Allowed
 
 # The clock is read once for so many entries: one directory can hold millions.
@@ -126,7 +127,7 @@ class _Walker:
             here = [name for name in here if not doubtful(name) or asked(prefix + name)]
         here.sort()
         below.sort(reverse=True)
-        self.found.files += [prefix + name for name in here if name[0] != "." or not is_temporary(name)]
+        self.found.files += [prefix + name for name in here if not is_temporary(name)]
         return below
 
     def _find_rules(self, prefix: str) -> Known | None:
@@ -164,8 +165,3 @@ class _Walker:
     def _note_unread(self, path: str, error: OSError) -> None:
         if self._allowed is None or not path or self._allowed(path):
             self.found.unread.append(Unread(path, reason_of(error)))
-
-
-def reason_of(error: OSError) -> str:
-    """Return what went wrong in the system's words, which name no path."""
-    return os.strerror(error.errno) if error.errno else type(error).__name__

@@ -18,7 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from deepagents.backends._directory import Directory, is_temporary, temporary_name
+from deepagents.backends._bytes import is_temporary, temporary_name, version_of
+from deepagents.backends._directory import Directory
 from deepagents.backends.filesystem.confined_dir import Entry
 
 if sys.platform != "win32":
@@ -35,11 +36,6 @@ _LOCKS: Final = 64
 _LONGEST_WAIT: Final = 30.0
 _FIRST_PAUSE: Final = 0.0005
 _LONGEST_PAUSE: Final = 0.02
-
-
-def version_of(about: os.stat_result) -> str:
-    """Return a name for the content of a file, which every write changes."""
-    return f"{about.st_mtime_ns:x}-{about.st_size:x}-{about.st_ino:x}"
 
 
 def replace(entry: Entry, data: bytes, before: os.stat_result | None) -> str:

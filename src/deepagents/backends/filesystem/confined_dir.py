@@ -11,21 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from deepagents.backends._bytes import code_of, reason_of
 from deepagents.backends._directory import BY_HANDLE, Directory, open_directory
-from deepagents.errors import BackendError, ErrorCode
+from deepagents.errors import BackendError
 
 Check: TypeAlias = Callable[[tuple[str, ...]], None]
 """Refuses, by raising, a path below the root whose links are resolved."""
 # Linux gives up after as many links in one path (MAXSYMLINKS).
 _MOST_LINKS: Final = 40
-_CODES: Final[tuple[tuple[ErrorCode, frozenset[int]], ...]] = (
-    ("file_not_found", frozenset({errno.ENOENT})),
-    ("not_a_directory", frozenset({errno.ENOTDIR})),
-    ("is_directory", frozenset({errno.EISDIR})),
-    ("permission_denied", frozenset({errno.EACCES, errno.EPERM, errno.EROFS})),
-    ("invalid_path", frozenset({errno.ELOOP, errno.EXDEV, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ})),
-    ("timeout", frozenset({errno.ETIMEDOUT})),
-)
 
 
 class LeavesRootError(OSError):
@@ -230,20 +223,12 @@ class _Walk:
         return path.relative_to(self._root).parts
 
 
-def code_of(error: OSError) -> ErrorCode:
-    """Return the code for a failure of the system."""
-    for code, numbers in _CODES:
-        if error.errno in numbers:
-            return code
-    return "io_error"
-
-
 def explain(error: OSError) -> str:
     """Describe a failure in the system's words, which name no real path."""
     if isinstance(error, LeavesRootError):
         return str(error.strerror)
     # `str(error)` would hold the real path, which a model in a virtual root must not learn.
-    return os.strerror(error.errno) if error.errno else type(error).__name__
+    return reason_of(error)
 
 
 @contextmanager

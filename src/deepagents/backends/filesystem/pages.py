@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import time
 from bisect import bisect_left
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from deepagents._text import Window, format_size, window
-from deepagents.backends.filedata import BINARY_HEAD
+from deepagents.backends._bytes import BINARY_HEAD, after_lines, lf_bytes
 from deepagents.errors import BackendError
 
 # Up to 1 MB, reading all costs next to nothing and also gives the number of lines.
@@ -26,18 +25,6 @@ def read_all(fd: int) -> bytes:
     while part := os.read(fd, 1 << 20):
         parts.append(part)
     return b"".join(parts)
-
-
-def is_binary(head: bytes) -> bool:
-    """Return whether a file is binary, by its first bytes; at their end a character may be cut."""
-    if b"\0" in head[:BINARY_HEAD]:
-        return True
-    try:
-        # An incremental decoder forgives a character that the end of the head cuts in two.
-        codecs.getincrementaldecoder("utf-8")().decode(head[:BINARY_HEAD], final=len(head) < BINARY_HEAD)
-    except UnicodeDecodeError:
-        return True
-    return False
 
 
 def read_head(fd: int) -> bytes:
@@ -80,7 +67,7 @@ class _Pager:
         taken = size = 0
         block = first
         while block is not None:
-            cut = _after_lines(block, limit - taken)
+            cut = after_lines(block, limit - taken)
             parts.append(block[:cut])
             taken += parts[-1].count(b"\n")
             size += cut
@@ -103,7 +90,7 @@ class _Pager:
         for block in self._blocks:
             lines = block.count(b"\n")
             if passed + lines >= offset:
-                rest = block[_after_lines(block, offset - passed) :] or next(self._blocks, b"")
+                rest = block[after_lines(block, offset - passed) :] or next(self._blocks, b"")
                 if rest:
                     return rest
             passed, last = passed + lines, block
@@ -157,18 +144,12 @@ class _Blocks(Iterator[bytes]):
             data = data[: len(data) - len(self._held)]
             self.position += len(data)
             if data:
-                return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+                return lf_bytes(data)
         if not self._held:
             raise StopIteration
         self._held = b""
         self.position += 1
         return b"\n"
-
-
-def _after_lines(block: bytes, lines: int) -> int:
-    """Return where the next line starts after so many, or the end of the block."""
-    rest = block.split(b"\n", lines)
-    return len(block) if len(rest) <= lines else len(block) - len(rest[-1])
 
 
 def _decode(data: bytes) -> str:

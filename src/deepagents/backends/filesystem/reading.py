@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from deepagents._text import format_size
-from deepagents.backends._directory import is_temporary
+from deepagents.backends._bytes import code_of, is_binary, is_temporary, version_of
 from deepagents.backends.filedata import FileKind, file_kind
-from deepagents.backends.filesystem.atomic import version_of
-from deepagents.backends.filesystem.confined_dir import code_of, explain, translate_os_errors
-from deepagents.backends.filesystem.pages import LineMarks, is_binary, read_all, read_head, read_page
+from deepagents.backends.filesystem.confined_dir import explain, translate_os_errors
+from deepagents.backends.filesystem.pages import LineMarks, read_all, read_head, read_page
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.results import FileData, FileInfo, LsResult, ReadResult
 from deepagents.errors import BackendError

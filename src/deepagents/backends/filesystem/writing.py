@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from deepagents._text import format_size, keep_line_endings, replace_exact
-from deepagents.backends._directory import is_temporary
+from deepagents.backends._bytes import is_binary, is_temporary, version_of
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
 from deepagents.backends.filesystem import atomic
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
-from deepagents.backends.filesystem.pages import is_binary, read_all
+from deepagents.backends.filesystem.pages import read_all
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import check_regular
 from deepagents.errors import BackendError
@@ -152,7 +152,7 @@ def _check_replaceable(path: ResolvedPath, entry: Entry, before: os.stat_result 
 
 
 def _check_version(path: ResolvedPath, before: os.stat_result | None, expected: str | None) -> None:
-    if expected is None or (before is not None and atomic.version_of(before) == expected):
+    if expected is None or (before is not None and version_of(before) == expected):
         return
     raise _stale(path, "was deleted" if before is None else "changed")
 

@@ -20,10 +20,15 @@ from deepagents.errors import BackendError
 Operation = Literal["ls", "read", "glob", "grep", "write", "append", "edit", "delete", "where", "capture"]
 
 MARK: Final = "@deepagents:"
-_MODULES: Final[Mapping[Operation, str]] = MappingProxyType(
-    {"ls": "look", "where": "look", "glob": "walk", "write": "change", "append": "change", "delete": "change"}
-)
 _SCRIPTS: Final = "deepagents.backends.sandbox.scripts"
+_SCRIPT_OF: Final[Mapping[Operation, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("ls", "read", "where"), "read"),
+        **dict.fromkeys(("glob", "grep"), "search"),
+        **dict.fromkeys(("write", "append", "edit", "delete"), "change"),
+        "capture": "capture",
+    }
+)
 # The program is an argument and not a file: nothing is left behind, and nothing must be writable.
 _BOOT: Final = "import sys,zlib,base64;exec(zlib.decompress(base64.b64decode(sys.argv[1])).decode())"
 _NO_PYTHON: Final = json.dumps({"code": "no_python"})
@@ -79,8 +84,8 @@ def _pack_program(operation: Operation) -> str:
 
 @cache
 def program(operation: Operation) -> str:
-    """Return the source of a program with everything that it imports from its folder."""
-    source = "".join(_sources(_MODULES.get(operation, operation), set()))
+    """Return the source of a program with all that it imports from this package."""
+    source = "".join(_sources(f"{_SCRIPTS}.{_SCRIPT_OF[operation]}", set()))
     return f"{source}\nanswer({operation})\n"
 
 
@@ -122,14 +127,15 @@ def pack(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 
-def _sources(name: str, sent: set[str]) -> Iterator[str]:
-    """Yield a module after those that it imports, each once, without the imports."""
-    sent.add(name)
-    source = resources.files(_SCRIPTS).joinpath(f"{name}.py").read_text("utf-8")
+def _sources(module: str, sent: set[str]) -> Iterator[str]:
+    """Yield a module after those of this package that it imports, each once, without these imports."""
+    sent.add(module)
+    package, _, name = module.rpartition(".")
+    source = resources.files(package).joinpath(f"{name}.py").read_text("utf-8")
     lines = source.splitlines(keepends=True)
     for node in ast.parse(source).body:
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(_SCRIPTS):
-            needed = str(node.module).rpartition(".")[2]
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("deepagents."):
+            needed = str(node.module)
             if needed not in sent:
                 yield from _sources(needed, sent)
             # Blank lines instead, so that the line numbers of the following nodes stay right.

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents._text import replace_exact, to_lf
+from deepagents.backends._bytes import whole_characters
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
     ContextLine,
@@ -21,7 +22,6 @@ from deepagents.backends.results import (
     ReadResult,
 )
 from deepagents.backends.sandbox.codec import Answer, join_chunks, unpack
-from deepagents.backends.sandbox.scripts.common import whole_characters
 from deepagents.errors import BackendError, ErrorCode
 
 TRUNCATION_MSG = "\n[Output was truncated: this line is longer than what can be read at once.]"

@@ -6,14 +6,8 @@ import subprocess
 import time
 from contextlib import suppress
 
-from deepagents.backends.sandbox.scripts.common import (
-    Root,
-    chunks,
-    pack,
-    reason_of,
-    to_lf,
-    whole_characters,
-)
+from deepagents.backends._bytes import lf_bytes, reason_of, whole_characters
+from deepagents.backends.sandbox.scripts.common import Root, chunks, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +47,7 @@ class Kept:
     def _count(self, data: bytes) -> None:
         joined = self.edge + data
         self.edge = b"\r" if joined.endswith(b"\r") else b""
-        self.lines += to_lf(joined[: len(joined) - len(self.edge)]).count(b"\n")
+        self.lines += lf_bytes(joined[: len(joined) - len(self.edge)]).count(b"\n")
 
     def _write(self, data: bytes) -> None:
         while data and not self.problem:

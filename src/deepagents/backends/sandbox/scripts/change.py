@@ -1,4 +1,4 @@
-"""Write, add to and delete a file, each in one step: it holds its old content or its new one, whole."""
+"""Write, edit, add to and delete a file, each in one step: it holds its old content or its new one, whole."""
 
 import base64
 import errno
@@ -11,15 +11,15 @@ import time
 from contextlib import suppress
 from itertools import islice
 
+from deepagents._text.endings import keep_line_endings, replace_text
+from deepagents.backends._bytes import is_binary, is_temporary, temporary_name, version_of
 from deepagents.backends.sandbox.scripts.common import (
     LARGEST,
-    TEMPORARY,
     Refused,
     Root,
     check_regular,
     content_of,
-    is_binary,
-    version_of,
+    pack,
 )
 
 try:
@@ -35,6 +35,7 @@ KEPT_MODE = 0o1777
 LONGEST_WAIT = 20.0
 LEFT_BEHIND = 3600.0
 MOST_LOOKED_AT = 2000
+MOST_EXPLAINED = 60000
 
 
 class Change:
@@ -77,7 +78,7 @@ class Change:
                 return
 
     def _look(self) -> None:
-        if TEMPORARY.fullmatch(os.path.basename(self.target)):
+        if is_temporary(os.path.basename(self.target)):
             raise Refused("invalid_path", text="it is a name kept for files that are being written")
         try:
             self.before = os.lstat(self.target)
@@ -107,8 +108,7 @@ class Change:
     def replace(self, data: bytes) -> str:
         """Put bytes there, keep mode and owner, and return the new version."""
         sweep(self.directory)
-        name = f".deepagents-{os.urandom(8).hex()}.tmp".encode("ascii")
-        temporary = os.path.join(self.directory, name)
+        temporary = os.path.join(self.directory, temporary_name().encode("ascii"))
         # Others must not read what is new in a private file meanwhile or after a kill: its mode comes last.
         mode = 0o644 if self.before is None else 0o600
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -158,7 +158,7 @@ def sweep(directory: bytes) -> None:
     """Remove what changes that broke off have left, once it is an hour old."""
     too_old = time.time() - LEFT_BEHIND
     with suppress(OSError), os.scandir(directory) as entries:
-        left = [entry for entry in islice(entries, MOST_LOOKED_AT) if TEMPORARY.fullmatch(entry.name)]
+        left = [entry for entry in islice(entries, MOST_LOOKED_AT) if is_temporary(entry.name)]
         for entry in left:
             if entry.stat(follow_symlinks=False).st_mtime < too_old:
                 (shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
@@ -174,16 +174,8 @@ def take_texts(root: Root, params: "dict[str, Any]") -> "dict[str, str]":
     finally:
         os.unlink(staged)
         above = os.path.dirname(staged)
-        if TEMPORARY.fullmatch(os.path.basename(above)):
+        if is_temporary(os.path.basename(above)):
             os.rmdir(above)
-
-
-def line_ending(content: str) -> "str | None":
-    """Return how all lines end; nothing when they differ or when there are none."""
-    crlf = content.count("\r\n")
-    lf, cr = content.count("\n") - crlf, content.count("\r") - crlf
-    found = [ending for ending, times in (("\r\n", crlf), ("\n", lf), ("\r", cr)) if times]
-    return found[0] if len(found) == 1 else None
 
 
 def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
@@ -196,13 +188,39 @@ def write(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
     elif not os.path.isdir(os.path.dirname(target)):
         raise Refused("stale_version", happened="was deleted")
     with Change(target, params.get("expected_version")) as change:
-        may_change = "\n" in content and "\r" not in content and not params.get("media")
+        may_change = "\n" in content and not params.get("media")
         if may_change and change.before and change.before.st_size <= LARGEST:
             old = content_of(target)
-            ending = None if is_binary(old) else line_ending(old.decode("latin-1"))
-            content = content.replace("\n", "\r\n") if ending == "\r\n" else content
+            content = content if is_binary(old) else keep_line_endings(old.decode("latin-1"), content)
         version = change.replace(content.encode("utf-8"))
     return [], {"version": version}
+
+
+def edit(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
+    """Replace one occurrence, or all; where that fails, return the text so that it can be explained."""
+    root = Root(params["root"])
+    texts = take_texts(root, params)
+    target = root.find(params["path"], params.get("expected"))
+    with Change(target, params.get("expected_version")) as change:
+        if change.before is None:
+            raise Refused("file_not_found")
+        if change.before.st_size > LARGEST:
+            raise Refused("too_large", size=change.before.st_size, most=LARGEST)
+        data = content_of(target)
+        if params.get("media") or is_binary(data):
+            raise Refused("invalid_encoding")
+        content, count = replace_text(data.decode("utf-8", "surrogateescape"), texts["old"], texts["new"])
+        if count != 1 and not (count and params["replace_all"]):
+            raise unclear(data, count)
+        version = change.replace(content.encode("utf-8", "surrogateescape"))
+    return [], {"count": count, "version": version}
+
+
+def unclear(data: bytes, count: int) -> Refused:
+    """Report no occurrence, or more than one, with the text if it is not too long."""
+    shown = pack(data)
+    more = {"data": shown} if len(shown) <= MOST_EXPLAINED else {}
+    return Refused("ambiguous_match" if count else "no_match", count=count, **more)
 
 
 def append(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":

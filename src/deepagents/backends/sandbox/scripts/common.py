@@ -1,14 +1,13 @@
 """Share what all programs need: parameters in, records out, paths below a root."""
 
 import base64
-import codecs
-import errno
 import json
 import os
-import re
 import stat
 import sys
 import zlib
+
+from deepagents.backends._bytes import code_of, reason_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,18 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MARK = "@deepagents:"
-BINARY_HEAD = 8192
 LARGEST = 10 << 20
 CHUNK = 1 << 14
-TEMPORARY = re.compile(rb"\.deepagents-[0-9a-f]{16}\.tmp")
-CODES = (
-    ("file_not_found", (errno.ENOENT,)),
-    ("not_a_directory", (errno.ENOTDIR, errno.EEXIST)),
-    ("is_directory", (errno.EISDIR,)),
-    ("permission_denied", (errno.EACCES, errno.EPERM, errno.EROFS)),
-    ("invalid_path", (errno.ELOOP, errno.EXDEV, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)),
-    ("timeout", (errno.ETIMEDOUT,)),
-)
 
 
 class Refused(Exception):
@@ -54,38 +43,9 @@ def answer(main: "Callable[[dict[str, Any]], tuple[Iterable[Any], dict[str, Any]
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
 
 
-def code_of(error: OSError) -> str:
-    """Return the code for a failure of the system."""
-    for code, numbers in CODES:
-        if error.errno in numbers:
-            return code
-    return "io_error"
-
-
-def reason_of(error: OSError) -> str:
-    """Return what failed, in the words of the system, which name no path."""
-    return os.strerror(error.errno) if error.errno else type(error).__name__
-
-
 def printable(name: bytes) -> str:
     """Show a name; what is not UTF-8 in it is replaced."""
     return name.decode("utf-8", "replace")
-
-
-def version_of(about: os.stat_result) -> str:
-    """Return the content of a file: a write always changes this."""
-    return f"{about.st_mtime_ns:x}-{about.st_size:x}-{about.st_ino:x}"
-
-
-def is_binary(head: bytes) -> bool:
-    """Judge by the first bytes of a file; a character may be cut off at their end."""
-    if b"\0" in head[:BINARY_HEAD]:
-        return True
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head[:BINARY_HEAD], len(head) < BINARY_HEAD)
-    except UnicodeDecodeError:
-        return True
-    return False
 
 
 def pack(data: bytes) -> str:
@@ -96,21 +56,6 @@ def pack(data: bytes) -> str:
 def chunks(data: bytes) -> "list[Any]":
     """Part bytes into numbered items, so that the first are of use when the last are lost on their way."""
     return [[at // CHUNK, pack(data[at : at + CHUNK])] for at in range(0, len(data), CHUNK)]
-
-
-def whole_characters(data: bytes) -> bytes:
-    """Drop a character that was cut at the end."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte & 0xC0 != 0x80:
-            needed = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data[:-back] if needed > back else data
-    return data
-
-
-def to_lf(data: bytes) -> bytes:
-    """End every line with a plain newline."""
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
 class Root:

@@ -1,0 +1,86 @@
+"""Files as the system has them: their bytes, errors and versions.
+
+Sandboxes run this too: nothing newer than Python 3.6.
+"""
+
+import codecs
+import errno
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from deepagents.errors import ErrorCode
+
+BINARY_HEAD = 8192
+"""How many of a file's first bytes say whether it is text."""
+_TEMPORARY = re.compile(rb"\.deepagents-[0-9a-f]{16}\.tmp")
+_CODES: "tuple[tuple[ErrorCode, tuple[int, ...]], ...]" = (
+    ("file_not_found", (errno.ENOENT,)),
+    ("not_a_directory", (errno.ENOTDIR, errno.EEXIST)),
+    ("is_directory", (errno.EISDIR,)),
+    ("permission_denied", (errno.EACCES, errno.EPERM, errno.EROFS)),
+    ("invalid_path", (errno.ELOOP, errno.EXDEV, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)),
+    ("timeout", (errno.ETIMEDOUT,)),
+)
+
+
+def code_of(error: OSError) -> "ErrorCode":
+    """Return the code for a failure of the system."""
+    for code, numbers in _CODES:
+        if error.errno in numbers:
+            return code
+    return "io_error"
+
+
+def reason_of(error: OSError) -> str:
+    """Return what went wrong in the system's words, which name no path."""
+    return os.strerror(error.errno) if error.errno else type(error).__name__
+
+
+def version_of(about: os.stat_result) -> str:
+    """Return a name for the content of a file, which every write changes."""
+    return f"{about.st_mtime_ns:x}-{about.st_size:x}-{about.st_ino:x}"
+
+
+def temporary_name() -> str:
+    """Make a name for a file that is still being written."""
+    return f".deepagents-{os.urandom(8).hex()}.tmp"
+
+
+def is_temporary(name: "str | bytes") -> bool:
+    """Return whether a name is one of those, which no listing shows."""
+    return name[:1] in (".", b".") and _TEMPORARY.fullmatch(os.fsencode(name)) is not None
+
+
+def is_binary(head: bytes) -> bool:
+    """Return whether a file is binary, by its first bytes; at their end a character may be cut."""
+    if b"\0" in head[:BINARY_HEAD]:
+        return True
+    try:
+        # An incremental decoder forgives a character that the end of the head cuts in two.
+        codecs.getincrementaldecoder("utf-8")().decode(head[:BINARY_HEAD], len(head) < BINARY_HEAD)
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def lf_bytes(data: bytes) -> bytes:
+    """End every line with `\\n`."""
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+
+
+def after_lines(block: bytes, lines: int) -> int:
+    """Return where the next line starts after so many, or the end of the block."""
+    rest = block.split(b"\n", lines)
+    return len(block) if len(rest) <= lines else len(block) - len(rest[-1])
+
+
+def whole_characters(data: bytes) -> bytes:
+    """Drop a character that was cut at the end."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:
+            needed = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if needed > back else data
+    return data
