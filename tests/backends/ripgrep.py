@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.backends._search import find_ripgrep
+from deepagents.backends.filesystem.search import find_ripgrep
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain.agents.middleware import wrap_model_call
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import FilesystemMiddleware, create_deep_agent
@@ -43,6 +44,22 @@ def test_requests_show_a_preview_and_state_keeps_the_text(call_mode: CallMode) -
     assert result["messages"][0].additional_kwargs["lc_evicted_to"] == path
     assert [message.type for message in result["messages"]] == ["human", "ai"]
     assert model.asked[1].messages[1].text == shown
+
+
+def test_each_step_shows_the_same_object_so_that_its_tokens_are_counted_once() -> None:
+    seen: list[AnyMessage] = []
+
+    @wrap_model_call
+    def look(request: Any, handler: Any) -> Any:
+        seen.append(request.messages[0])
+        return handler(request)
+
+    with ScriptedModel(call("ls", path="/"), "Done.") as model:
+        create_deep_agent(model, middleware=[look]).invoke({"messages": LONG})
+
+    first, second = seen
+    assert first.text.startswith("Message too large")
+    assert first is second
 
 
 def test_the_model_can_read_on(tmp_path: Path) -> None:

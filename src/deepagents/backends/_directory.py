@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # O_NONBLOCK: opening a named pipe would otherwise wait until something writes to it.
@@ -24,64 +24,8 @@ _PASS_THROUGH = getattr(os, "O_PATH", 0)
 _NOT_A_REPARSE_POINT = 4390
 
 
-class Directory(Protocol):
-    """An open directory and the names in it. A name is one component; failures are `OSError`."""
-
-    def child(self, name: str) -> Directory:
-        """Open a directory below; a link is refused with `NotADirectoryError`."""
-        ...
-
-    def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
-        """Walk over the entries."""
-        ...
-
-    def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
-        """Open a file and return its descriptor; a link is refused, a pipe does not block."""
-        ...
-
-    def stat(self, name: str) -> os.stat_result:
-        """Describe an entry itself, not what it links to."""
-        ...
-
-    def readlink(self, name: str) -> str | None:
-        """Return the target of a link, `None` for anything else."""
-        ...
-
-    def may_write(self, name: str) -> bool:
-        """Return whether this process may write to a file."""
-        ...
-
-    def mkdir(self, name: str) -> None:
-        """Make a directory."""
-        ...
-
-    def rename(self, old: str, new: str) -> None:
-        """Move an entry over another in one step."""
-        ...
-
-    def unlink(self, name: str) -> None:
-        """Remove a file or a link."""
-        ...
-
-    def remove_tree(self, name: str) -> None:
-        """Remove a directory and all below it."""
-        ...
-
-    def sync(self) -> None:
-        """Wait until the names themselves are on disk."""
-        ...
-
-    def lock(self) -> int | None:
-        """Return a descriptor to hold an advisory lock on, if the system has such."""
-        ...
-
-    def close(self) -> None:
-        """Let go."""
-        ...
-
-
 class HandleDirectory:
-    """A directory held open by a descriptor."""
+    """A directory held open by a descriptor. A name is one component; failures are `OSError`."""
 
     __slots__ = ("_fd", "_may_scan")
 
@@ -90,6 +34,7 @@ class HandleDirectory:
         self._may_scan = may_scan
 
     def child(self, name: str) -> HandleDirectory:
+        """Open a directory below; a link is refused with `NotADirectoryError`."""
         try:
             return HandleDirectory(os.open(name, _DIRECTORY, dir_fd=self._fd))
         except PermissionError:
@@ -105,35 +50,44 @@ class HandleDirectory:
             raise
 
     def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        """Walk over the entries."""
         if not self._may_scan:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return os.scandir(self._fd)
 
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+        """Open a file and return its descriptor; a link is refused, a pipe does not block."""
         return os.open(name, flags | _COMMON, mode, dir_fd=self._fd)
 
     def stat(self, name: str) -> os.stat_result:
+        """Describe an entry itself, not what it links to."""
         # The root is an entry without a name, which only `.` reaches from its own descriptor.
         return os.stat(name or ".", dir_fd=self._fd, follow_symlinks=False)
 
     def readlink(self, name: str) -> str | None:
+        """Return the target of a link, `None` for anything else."""
         return _target(lambda: os.readlink(name, dir_fd=self._fd))
 
     def may_write(self, name: str) -> bool:
+        """Return whether this process may write to a file."""
         # By default access() asks for the real user, who is another one in a set-uid program.
         as_ourselves = os.access in os.supports_effective_ids
         return os.access(name, os.W_OK, dir_fd=self._fd, effective_ids=as_ourselves)
 
     def mkdir(self, name: str) -> None:
+        """Make a directory."""
         os.mkdir(name, dir_fd=self._fd)
 
     def rename(self, old: str, new: str) -> None:
+        """Move an entry over another in one step."""
         os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def unlink(self, name: str) -> None:
+        """Remove a file or a link."""
         os.unlink(name, dir_fd=self._fd)
 
     def remove_tree(self, name: str) -> None:
+        """Remove a directory and all below it."""
         # shutil.rmtree needs a frame and a descriptor for each level, and fails within a very deep tree. Here
         # only the lowest directory is open; the way up is its `..`, if that is where we came from.
         here = os.open(name, _DIRECTORY, dir_fd=self._fd)
@@ -158,6 +112,7 @@ class HandleDirectory:
             os.close(here)
 
     def sync(self) -> None:
+        """Wait until the names themselves are on disk."""
         if not self._may_scan:
             return
         try:
@@ -168,14 +123,16 @@ class HandleDirectory:
                 raise
 
     def lock(self) -> int | None:
+        """Return a descriptor to hold an advisory lock on, if the system has such."""
         return self._fd
 
     def close(self) -> None:
+        """Let go."""
         os.close(self._fd)
 
 
 class PathDirectory:
-    """A directory known by its path, for systems that cannot open relative to one."""
+    """The same for a directory known by its path, where the system cannot open relative to one."""
 
     __slots__ = ("_path",)
 
@@ -229,6 +186,7 @@ class PathDirectory:
         return
 
 
+Directory: TypeAlias = HandleDirectory | PathDirectory
 BY_HANDLE = bool(_NO_FOLLOW) and {os.open, os.stat, os.rename, os.unlink} <= os.supports_dir_fd
 
 

@@ -11,8 +11,7 @@ from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import is_within, name, normalise, parent
 from deepagents.backends import operations as ops
-from deepagents.backends._search import Query
-from deepagents.backends._search.lines import lines_in
+from deepagents.backends._query import Query, lines_in
 from deepagents.backends._signatures import method_facts, overrides
 from deepagents.backends.call import appends, read_whole, without_slash
 from deepagents.backends.operations import Operation, Perform

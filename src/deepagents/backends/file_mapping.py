@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 from deepagents._globs import GlobPattern, parse_glob
 from deepagents._paths import is_within, name
-from deepagents.backends._search import Query
-from deepagents.backends._search.lines import lines_in
+from deepagents.backends._query import Query, lines_in
 from deepagents.backends.filedata import (
     file_data_to_string,
     file_kind,

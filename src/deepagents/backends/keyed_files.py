@@ -11,7 +11,7 @@ from deepagents._globs import parse_glob
 from deepagents._paths import is_within, normalise
 from deepagents.backends import filedata
 from deepagents.backends import operations as ops
-from deepagents.backends._search import Query
+from deepagents.backends._query import Query
 from deepagents.backends.file_mapping import (
     MappingSearch,
     check_all_allowed,

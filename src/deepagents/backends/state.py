@@ -10,7 +10,7 @@ from deepagents._globs import parse_glob
 from deepagents._paths import is_within, normalise
 from deepagents._state.runtime import read_channel, write_channel
 from deepagents.backends import filedata
-from deepagents.backends._search import Query
+from deepagents.backends._query import Query
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.file_changes import FileChange
 from deepagents.backends.file_mapping import (

@@ -19,7 +19,7 @@ from deepagents._text import (
     truncate,
     window,
 )
-from deepagents.backends._search import Query
+from deepagents.backends._query import Query
 from deepagents.backends.file_mapping import MappingSearch, find_files, search_files
 from deepagents.backends.filedata import (
     KIND_OF_SUFFIX,

@@ -10,9 +10,9 @@ from typing import Any
 
 from deepagents._async import await_thread
 from deepagents._globs import parse_glob
-from deepagents.backends._search import Query, Search
+from deepagents.backends._query import Query
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.filesystem import reading, searching
+from deepagents.backends.filesystem import reading, search
 from deepagents.backends.filesystem.pages import LineMarks
 from deepagents.backends.filesystem.paths import HostPaths, PathAccess, ResolvedPath, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
@@ -143,7 +143,7 @@ class FilesystemBackend(BackendProtocol):
     def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`, by path; up to 1,000 come with size and time."""
         start = self._with_access(self._paths.resolve_start(path), "read", allowed)
-        return searching.glob(start, pattern, DEFAULT_GLOB_TIMEOUT)
+        return search.glob(start, pattern, DEFAULT_GLOB_TIMEOUT)
 
     @errors_as_result(GrepResult)
     def grep(
@@ -164,14 +164,14 @@ class FilesystemBackend(BackendProtocol):
         """
         if context_lines < 0:
             raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
-        wanted = Search(
+        wanted = search.Search(
             Query.of(pattern, expression=regex, context=context_lines),
             None if glob is None else parse_glob(glob),
             max_count,
             self.max_file_size_bytes,
             DEFAULT_GREP_TIMEOUT,
         )
-        return searching.grep(self._with_access(self._paths.resolve_start(path), "read", allowed), wanted)
+        return search.grep(self._with_access(self._paths.resolve_start(path), "read", allowed), wanted)
 
     async def agrep(
         self,

@@ -14,7 +14,7 @@ from deepagents._async import IOCall
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import normalise, parent
 from deepagents.backends._bytes import temporary_name
-from deepagents.backends._search import Query
+from deepagents.backends._query import Query
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition
 from deepagents.backends.protocol import (
     ASYNC_GLOB_TIMEOUT,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -21,13 +21,10 @@ from deepagents.middleware._history import BLOB_KEY, blob_of, blobs_below
 CHANNEL: Final = "_blob_payloads"
 """State key of this run's memory: payloads by digest, and which messages could not be saved."""
 
-T = TypeVar("T")
 _GONE: Final = "The content of this {kind}{source} is gone.{way_out}"
 # Bounds on the media that are in memory at once, coded and decoded.
 _FILES_PER_TRANSFER: Final = 16
 _CHARACTERS_PER_UPLOAD: Final = 16 * 1024 * 1024
-_CHARACTERS_IN_A_MOMENT: Final = 1024 * 1024
-_PIECE: Final = 64 * 1024
 
 
 def blob_folder(files: FileCalls) -> str:
@@ -109,7 +106,7 @@ class Blobs:
 
     async def _upload(self, payloads: Sequence[str]) -> dict[str, str]:
         """Save some payloads; return the digest of each that is in a file now."""
-        decoded = await _off_the_loop(sum(map(len, payloads)), lambda: _decode_all(payloads))
+        decoded = await in_thread(lambda: _decode_all(payloads))
         if not decoded:
             return {}
         folder = blob_folder(self.files)
@@ -144,12 +141,7 @@ class Blobs:
         except ToolFailure:
             return {}
         found = {digest: each for digest, each in zip(digests, contents, strict=True) if each is not None}
-        return await _off_the_loop(sum(map(len, found.values())), lambda: _encode_all(found))
-
-
-async def _off_the_loop(size: int, work: Callable[[], T]) -> T:
-    """Do work on so many bytes; in a thread, where it would hold up other tasks of the event loop."""
-    return await in_thread(work) if size > _CHARACTERS_IN_A_MOMENT else work()
+        return await in_thread(lambda: _encode_all(found))
 
 
 def _batches(payloads: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -170,7 +162,7 @@ def _decode_all(payloads: Sequence[str]) -> dict[str, tuple[str, bytes]]:
     found: dict[str, tuple[str, bytes]] = {}
     for payload in payloads:
         with suppress(ValueError):
-            data = _decode(payload)
+            data = base64.b64decode(payload, validate=True)
             found[payload] = (hashlib.sha256(data).hexdigest(), data)
     return found
 
@@ -178,25 +170,10 @@ def _decode_all(payloads: Sequence[str]) -> dict[str, tuple[str, bytes]]:
 def _encode_all(contents: Mapping[str, bytes]) -> dict[str, str]:
     """Return as base64 what fits its digest: an agent may write to these files, too."""
     return {
-        digest: _encode(content)
+        digest: base64.b64encode(content).decode("ascii")
         for digest, content in contents.items()
         if hashlib.sha256(content).hexdigest() == digest
     }
-
-
-# A piece at a time: base64 holds the interpreter's lock, and one of 100 MB would stop all other threads.
-def _decode(payload: str) -> bytes:
-    # Each piece is decoded by itself, so padding at the end of one would go unnoticed.
-    if "=" in payload[:-2]:
-        raise ValueError("padding stands before the end")
-    pieces = range(0, len(payload), _PIECE * 4)
-    return b"".join(base64.b64decode(payload[at : at + _PIECE * 4], validate=True) for at in pieces)
-
-
-def _encode(content: bytes) -> str:
-    # Three bytes are four characters, so that only the last piece has padding.
-    pieces = range(0, len(content), _PIECE * 3)
-    return "".join(base64.b64encode(content[at : at + _PIECE * 3]).decode("ascii") for at in pieces)
 
 
 def _is_inline(block: Any) -> bool:

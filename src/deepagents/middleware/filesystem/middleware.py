@@ -32,7 +32,7 @@ from deepagents.middleware._base import (
     keeping,
     with_changes,
 )
-from deepagents.middleware._incremental import IncrementalCache
+from deepagents.middleware._incremental import BoundedCache, IncrementalCache
 from deepagents.middleware.approval import (
     ASKED,
     LINKS,
@@ -44,8 +44,7 @@ from deepagents.middleware.approval import (
 )
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
-from deepagents.middleware.filesystem.older_members import OlderMembers
-from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation
+from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation, Shortened
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools import FsToolName, file_tools
@@ -76,7 +75,7 @@ _PARALLEL: Final = (
 )
 
 
-class FilesystemMiddleware(OlderMembers, BaseMiddleware):
+class FilesystemMiddleware(BaseMiddleware):
     """Give an agent file tools on a backend, and keep large tool results out of its context.
 
     Args:
@@ -138,6 +137,7 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         self.read_format: ReadFormat = read_format
         self.backend_timeout = backend_timeout
         self._candidates: Candidates = IncrementalCache()
+        self._shortened: Shortened = BoundedCache()
         self._offloads = offload_binary_content and keeps_out_of_state(self._handle)
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._rules = Rules(_permissions_of(permissions, _permissions))
@@ -214,6 +214,26 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
     def _create_tool(self, name: str) -> Any:
         return make_tool(self._specs[name], self._open_context, self._descriptions.get(name))
 
+    # The next four are overridden or read by packages that build on this class.
+
+    def _create_ls_tool(self) -> Any:
+        return self._create_tool("ls")
+
+    def _create_glob_tool(self) -> Any:
+        return self._create_tool("glob")
+
+    def _create_grep_tool(self) -> Any:
+        return self._create_tool("grep")
+
+    @property
+    def _permissions(self) -> list[FilesystemPermission]:
+        return list(self.permissions)
+
+    def _make_by_name(self, name: str) -> Any:
+        """Make a tool, by the method of a subclass if it has one."""
+        make = getattr(self, f"_create_{name}_tool", None)
+        return self._create_tool(name) if make is None else make()
+
     def _open_context(self, runtime: Runtime) -> ToolContext:
         files, call_id = self._guard_files(runtime), runtime.tool_call_id or ""
         return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id)
@@ -277,7 +297,12 @@ class FilesystemMiddleware(OlderMembers, BaseMiddleware):
         readable = self._may_read(f"{root}/{HISTORY}/any.md")
         threshold = limit * CHARACTERS_PER_TOKEN if limit and readable else None
         return RequestPreparation(
-            files, Blobs(files, self._readers), threshold, self._keeps_blobs(files), self._candidates
+            files,
+            Blobs(files, self._readers),
+            threshold,
+            self._keeps_blobs(files),
+            self._candidates,
+            self._shortened,
         )
 
     def _keeps_blobs(self, files: FileCalls) -> bool:

@@ -22,7 +22,7 @@ from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import Request, with_changes
 from deepagents.middleware._history import media_behind_results, open_turn, shows_media
-from deepagents.middleware._incremental import IncrementalCache
+from deepagents.middleware._incremental import BoundedCache, IncrementalCache
 from deepagents.middleware._offload import join_content, save_text, split_content
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.middleware.filesystem.offload import OFFLOADED_TO
@@ -35,6 +35,7 @@ Its beginning and end:
 {{content_sample}}"""
 
 Candidates: TypeAlias = IncrementalCache[list[AnyMessage]]
+Shortened: TypeAlias = BoundedCache[tuple[AnyMessage, AnyMessage]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class RequestPreparation:
         threshold: characters above which a person's message is shortened; `None` shortens none.
         keeps_blobs: whether media go to files.
         candidates: remembers which messages could be concerned, so that each request looks at new ones only.
+        shortened: remembers messages as they are shown, by the path in their mark. What comes after knows a
+            history by its objects, so each request must show the same ones.
     """
 
     files: FileCalls
@@ -54,6 +57,7 @@ class RequestPreparation:
     threshold: int | None
     keeps_blobs: bool
     candidates: Candidates
+    shortened: Shortened
 
     async def prepare(self, request: Request) -> tuple[Request, list[AnyMessage]]:
         """Return the request as the model is to see it, and messages that state must still take in.
@@ -116,13 +120,24 @@ class RequestPreparation:
     async def _show(self, request: Request, candidates: list[AnyMessage]) -> Request:
         """Return the request with its messages as the model is to see them; most stay as they are."""
         ready = await self.blobs.insert_all(
-            [_shorten(each) if _is_saved(each) else each for each in candidates]
+            [self._shorten(each) if _is_saved(each) else each for each in candidates]
         )
         changed = {id(old): new for old, new in zip(candidates, ready, strict=True) if new is not old}
         if not changed and not any(map(shows_media, candidates)):
             return request
         messages = media_behind_results(list(request.messages))
         return with_changes(request, messages=[changed.get(id(each), each) for each in messages])
+
+    def _shorten(self, message: AnyMessage) -> AnyMessage:
+        path: str = message.additional_kwargs[OFFLOADED_TO]
+        known = self.shortened.get(path)
+        if known and known[0] is message:
+            return known[1]
+        text, others = split_content(message.content)
+        notice = NOTICE.format(file_path=path, content_sample=preview(text))
+        shown = message.model_copy(update={"content": join_content(notice, others)})
+        self.shortened.put(path, (message, shown))
+        return shown
 
 
 def _add_candidates(before: list[AnyMessage], new: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -141,17 +156,12 @@ def _replace_messages(request: Request, changed: dict[int, AnyMessage]) -> tuple
     return with_changes(request, messages=messages, state=replaced), for_state
 
 
-# Both are asked for the same few messages at every step, and hash or split texts of megabytes.
+# Asked for the same few messages at every step, and hashes texts of megabytes.
 @lru_cache(maxsize=16)
 def _message_path(message_id: str, text: str) -> str:
     """Return the file for a message, below the artifacts root; another text gets another file."""
     digest = hashlib.sha256(f"{message_id}\0{text}".encode(errors="surrogatepass")).hexdigest()
     return f"/{HISTORY}/{digest[:32]}.md"
-
-
-@lru_cache(maxsize=16)
-def _notice(path: str, text: str) -> str:
-    return NOTICE.format(file_path=path, content_sample=preview(text))
 
 
 def _is_saved(message: AnyMessage) -> bool:
@@ -163,9 +173,3 @@ def _is_saved(message: AnyMessage) -> bool:
     if not isinstance(path, str):
         return False
     return path.endswith(_message_path(message.id or "", split_content(message.content)[0]))
-
-
-def _shorten(message: AnyMessage) -> AnyMessage:
-    marks: dict[str, Any] = message.additional_kwargs
-    text, others = split_content(message.content)
-    return message.model_copy(update={"content": join_content(_notice(marks[OFFLOADED_TO], text), others)})

@@ -15,14 +15,9 @@ from hypothesis import strategies as st
 from deepagents._globs import compile_glob
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._directory import BY_HANDLE, HandleDirectory, open_directory
-from deepagents.backends._search import (
-    Found,
-    Query,
-    Search,
-    find_ripgrep,
-    search,
-    walk,
-)
+from deepagents.backends._query import Query
+from deepagents.backends.filesystem.search import Found, Search, find_ripgrep, search
+from deepagents.backends.filesystem.walk import walk
 
 NAMES = [
     "a.txt",

@@ -1,0 +1,334 @@
+"""Find files by name and lines by text below a directory on disk.
+
+Links are not followed. The result is the same with ripgrep and without: ripgrep only says which files are
+worth opening, and the lines are always taken from them here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from deepagents._globs import GlobPattern, parse_glob
+from deepagents.backends._bytes import BINARY_HEAD, is_temporary, reason_of
+from deepagents.backends._directory import Directory, FilesBelow
+from deepagents.backends._query import Line, Query, lines_in
+from deepagents.backends.filesystem.confined_dir import translate_os_errors
+from deepagents.backends.filesystem.paths import ResolvedPath
+from deepagents.backends.filesystem.reading import format_time
+from deepagents.backends.filesystem.walk import Known, Unread, walk
+from deepagents.backends.results import ContextLine, FileInfo, GlobResult, GrepMatch, GrepResult
+from deepagents.errors import BackendError
+
+_FIRST = 1 << 16
+_BLOCK = 1 << 20
+_MOST_LOOKED_THROUGH = 64 << 20
+"""How far a file is looked through that is too large to show lines of."""
+# No ignore files, no configuration: the result must be the same as without ripgrep.
+_WALK = ("--no-config", "--no-messages", "--null", "--hidden", "--no-ignore", "--no-follow", "--color=never")
+_SEARCH = ("--files-with-matches", "--fixed-strings", "--case-sensitive", "--text", "--encoding=none")
+_PROBLEMS_SHOWN = 10
+# A look at each of 100,000 files takes seconds; no model reads sizes of so many.
+_MOST_DESCRIBED = 1000
+
+
+class Hit(NamedTuple):
+    """A matching line and the path of its file from the start."""
+
+    path: str
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search: what for, in which files, and how much of it. Each phase may take `seconds`.
+
+    `allowed` is asked for paths from the start of the search.
+    """
+
+    query: Query
+    glob: GlobPattern | None = None
+    max_count: int | None = None
+    largest: int = 10 << 20
+    seconds: float = 15.0
+    allowed: Known | None = None
+
+
+@dataclass(slots=True)
+class Found:
+    """Matching lines by path and number, and what kept the list from being complete."""
+
+    hits: list[Hit] = field(default_factory=list[Hit])
+    unread: list[Unread] = field(default_factory=list[Unread])
+    truncated: bool = False
+
+
+def glob(start: ResolvedPath, pattern: str, seconds: float) -> GlobResult:
+    """Find the files below a directory whose path matches."""
+    compiled = parse_glob(pattern)
+    try:
+        with (
+            translate_os_errors(f"'{start.shown}'", "searching"),
+            start.directory() as (directory, _, allowed),
+        ):
+            walked = walk(directory, seconds, compiled, start.is_regular_file, allowed)
+            matches = _describe_all(directory, walked.files, start)
+    except BackendError as error:
+        if error.code in ("file_not_found", "not_a_directory"):
+            return GlobResult(matches=[])
+        raise
+    found = GlobResult(matches=matches)
+    if walked.timed_out:
+        found.truncated, found.truncation_reason = True, "budget"
+    elif walked.unread:
+        found.truncated, found.truncation_reason = True, "unreadable"
+    return found
+
+
+def grep(start: ResolvedPath, wanted: Search) -> GrepResult:
+    """Find lines in one file or in all files below a directory."""
+    try:
+        with translate_os_errors(f"'{start.shown}'", "searching"):
+            found, is_file = _search(start, wanted)
+    except BackendError as error:
+        if error.code in ("file_not_found", "not_a_directory"):
+            return GrepResult(matches=[])
+        raise
+    matches = [
+        _match(hit.line, start.shown if is_file else start.below(hit.path), wanted) for hit in found.hits
+    ]
+    error = _describe_unread(found.unread, start, is_file)
+    return GrepResult(
+        error=error, matches=matches, truncated=found.truncated, code="io_error" if error else None
+    )
+
+
+def _describe_all(directory: Directory, paths: Sequence[str], start: ResolvedPath) -> list[FileInfo]:
+    """Describe found files; a long list goes without sizes and times, which cost a look at each file."""
+    if len(paths) > _MOST_DESCRIBED:
+        return [{"path": start.below(path), "is_dir": False} for path in paths]
+    with FilesBelow(directory) as files:
+        return [_describe(files, path, start) for path in paths]
+
+
+def _describe(files: FilesBelow, path: str, start: ResolvedPath) -> FileInfo:
+    info = FileInfo(path=start.below(path), is_dir=False)
+    with suppress(OSError):
+        about = files.stat(path)
+        about = start.stat(path) if stat.S_ISLNK(about.st_mode) else about
+        info["size"], info["modified_at"] = about.st_size, format_time(about)
+    return info
+
+
+def _search(start: ResolvedPath, wanted: Search) -> tuple[Found, bool]:
+    with start.root.entry(start.parts, check=start.check_link_target) as entry:
+        if entry.name and stat.S_ISREG(entry.stat().st_mode):
+            start.check(entry.parts)
+            # By the open directory, so that the file cannot be replaced by a link after the check.
+            return search_file(entry.above, entry.name, wanted), True
+    with start.directory() as (directory, real, allowed):
+        return search(directory, replace(wanted, allowed=allowed), find_ripgrep(), real), False
+
+
+def _match(line: Line, path: str, wanted: Search) -> GrepMatch:
+    match: GrepMatch = {"path": path, "line": line.number, "text": line.text}
+    if wanted.query.context:
+        match["context_before"] = [ContextLine(line=number, text=text) for number, text in line.before]
+        match["context_after"] = [ContextLine(line=number, text=text) for number, text in line.after]
+    return match
+
+
+def _describe_unread(unread: Sequence[Unread], start: ResolvedPath, is_file: bool) -> str | None:
+    if not unread:
+        return None
+    shown = [
+        f"- {start.shown if is_file else start.describe_below(each.path)}: {each.reason}"
+        for each in unread[:_PROBLEMS_SHOWN]
+    ]
+    more = len(unread) - len(shown)
+    return "\n".join(
+        ["Some files could not be fully searched:", *shown, *([f"- and {more} more"] if more else [])]
+    )
+
+
+def search(base: Directory, wanted: Search, ripgrep: str | None = None, real: Path | None = None) -> Found:
+    """Search below `base`, which is at the path `real` when ripgrep shall help."""
+    found = Found()
+    if "\n" in wanted.query.pattern and not wanted.query.expression:
+        return found
+    if candidates := _find_candidates(wanted, ripgrep, real):
+        found.truncated = not candidates.is_complete
+        paths = sorted(filter(wanted.glob, candidates.files) if wanted.glob else candidates.files)
+    else:
+        walked = walk(base, wanted.seconds, wanted.glob, allowed=wanted.allowed)
+        found.truncated, found.unread, paths = walked.timed_out, walked.unread, walked.files
+    _search_each(base, paths, wanted, found)
+    return found
+
+
+def search_file(base: Directory, name: str, wanted: Search) -> Found:
+    """Search one file of a directory, when it passes the filter."""
+    found = Found()
+    if wanted.glob is None or wanted.glob(name):
+        _search_each(base, [name], wanted, found)
+    return found
+
+
+def _find_candidates(wanted: Search, ripgrep: str | None, real: Path | None) -> Candidates | None:
+    needle = wanted.query.needle
+    if not (ripgrep and real and needle):
+        return None
+    # ripgrep reads all there is. Where a part is denied, its time would tell whether a guess is in there.
+    if wanted.allowed is not None and not wanted.allowed.all_below(""):
+        return None
+    return find_candidates(ripgrep, real, needle, wanted.largest, wanted.seconds)
+
+
+def _search_each(base: Directory, paths: Iterable[str], wanted: Search, found: Found) -> None:
+    ends = time.monotonic() + wanted.seconds
+    with FilesBelow(base) as files:
+        for path in paths:
+            is_late = time.monotonic() >= ends
+            if is_late:
+                found.truncated = True
+            elif not is_temporary(path.rpartition("/")[2]):
+                _search_one(files, path, wanted, found)
+            if found.truncated and (is_late or _is_full(wanted, found)):
+                return
+
+
+def _is_full(wanted: Search, found: Found) -> bool:
+    return wanted.max_count is not None and len(found.hits) >= wanted.max_count
+
+
+def _search_one(files: FilesBelow, path: str, wanted: Search, found: Found) -> None:
+    try:
+        fd = files.open(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        found.unread.append(Unread(path, reason_of(error)))
+        return
+    try:
+        data = _read_at_most(fd, wanted.largest)
+        if data is not None:
+            _add_lines(data, path, wanted, found)
+        elif _may_hold(fd, wanted.query.needle):
+            size = os.fstat(fd).st_size
+            reason = f"may match, but its {size:,} bytes are over the limit of {wanted.largest:,}"
+            found.unread.append(Unread(path, reason))
+    except IsADirectoryError:
+        return
+    except OSError as error:
+        found.unread.append(Unread(path, reason_of(error)))
+    finally:
+        os.close(fd)
+
+
+def _add_lines(data: bytes, path: str, wanted: Search, found: Found) -> None:
+    room = None if wanted.max_count is None else wanted.max_count - len(found.hits)
+    hits = [
+        # One more than there is room for shows whether something was left out.
+        Hit(path, line)
+        for line in islice(lines_in(data, wanted.query), None if room is None else room + 1)
+    ]
+    found.truncated = found.truncated or (room is not None and len(hits) > room)
+    found.hits += hits[:room]
+
+
+def _read_at_most(fd: int, most: int) -> bytes | None:
+    """Read a file whole, or return `None` when it holds more than `most` bytes."""
+    # Most files are small: one read answers without asking for the size first.
+    first = os.read(fd, min(_FIRST, most + 1))
+    if len(first) <= most and len(first) < _FIRST:
+        return first
+    if os.fstat(fd).st_size > most:
+        return None
+    parts, size = [first], len(first)
+    while size <= most and (part := os.read(fd, _BLOCK)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts) if size <= most else None
+
+
+def _may_hold(fd: int, needle: bytes | None) -> bool:
+    """Return whether a text file holds some bytes, or whether that takes too long to find out."""
+    os.lseek(fd, 0, os.SEEK_SET)
+    block = os.read(fd, _BLOCK)
+    if b"\0" in block[:BINARY_HEAD]:
+        return False
+    kept, looked_through = b"", 0
+    while needle is not None and needle not in kept + block:
+        # What is searched for may lie across the border of two blocks.
+        kept = block[-len(needle) + 1 :] if len(needle) > 1 else b""
+        looked_through += len(block)
+        block = os.read(fd, _BLOCK)
+        if not block or looked_through >= _MOST_LOOKED_THROUGH:
+            return bool(block)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Files that may hold what is looked for, by path from the start; `is_complete` unless time ran out."""
+
+    files: list[str]
+    is_complete: bool
+
+
+@cache
+def find_ripgrep() -> str | None:
+    """Find the program on the search path, or next to this Python, where its wheel puts it."""
+    return shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+
+
+def find_candidates(
+    program: str, start: Path, needle: bytes, largest: int, seconds: float
+) -> Candidates | None:
+    """Find the files that hold the bytes, and those too large to be searched; `None` when ripgrep fails.
+
+    ripgrep keeps whole lines in memory, so it gets no file of more than `largest` bytes. It does not
+    say which files it leaves out: they are what a list of all files has more than one with the bound.
+    """
+    if not needle or b"\0" in needle or b"\n" in needle:
+        return None
+    ends = time.monotonic() + seconds
+    bound = f"--max-filesize={largest}"
+    found = _run([program, *_WALK, bound, *_SEARCH, "--", needle, "."], start, ends)
+    small = found and _run([program, *_WALK, bound, "--files", "."], start, ends)
+    files = small and _run([program, *_WALK, "--files", "."], start, ends)
+    if found is None or small is None or files is None:
+        return None
+    large = files[0] - small[0] if small[1] else set[bytes]()
+    names = (os.fsdecode(name).removeprefix("./").replace(os.sep, "/") for name in found[0] | large)
+    return Candidates(list(names), found[1] and small[1] and files[1])
+
+
+def _run(command: Sequence[str | bytes], start: Path, ends: float) -> tuple[set[bytes], bool] | None:
+    """Return the names that ripgrep prints, and whether it got to its end in time."""
+    try:
+        done = subprocess.run(
+            command, cwd=start, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=max(ends - time.monotonic(), 0.01), check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as late:
+        # The last name may have been cut when the program was stopped.
+        whole_names = (late.output or b"").rpartition(b"\0")[0]
+        return set(filter(None, whole_names.split(b"\0"))), False
+    except OSError:
+        # The program may have been removed since it was found.
+        find_ripgrep.cache_clear()
+        return None
+    # 1 means no match; anything above is a failure, and then every file is walked here.
+    return (set(filter(None, done.stdout.split(b"\0"))), True) if done.returncode in (0, 1) else None
