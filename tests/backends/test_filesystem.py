@@ -11,7 +11,7 @@ import pytest
 
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.filesystem.atomic import FORGOTTEN_AFTER
+from deepagents.backends.filesystem.writing import FORGOTTEN_AFTER
 
 
 @pytest.fixture

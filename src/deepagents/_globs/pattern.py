@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, TypeAlias
 
-from deepagents._globs.expressions import NOTHING, any_name, name_expression, path_expression
 from deepagents._globs.segments import (
     ANY_DIRECTORIES,
+    NOTHING,
     InvalidGlobPatternError,
     alternatives,
     anchor,
+    any_name,
+    name_expression,
+    path_expression,
     plain_path,
 )
 from deepagents.errors import BackendError

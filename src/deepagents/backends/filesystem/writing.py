@@ -1,24 +1,48 @@
-"""Write, edit and delete files; checking what is there and changing it is one step."""
+"""Write, edit and delete files; to check what is there and to change it is one step, under a lock.
+
+A file that is replaced holds the old content or the new one, whole, whatever happens. What is added at its
+end is there whole or not at all, unless the process is killed meanwhile.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import sys
+import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
 
 from deepagents._text import format_size, keep_line_endings, replace_exact
-from deepagents.backends._bytes import is_binary, is_temporary, version_of
+from deepagents.backends._bytes import is_binary, is_temporary, temporary_name, version_of
+from deepagents.backends._directory import Directory
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition, validate_bytes
-from deepagents.backends.filesystem import atomic
 from deepagents.backends.filesystem.confined_dir import Entry, translate_os_errors
 from deepagents.backends.filesystem.pages import read_all
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import check_regular
 from deepagents.errors import BackendError
 
+if sys.platform != "win32":
+    import fcntl
+
+# An hour is far beyond any write, so nothing that is still being written is removed.
+FORGOTTEN_AFTER: Final = 3600.0
+"""Seconds after which a temporary file was left by a writer that was killed."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+# Without set-uid and set-gid: new content must not run with another user's rights.
+_KEPT_MODE: Final = 0o1777
+_LOCKS: Final = 64
+# Seconds. A write takes far less; one that is held up longer should fail and say so.
+_LONGEST_WAIT: Final = 30.0
+_FIRST_PAUSE: Final = 0.0005
+_LONGEST_PAUSE: Final = 0.02
 _DIRECTORIES_REMEMBERED = 1024
 
 
@@ -40,7 +64,7 @@ class Writer:
                 _check_version(path, before, expected_version)
                 if before and b"\n" in data and before.st_size <= self.largest:
                     data = _keep_line_ends(_read_content(entry), data, path)
-                return atomic.replace(entry, data, before)
+                return _replace(entry, data, before)
         except BackendError as error:
             if expected_version is None or error.code != "file_not_found":
                 raise
@@ -51,14 +75,14 @@ class Writer:
         """Make bytes the content of a file."""
         data = validate_bytes(path.shown, content)
         with self._open_to_change(path, "writing", make_parents=True) as (entry, before):
-            atomic.replace(entry, data, before)
+            _replace(entry, data, before)
 
     def append(self, path: ResolvedPath, content: str | bytes) -> str:
         """Add to the end of a file, all of it or nothing, and return the version."""
         given = validate_addition(path.shown, content)
         data = given.encode() if isinstance(given, str) else given
         with self._open_to_change(path, "writing", make_parents=True) as (entry, before):
-            return atomic.replace(entry, data, None) if before is None else atomic.append(entry, data)
+            return _replace(entry, data, None) if before is None else _append(entry, data)
 
     def edit(
         self, path: ResolvedPath, old: str, new: str, replace_all: bool, expected_version: str | None
@@ -74,7 +98,7 @@ class Writer:
             done = replace_exact(_read_text(entry, path), old, new, replace_all)
             # Gives back byte for byte what was not UTF-8 when the file was read.
             data = done.content.encode("utf-8", "surrogateescape")
-            return done.count, atomic.replace(entry, data, before)
+            return done.count, _replace(entry, data, before)
 
     def delete(self, path: ResolvedPath, is_undeletable: Callable[[tuple[str, ...]], bool]) -> None:
         """Remove a file, a directory with all below it, or a link but not what it leads to."""
@@ -87,7 +111,7 @@ class Writer:
                     "invalid_path", f"Error deleting '{path.shown}': the root cannot be deleted."
                 )
             # What is checked must be what is removed, so no writer may come in between.
-            with atomic.hold_lock(entry.above, path.root.path_of(entry.parts[:-1])):
+            with _hold_lock(entry.above, path.root.path_of(entry.parts[:-1])):
                 is_directory = stat.S_ISDIR(entry.stat().st_mode)
                 if is_directory:
                     path.check_all_below(entry.parts)
@@ -113,7 +137,7 @@ class Writer:
         with (
             translate_os_errors(f"File '{path.shown}'", doing, path.hint),
             path.entry(make_parents=make_parents) as entry,
-            atomic.hold_lock(entry.above, path.root.path_of(entry.parts[:-1])),
+            _hold_lock(entry.above, path.root.path_of(entry.parts[:-1])),
         ):
             # Asked under the lock, or another writer could change it after the check.
             before = entry.stat_if_any()
@@ -127,8 +151,8 @@ class Writer:
             return
         if len(self._swept) >= _DIRECTORIES_REMEMBERED:
             self._swept.clear()
-        self._swept[directory] = now + atomic.FORGOTTEN_AFTER
-        atomic.sweep(entry.above)
+        self._swept[directory] = now + FORGOTTEN_AFTER
+        _remove_forgotten(entry.above)
 
 
 def _check_replaceable(path: ResolvedPath, entry: Entry, before: os.stat_result | None) -> None:
@@ -185,3 +209,133 @@ def _read_text(entry: Entry, path: ResolvedPath) -> str:
     if file_kind(path.shown) != "text" or is_binary(data):
         raise BackendError("invalid_encoding", "Cannot edit binary files. Write the file whole instead.")
     return data.decode("utf-8", "surrogateescape")
+
+
+def _replace(entry: Entry, data: bytes, before: os.stat_result | None) -> str:
+    """Make `data` the content of a file, keep its mode and owner, and return the new version."""
+    temporary = temporary_name()
+    # Others must not read what is new in a private file meanwhile or after a kill: its mode comes last.
+    fd = entry.above.open(temporary, _NEW, 0o644 if before is None else 0o600)
+    try:
+        try:
+            _write_all(fd, data)
+            _copy_owner_and_mode(fd, before)
+            # Two writes within one tick of the file system's clock would get the same version.
+            if os.utime in os.supports_fd:
+                now = time.time_ns()
+                os.utime(fd, ns=(now, now))
+            # Without this, a power cut after the rename could leave the new name with no content.
+            os.fsync(fd)
+            version = version_of(os.fstat(fd))
+        finally:
+            os.close(fd)
+        # A rename in one directory is atomic: a reader sees the old content or the new, whole.
+        entry.above.rename(temporary, entry.name)
+    except BaseException:
+        with suppress(OSError):
+            entry.above.unlink(temporary)
+        raise
+    # The new name is in the directory, which has to reach the disk as well.
+    entry.above.sync()
+    return version
+
+
+def _append(entry: Entry, data: bytes) -> str:
+    """Add `data` at the end of a file, take it back if not all of it fits, and return the new version."""
+    fd = entry.above.open(entry.name, os.O_WRONLY | os.O_APPEND)
+    try:
+        size = os.fstat(fd).st_size
+        try:
+            _write_all(fd, data)
+            os.fsync(fd)
+        except BaseException:
+            with suppress(OSError):
+                # A full disk may have taken a part, and half an addition is worse than none.
+                os.ftruncate(fd, size)
+            raise
+        return version_of(os.fstat(fd))
+    finally:
+        os.close(fd)
+
+
+def _remove_forgotten(directory: Directory) -> None:
+    """Remove what killed writers left in a directory long ago."""
+    long_ago = time.time() - FORGOTTEN_AFTER
+    with suppress(OSError), directory.scan() as entries:
+        for name in [entry.name for entry in entries if is_temporary(entry.name)]:
+            if directory.stat(name).st_mtime < long_ago:
+                directory.unlink(name)
+
+
+@contextmanager
+def _hold_lock(directory: Directory, path: Path) -> Generator[None]:
+    """Hold the lock of one directory, which is at `path`.
+
+    The lock is on the directory, not on the file: a file that is replaced is another one afterwards, and a
+    lock file next to it would show up in listings.
+
+    Raises:
+        TimeoutError: when another holds it for too long.
+    """
+    # A system lock belongs to an open descriptor, and holds threads apart too; the lock in this process lets
+    # them wait without polling. Directories share a few of these, so that nothing grows with their number.
+    lock = _thread_locks()[hash(path) % _LOCKS]
+    if not lock.acquire(timeout=_LONGEST_WAIT):
+        raise _timeout()
+    try:
+        fd = directory.lock()
+        if fd is not None:
+            _lock_against_processes(fd)
+        yield
+    finally:
+        lock.release()
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _copy_owner_and_mode(fd: int, before: os.stat_result | None) -> None:
+    if before is None or not hasattr(os, "fchmod"):
+        return
+    own = os.fstat(fd)
+    # The owner comes before the mode: changing the owner clears bits of the mode.
+    if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):
+            # Only root may give files away; for others the writer becomes the owner.
+            os.fchown(fd, before.st_uid, before.st_gid)
+    mode = stat.S_IMODE(before.st_mode) & _KEPT_MODE
+    if mode != stat.S_IMODE(os.fstat(fd).st_mode):
+        with suppress(PermissionError):
+            os.fchmod(fd, mode)
+
+
+@cache
+def _thread_locks() -> tuple[threading.Lock, ...]:
+    return tuple(threading.Lock() for _ in range(_LOCKS))
+
+
+def _timeout() -> TimeoutError:
+    return TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+
+def _lock_against_processes(fd: int) -> None:
+    """Lock an open directory until it is closed; some file systems cannot, and go without."""
+    if sys.platform == "win32":
+        return
+    last, pause = time.monotonic() + _LONGEST_WAIT, _FIRST_PAUSE
+    while True:
+        try:
+            # Polled, because a blocking flock knows no time limit, and signals do not reach threads.
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > last:
+                raise _timeout() from None
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        except OSError:
+            return
+        else:
+            return

@@ -80,14 +80,8 @@ class Operations:
         self, path: str, content: str, expected_version: str | None = None, allowed: Allowed | None = None
     ) -> WriteResult:
         """Create or replace a file, once it is prepared for."""
-        refused = await self.prepare(path) if self.prepare else None
-        if refused is not None:
+        if refused := await self.prepare(path) if self.prepare else None:
             return refused
-        return await self._write(path, content, expected_version, allowed)
-
-    async def _write(
-        self, path: str, content: str, expected_version: str | None, allowed: Allowed | None
-    ) -> WriteResult:
         shown, what = _check_file_path(path, "writing")
         data = encode_text(content)
         expected = await self._check_target(shown, what, "writing", allowed)
@@ -107,10 +101,8 @@ class Operations:
 
     async def append(self, path: str, content: str | bytes, allowed: Allowed | None = None) -> WriteResult:
         """Add to the end of a file, once it is prepared for."""
-        refused = await self.prepare(path) if self.prepare else None
-        return refused if refused is not None else await self._append(path, content, allowed)
-
-    async def _append(self, path: str, content: str | bytes, allowed: Allowed | None) -> WriteResult:
+        if refused := await self.prepare(path) if self.prepare else None:
+            return refused
         shown, what = _check_file_path(path, "writing")
         texts = _encode_addition(shown, content)
         expected = await self._check_target(shown, what, "writing", allowed)
