@@ -70,7 +70,7 @@ def find(root: Path, wanted: Search, ripgrep: str | None = None, by_handle: bool
 
 
 def lines(found: Found) -> list[tuple[str, int, str]]:
-    return [(hit.path, hit.line.number, hit.line.text) for hit in found.hits]
+    return [(match["path"], match["line"], match["text"]) for match in found.matches]
 
 
 def grep(root: Path, pattern: str, ripgrep: str | None = None) -> list[tuple[str, int, str]]:
@@ -159,9 +159,10 @@ def test_context_stops_at_the_ends_and_leaves_out_lines_that_match_themselves(tm
 
     found = find(root, Search(Query.of("w", context=2)))
 
-    assert [(hit.line.before, hit.line.after) for hit in found.hits] == [
-        ([(1, "1")], [(4, "4")]),
-        ([(1, "1")], [(4, "4"), (5, "5")]),
+    one, four, five = ({"line": number, "text": str(number)} for number in (1, 4, 5))
+    assert [(match.get("context_before"), match.get("context_after")) for match in found.matches] == [
+        ([one], [four]),
+        ([one], [four, five]),
     ]
 
 

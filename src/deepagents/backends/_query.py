@@ -1,4 +1,4 @@
-"""Find lines in the bytes of one file."""
+"""Find lines in the bytes of one file, and report them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import regex
 
 from deepagents._text import split_lines
 from deepagents.backends._bytes import BINARY_HEAD
+from deepagents.backends.results import GrepMatch
 from deepagents.errors import BackendError
 
 _SECONDS: Final = 5.0
@@ -23,17 +24,9 @@ _REPEATS = re.compile(r"\{(\d+)")
 _VERBOSE = re.compile(r"\(\?[A-Za-z0-9]*x")
 
 
+_PROBLEMS_SHOWN: Final = 10
+
 Numbered = Sequence[tuple[int, str]]
-_NONE: Final[Numbered] = ()
-
-
-class Line(NamedTuple):
-    """A line that was asked for, with the lines around it; numbers count from 1."""
-
-    number: int
-    text: str
-    before: Numbered
-    after: Numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +93,7 @@ def _refusal(pattern: str, why: str) -> BackendError:
     return BackendError("invalid_pattern", f"The regular expression {pattern[:80]!r} {why}. Simplify it.")
 
 
-def lines_in(data: bytes, query: Query) -> Iterator[Line]:
+def matches_in(data: bytes, path: str, query: Query) -> Iterator[GrepMatch]:
     """Yield the matching lines of a text file, and nothing for any other."""
     needle = query.needle
     if (needle is not None and needle not in data) or b"\0" in data[:BINARY_HEAD]:
@@ -108,8 +101,27 @@ def lines_in(data: bytes, query: Query) -> Iterator[Line]:
     # A file in another encoding is still worth searching; its ASCII part matches.
     lines = split_lines(data.decode("utf-8", "replace"))
     for index in _matching(lines, query):
-        before, after = _around(lines, index, query) if query.context else (_NONE, _NONE)
-        yield Line(index + 1, lines[index], before, after)
+        around = _around(lines, index, query) if query.context else None
+        yield make_match(path, index + 1, lines[index], around)
+
+
+def make_match(path: str, line: int, text: str, around: tuple[Numbered, Numbered] | None) -> GrepMatch:
+    """Make the match of a line, counted from 1, with the lines before and after it if they were asked for."""
+    match = GrepMatch(path=path, line=line, text=text)
+    if around is not None:
+        match["context_before"] = [{"line": number, "text": text} for number, text in around[0]]
+        match["context_after"] = [{"line": number, "text": text} for number, text in around[1]]
+    return match
+
+
+def describe_unread(problems: Sequence[str]) -> str | None:
+    """Say which files could not be searched, if there are such, and why; of many, the first ten."""
+    if not problems:
+        return None
+    more = len(problems) - _PROBLEMS_SHOWN
+    rest = [f"- and {more} more"] if more > 0 else []
+    shown = [f"- {each}" for each in problems[:_PROBLEMS_SHOWN]]
+    return "\n".join(["Some files could not be fully searched:", *shown, *rest])
 
 
 def _matching(lines: list[str], query: Query) -> Iterable[int]:

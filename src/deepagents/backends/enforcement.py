@@ -11,7 +11,7 @@ from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import is_within, name, normalise, parent
 from deepagents.backends import operations as ops
-from deepagents.backends._query import Query, lines_in
+from deepagents.backends._query import Query, matches_in
 from deepagents.backends._signatures import method_facts, overrides
 from deepagents.backends.call import appends, read_whole, without_slash
 from deepagents.backends.operations import Operation, Perform
@@ -260,12 +260,7 @@ async def is_file(perform: Perform, path: str) -> bool:
 
 def _matches(answers: Iterable[FileDownloadResponse], query: Query) -> Iterable[GrepMatch]:
     for answer in answers:
-        for line in lines_in(answer.content or b"", query):
-            match = GrepMatch(path=answer.path, line=line.number, text=line.text)
-            if query.context:
-                match["context_before"] = [{"line": number, "text": text} for number, text in line.before]
-                match["context_after"] = [{"line": number, "text": text} for number, text in line.after]
-            yield match
+        yield from matches_in(answer.content or b"", answer.path, query)
 
 
 def _below(path: str, base: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 from deepagents._globs import GlobPattern, parse_glob
 from deepagents._paths import is_within, name
-from deepagents.backends._query import Query, lines_in
+from deepagents.backends._query import Query, matches_in
 from deepagents.backends.filedata import (
     file_data_to_string,
     file_kind,
@@ -185,7 +185,7 @@ def search_files(
     truncated = False
     for key in sorted(_paths_to_search(files, path, wanted, allowed)):
         try:
-            matches += _find_lines(key, files[key], wanted.query)
+            matches += matches_in(searchable_bytes(files[key]), key, wanted.query)
         except TypeError as error:
             unread.append(f"- {key}: {error}")
         # Only a match too many shows that some are left out.
@@ -213,12 +213,3 @@ def _paths_to_search(
             continue
         if glob is None or glob(name(key) if key == path else key[len(base) :]):
             yield key
-
-
-def _find_lines(path: str, data: FileData, query: Query) -> Iterator[GrepMatch]:
-    for line in lines_in(searchable_bytes(data), query):
-        match = GrepMatch(path=path, line=line.number, text=line.text)
-        if query.context:
-            match["context_before"] = [{"line": number, "text": text} for number, text in line.before]
-            match["context_after"] = [{"line": number, "text": text} for number, text in line.after]
-        yield match

@@ -18,17 +18,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from deepagents._globs import GlobPattern, parse_glob
 from deepagents.backends._bytes import BINARY_HEAD, is_temporary, reason_of
 from deepagents.backends._directory import Directory, FilesBelow
-from deepagents.backends._query import Line, Query, lines_in
+from deepagents.backends._query import Query, describe_unread, matches_in
 from deepagents.backends.filesystem.confined_dir import translate_os_errors
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import format_time
 from deepagents.backends.filesystem.walk import Known, Unread, walk
-from deepagents.backends.results import ContextLine, FileInfo, GlobResult, GrepMatch, GrepResult
+from deepagents.backends.results import FileInfo, GlobResult, GrepMatch, GrepResult
 from deepagents.errors import BackendError
 
 _FIRST = 1 << 16
@@ -38,16 +37,8 @@ _MOST_LOOKED_THROUGH = 64 << 20
 # No ignore files, no configuration: the result must be the same as without ripgrep.
 _WALK = ("--no-config", "--no-messages", "--null", "--hidden", "--no-ignore", "--no-follow", "--color=never")
 _SEARCH = ("--files-with-matches", "--fixed-strings", "--case-sensitive", "--text", "--encoding=none")
-_PROBLEMS_SHOWN = 10
 # A look at each of 100,000 files takes seconds; no model reads sizes of so many.
 _MOST_DESCRIBED = 1000
-
-
-class Hit(NamedTuple):
-    """A matching line and the path of its file from the start."""
-
-    path: str
-    line: Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +58,9 @@ class Search:
 
 @dataclass(slots=True)
 class Found:
-    """Matching lines by path and number, and what kept the list from being complete."""
+    """Matching lines by their path from the start, and what kept the list from being complete."""
 
-    hits: list[Hit] = field(default_factory=list[Hit])
+    matches: list[GrepMatch] = field(default_factory=list[GrepMatch])
     unread: list[Unread] = field(default_factory=list[Unread])
     truncated: bool = False
 
@@ -105,12 +96,16 @@ def grep(start: ResolvedPath, wanted: Search) -> GrepResult:
         if error.code in ("file_not_found", "not_a_directory"):
             return GrepResult(matches=[])
         raise
-    matches = [
-        _match(hit.line, start.shown if is_file else start.below(hit.path), wanted) for hit in found.hits
-    ]
-    error = _describe_unread(found.unread, start, is_file)
+    for match in found.matches:
+        match["path"] = start.shown if is_file else start.below(match["path"])
+    error = describe_unread(
+        [
+            f"{start.shown if is_file else start.describe_below(each.path)}: {each.reason}"
+            for each in found.unread
+        ]
+    )
     return GrepResult(
-        error=error, matches=matches, truncated=found.truncated, code="io_error" if error else None
+        error=error, matches=found.matches, truncated=found.truncated, code="io_error" if error else None
     )
 
 
@@ -139,27 +134,6 @@ def _search(start: ResolvedPath, wanted: Search) -> tuple[Found, bool]:
             return search_file(entry.above, entry.name, wanted), True
     with start.directory() as (directory, real, allowed):
         return search(directory, replace(wanted, allowed=allowed), find_ripgrep(), real), False
-
-
-def _match(line: Line, path: str, wanted: Search) -> GrepMatch:
-    match: GrepMatch = {"path": path, "line": line.number, "text": line.text}
-    if wanted.query.context:
-        match["context_before"] = [ContextLine(line=number, text=text) for number, text in line.before]
-        match["context_after"] = [ContextLine(line=number, text=text) for number, text in line.after]
-    return match
-
-
-def _describe_unread(unread: Sequence[Unread], start: ResolvedPath, is_file: bool) -> str | None:
-    if not unread:
-        return None
-    shown = [
-        f"- {start.shown if is_file else start.describe_below(each.path)}: {each.reason}"
-        for each in unread[:_PROBLEMS_SHOWN]
-    ]
-    more = len(unread) - len(shown)
-    return "\n".join(
-        ["Some files could not be fully searched:", *shown, *([f"- and {more} more"] if more else [])]
-    )
 
 
 def search(base: Directory, wanted: Search, ripgrep: str | None = None, real: Path | None = None) -> Found:
@@ -209,7 +183,7 @@ def _search_each(base: Directory, paths: Iterable[str], wanted: Search, found: F
 
 
 def _is_full(wanted: Search, found: Found) -> bool:
-    return wanted.max_count is not None and len(found.hits) >= wanted.max_count
+    return wanted.max_count is not None and len(found.matches) >= wanted.max_count
 
 
 def _search_one(files: FilesBelow, path: str, wanted: Search, found: Found) -> None:
@@ -237,14 +211,11 @@ def _search_one(files: FilesBelow, path: str, wanted: Search, found: Found) -> N
 
 
 def _add_lines(data: bytes, path: str, wanted: Search, found: Found) -> None:
-    room = None if wanted.max_count is None else wanted.max_count - len(found.hits)
-    hits = [
-        # One more than there is room for shows whether something was left out.
-        Hit(path, line)
-        for line in islice(lines_in(data, wanted.query), None if room is None else room + 1)
-    ]
-    found.truncated = found.truncated or (room is not None and len(hits) > room)
-    found.hits += hits[:room]
+    room = None if wanted.max_count is None else wanted.max_count - len(found.matches)
+    # One more than there is room for shows whether something was left out.
+    matches = list(islice(matches_in(data, path, wanted.query), None if room is None else room + 1))
+    found.truncated = found.truncated or (room is not None and len(matches) > room)
+    found.matches += matches[:room]
 
 
 def _read_at_most(fd: int, most: int) -> bytes | None:

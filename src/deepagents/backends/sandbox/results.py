@@ -10,13 +10,12 @@ from typing import Any, Final
 
 from deepagents._text import replace_exact, to_lf
 from deepagents.backends._bytes import whole_characters
+from deepagents.backends._query import describe_unread, make_match
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
-    ContextLine,
     FileData,
     FileInfo,
     GlobResult,
-    GrepMatch,
     GrepResult,
     LsResult,
     ReadResult,
@@ -29,7 +28,6 @@ TRUNCATION_MSG = "\n[Output was truncated: this line is longer than what can be 
 IsVisible = Callable[[str, str], bool]
 """Tells whether the caller may see a path, given with what it leads to."""
 
-_PROBLEMS_SHOWN = 10
 _REFUSALS: Final = MappingProxyType(
     {
         "file_not_found": "{what} not found",
@@ -209,16 +207,16 @@ def grep_result(answer: Answer, path: str, is_visible: IsVisible, context: int, 
     check(answer, f"'{path}'", "searching")
     base, real = end.get("base", path), end.get("real", path)
     matches = [
-        _match(_below(base, item[0]), item, context)
+        make_match(_below(base, item[0]), item[1], item[2], (item[3], item[4]) if context else None)
         for item in answer.items
         if is_visible(_below(base, item[0]), _below(real, item[0]))
     ]
     unread = [
-        f"- {_below(base, below)}: {reason}"
+        f"{_below(base, below)}: {reason}"
         for below, reason in end.get("unread", ())
         if is_visible(_below(base, below), _below(real, below))
     ]
-    error = _problems(unread)
+    error = describe_unread(unread)
     truncated = bool(end.get("cut")) or not answer.whole
     return GrepResult(error=error, matches=matches, truncated=truncated, code="io_error" if error else None)
 
@@ -243,23 +241,6 @@ def cover_allowed(files: Sequence[str], name: str, real: str, allowed: Allowed) 
             if is_allowed(file, allowed):
                 found[file] = None
     return list(found)
-
-
-def _match(path: str, item: Sequence[Any], context: int) -> GrepMatch:
-    _, line, text, before, after = item
-    match = GrepMatch(path=path, line=line, text=text)
-    if context:
-        match["context_before"] = [ContextLine(line=number, text=text) for number, text in before]
-        match["context_after"] = [ContextLine(line=number, text=text) for number, text in after]
-    return match
-
-
-def _problems(unread: Sequence[str]) -> str | None:
-    if not unread:
-        return None
-    more = len(unread) - _PROBLEMS_SHOWN
-    rest = [f"- and {more} more"] if more > 0 else []
-    return "\n".join(["Some files could not be fully searched:", *unread[:_PROBLEMS_SHOWN], *rest])
 
 
 def _is_nowhere(answer: Answer) -> bool:
