@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepagents._globs import compile_glob
-from deepagents.backends._bytes import lf_bytes, whole_characters
+from deepagents.backends._bytes import Blocks, lf_bytes, whole_characters
 from deepagents.backends.results import ExecuteResponse
 from deepagents.backends.sandbox.codec import Answer, Operation, command, decode
-from deepagents.backends.sandbox.scripts.read import lf_blocks, page
+from deepagents.backends.sandbox.scripts.read import page
 from deepagents.backends.sandbox.scripts.search import matcher
 from tests.backends.sandboxes import BIN
 
@@ -171,7 +171,7 @@ def test_read_joins_a_line_end_that_two_blocks_share(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * (1 << 18) + b"\r\ny\r")
     fd = os.open(tmp_path / "a", os.O_RDONLY)
     try:
-        assert b"".join(lf_blocks(fd)).endswith(b"x\ny\n")
+        assert b"".join(Blocks(fd)).endswith(b"x\ny\n")
     finally:
         os.close(fd)
 

@@ -1,4 +1,4 @@
-"""Files as the system has them: their bytes, errors and versions.
+"""Files as the system has them: their bytes and lines, errors and versions.
 
 Sandboxes run this too: nothing newer than Python 3.6.
 """
@@ -10,8 +10,11 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from deepagents.errors import ErrorCode
 
+_BLOCK = 1 << 18
 BINARY_HEAD = 8192
 """How many of a file's first bytes say whether it is text."""
 _TEMPORARY = re.compile(rb"\.deepagents-[0-9a-f]{16}\.tmp")
@@ -84,3 +87,49 @@ def whole_characters(data: bytes) -> bytes:
             needed = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return data[:-back] if needed > back else data
     return data
+
+
+class Blocks:
+    """Reads a file in blocks, with every line ended by `\\n`; `position` is the offset of what comes next."""
+
+    def __init__(self, fd: int, position: int = 0) -> None:
+        self.fd = fd
+        self._held = b""
+        self.position = position
+        os.lseek(fd, position, os.SEEK_SET)
+
+    def __iter__(self) -> "Iterator[bytes]":
+        return self
+
+    def __next__(self) -> bytes:
+        """Return the next block."""
+        for raw in iter(lambda: os.read(self.fd, _BLOCK), b""):
+            data = self._held + raw
+            # A `\r` at the end may be the first half of a line end, so it waits for the next block.
+            self._held = b"\r" if data.endswith(b"\r") else b""
+            data = data[: len(data) - len(self._held)]
+            self.position += len(data)
+            if data:
+                return lf_bytes(data)
+        if not self._held:
+            raise StopIteration
+        self._held = b""
+        self.position += 1
+        return b"\n"
+
+
+def take_lines(first: bytes, blocks: "Iterator[bytes]", limit: int, most: int) -> "tuple[bytes, bool]":
+    """Collect lines until there are enough, or more than `most` bytes; tell whether anything follows."""
+    parts: list[bytes] = []
+    taken = size = 0
+    block = first
+    while block:
+        cut = after_lines(block, limit - taken)
+        parts.append(block[:cut])
+        taken += parts[-1].count(b"\n")
+        size += cut
+        # Asked block by block: one line can be gigabytes, and would be in memory before a check at the end.
+        if taken == limit or size > most:
+            return b"".join(parts), cut < len(block) or next(blocks, None) is not None
+        block = next(blocks, b"")
+    return b"".join(parts), False

@@ -14,7 +14,7 @@ from deepagents.backends._query import Query
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import reading, search
 from deepagents.backends.filesystem.pages import LineMarks
-from deepagents.backends.filesystem.paths import HostPaths, PathAccess, ResolvedPath, VirtualPaths
+from deepagents.backends.filesystem.paths import HostPaths, ResolvedPath, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
 from deepagents.backends.protocol import (
     ASYNC_GREP_TIMEOUT,
@@ -142,7 +142,7 @@ class FilesystemBackend(BackendProtocol):
     @errors_as_result(GlobResult)
     def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
         """Find the files whose path matches `pattern`, by path; up to 1,000 come with size and time."""
-        start = self._with_access(self._paths.resolve_start(path), "read", allowed)
+        start = self._resolve_start(path, allowed)
         return search.glob(start, pattern, DEFAULT_GLOB_TIMEOUT)
 
     @errors_as_result(GrepResult)
@@ -171,7 +171,7 @@ class FilesystemBackend(BackendProtocol):
             self.max_file_size_bytes,
             DEFAULT_GREP_TIMEOUT,
         )
-        return search.grep(self._with_access(self._paths.resolve_start(path), "read", allowed), wanted)
+        return search.grep(self._resolve_start(path, allowed), wanted)
 
     async def agrep(
         self,
@@ -218,12 +218,10 @@ class FilesystemBackend(BackendProtocol):
             return FileDownloadResponse(path, error=_transfer_error(error))
 
     def _resolve(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
-        return self._with_access(self._paths.resolve(path), operation, allowed)
+        return replace(self._paths.resolve(path), operation=operation, allowed=allowed)
 
-    def _with_access(self, path: ResolvedPath, operation: str, allowed: Allowed | None) -> ResolvedPath:
-        if allowed is None:
-            return path
-        return replace(path, access=PathAccess(allowed, operation, self._paths.name_of))
+    def _resolve_start(self, path: str | None, allowed: Allowed | None) -> ResolvedPath:
+        return replace(self._paths.resolve_start(path), allowed=allowed)
 
     # The next three are replaced or called by packages that build on this class.
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from deepagents._text import Window, format_size, window
-from deepagents.backends._bytes import BINARY_HEAD, after_lines, lf_bytes
+from deepagents.backends._bytes import BINARY_HEAD, Blocks, after_lines, take_lines
 from deepagents.errors import BackendError
 
 # Up to 1 MB, reading all costs next to nothing and also gives the number of lines.
 _READ_WHOLE = 1 << 20
-_BLOCK = 1 << 18
 # Nothing stops a read in its thread when the caller has given up, so it must end by itself.
 _MOST_SKIPPED = 1 << 30
 
@@ -47,109 +45,48 @@ def read_page(fd: int, offset: int, limit: int, most: int, marks: LineMarks) -> 
         return Window("", no_lines_requested=True)
     stamp, trail = marks.trail_of(fd)
     try:
-        return _Pager(fd, most, trail).page(max(offset, 0), min(limit, size))
+        return _read_large(fd, max(offset, 0), min(limit, size), most, trail)
     finally:
         marks.keep(fd, stamp, trail)
 
 
-class _Pager:
-    """Reads pages of a large file in blocks, and marks on the way where lines start."""
-
-    def __init__(self, fd: int, most: int, trail: Trail) -> None:
-        self._blocks = _Blocks(fd)
-        self._most = most
-        self._trail = trail
-        self._size = os.fstat(fd).st_size
-
-    def page(self, offset: int, limit: int) -> Window:
-        first = self._skip(offset)
-        parts: list[bytes] = []
-        taken = size = 0
-        block = first
-        while block is not None:
-            cut = after_lines(block, limit - taken)
-            parts.append(block[:cut])
-            taken += parts[-1].count(b"\n")
-            size += cut
-            # Asked block by block: one line can be gigabytes, and would be in memory before a check at the
-            # end.
-            if size > self._most:
-                raise self._too_large(offset, limit)
-            if taken == limit:
-                more = cut < len(block) or next(self._blocks, None) is not None
-                return _window(b"".join(parts), offset, limit, more)
-            block = next(self._blocks, None)
-        return _window(b"".join(parts), offset, taken, more=False)
-
-    def _skip(self, offset: int) -> bytes:
-        """Go to the start of a line and return what was read beyond it."""
-        passed, position = self._trail.before(offset)
-        self._blocks.go_to(position)
-        last = b""
-        give_up_at = position + _MOST_SKIPPED
-        for block in self._blocks:
-            lines = block.count(b"\n")
-            if passed + lines >= offset:
-                rest = block[after_lines(block, offset - passed) :] or next(self._blocks, b"")
-                if rest:
-                    return rest
-            passed, last = passed + lines, block
-            # No mark at the very end: what is added to the file later may go on in its last line.
-            if self._blocks.position < self._size:
-                self._trail.add(passed, self._blocks.position)
-            if self._blocks.position > give_up_at:
-                raise self._too_far(offset)
-        total = passed + (not last.endswith(b"\n"))
-        raise BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")
-
-    def _too_far(self, offset: int) -> BackendError:
-        return BackendError(
+def _read_large(fd: int, offset: int, limit: int, most: int, trail: Trail) -> Window:
+    """Read a page in blocks, and mark on the way where lines start."""
+    passed, position = trail.before(offset)
+    blocks = Blocks(fd, position)
+    data, more = take_lines(_skip(blocks, passed, offset, trail), blocks, limit, most)
+    if len(data) > most:
+        raise BackendError(
             "too_large",
-            f"The next {format_size(_MOST_SKIPPED)} of the file do not reach line {offset + 1}. Ask again to "
-            "look further, or find text with grep.",
-        )
-
-    def _too_large(self, offset: int, limit: int) -> BackendError:
-        return BackendError(
-            "too_large",
-            f"Lines {offset + 1} to {offset + limit} hold more than {format_size(self._most)}. "
+            f"Lines {offset + 1} to {offset + limit} hold more than {format_size(most)}. "
             "Ask for fewer lines, or find text with grep.",
         )
-
-
-def _window(data: bytes, offset: int, lines: int, more: bool) -> Window:
-    end = offset + lines + (not more and not data.endswith(b"\n"))
+    end = offset + data.count(b"\n") + (not data.endswith(b"\n"))
     return Window(_decode(data), offset + 1, end, None if more else end, end if more else None)
 
 
-class _Blocks(Iterator[bytes]):
-    """Reads block by block, with every line ended by `\\n`; `position` is the offset of what comes next."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._held = b""
-        self.position = 0
-
-    def go_to(self, position: int) -> None:
-        """Go on from a position that another pass came by."""
-        os.lseek(self._fd, position, os.SEEK_SET)
-        self._held, self.position = b"", position
-
-    def __next__(self) -> bytes:
-        while raw := os.read(self._fd, _BLOCK):
-            data = self._held + raw
-            # A `\r` at the end of a block may be the first half of a line end, so it waits for the next
-            # block.
-            self._held = b"\r" if data.endswith(b"\r") else b""
-            data = data[: len(data) - len(self._held)]
-            self.position += len(data)
-            if data:
-                return lf_bytes(data)
-        if not self._held:
-            raise StopIteration
-        self._held = b""
-        self.position += 1
-        return b"\n"
+def _skip(blocks: Blocks, passed: int, offset: int, trail: Trail) -> bytes:
+    """Go from behind `passed` lines to the start of a line, and return what was read beyond it."""
+    last = b""
+    give_up_at, size = blocks.position + _MOST_SKIPPED, os.fstat(blocks.fd).st_size
+    for block in blocks:
+        lines = block.count(b"\n")
+        if passed + lines >= offset:
+            rest = block[after_lines(block, offset - passed) :] or next(blocks, b"")
+            if rest:
+                return rest
+        passed, last = passed + lines, block
+        # No mark at the very end: what is added to the file later may go on in its last line.
+        if blocks.position < size:
+            trail.add(passed, blocks.position)
+        if blocks.position > give_up_at:
+            raise BackendError(
+                "too_large",
+                f"The next {format_size(_MOST_SKIPPED)} of the file do not reach line {offset + 1}. "
+                "Ask again to look further, or find text with grep.",
+            )
+    total = passed + (not last.endswith(b"\n"))
+    raise BackendError("invalid_argument", f"Line offset {offset} exceeds file length ({total} lines)")
 
 
 def _decode(data: bytes) -> str:

@@ -20,45 +20,6 @@ from deepagents.permissions import Access
 
 
 @dataclass(frozen=True, slots=True)
-class PathAccess:
-    """The rights of one caller for one operation; `name_of` gives resolved parts the name that rules know."""
-
-    allowed: Allowed
-    operation: str
-    name_of: Callable[[tuple[str, ...]], str]
-
-    def check(self, shown: str, parts: tuple[str, ...]) -> None:
-        """Check a path both as the caller called it, `shown`, and with its links resolved.
-
-        Raises:
-            BackendError: `permission_denied`, without a word of where a link leads.
-        """
-        if not (self.allowed(shown) and self.allowed(self.name_of(parts))):
-            raise self._refusal(shown)
-
-    def check_all_below(self, shown: str, parts: tuple[str, ...]) -> None:
-        """Check that everything below a directory is allowed.
-
-        Raises:
-            BackendError: `permission_denied`.
-        """
-        if not (self.allowed.all_below(shown) and self.allowed.all_below(self.name_of(parts))):
-            raise self._refusal(shown)
-
-    def check_as_system(self, parts: tuple[str, ...]) -> None:
-        """Check resolved parts, and refuse them as the system would.
-
-        Raises:
-            PermissionError: when they are not allowed.
-        """
-        if not self.allowed(self.name_of(parts)):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    def _refusal(self, shown: str) -> BackendError:
-        return BackendError("permission_denied", f"permission denied for {self.operation} on {shown}")
-
-
-@dataclass(frozen=True, slots=True)
 class AccessBelow:
     """An `Allowed` for paths relative to a directory that goes by all these names."""
 
@@ -83,13 +44,18 @@ class AccessBelow:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
-    """A path that a caller named, split into parts below a root; `shown` is what the caller calls it."""
+    """A path that a caller named, split into parts below a root; `shown` is what the caller calls it.
+
+    `allowed` asks the rules for an `operation`, if there are any; `name_of` names resolved parts as they do.
+    """
 
     root: ConfinedDirectory
     parts: tuple[str, ...]
     shown: str
+    name_of: Callable[[tuple[str, ...]], str]
     hint: str = ""
-    access: PathAccess | None = None
+    allowed: Allowed | None = None
+    operation: str = "read"
 
     @contextmanager
     def entry(self, *, follow: bool = True, make_parents: bool = False) -> Generator[Entry]:
@@ -112,17 +78,19 @@ class ResolvedPath:
         """
         with self.root.directory(self.parts, check=self.check_link_target) as (entry, real):
             below = None
-            if self.access:
-                names = (self.shown, self.access.name_of(entry.parts))
-                below = AccessBelow(
-                    self.access.allowed, tuple(dict.fromkeys(each.rstrip("/") for each in names))
-                )
+            if self.allowed:
+                names = (self.shown, self.name_of(entry.parts))
+                below = AccessBelow(self.allowed, tuple(dict.fromkeys(each.rstrip("/") for each in names)))
             yield entry.above, real, below
 
     def check(self, parts: tuple[str, ...]) -> None:
-        """Check that the caller may have what this path leads to."""
-        if self.access:
-            self.access.check(self.shown, parts)
+        """Check both what the caller named and where it leads.
+
+        Raises:
+            BackendError: `permission_denied`, without a word of where a link leads.
+        """
+        if self.allowed and not (self.allowed(self.shown) and self.allowed(self.name_of(parts))):
+            raise self._refusal()
 
     def check_link_target(self, parts: tuple[str, ...]) -> None:
         """Check where a search or a listing starts if a link led there; else its entries are checked."""
@@ -131,9 +99,21 @@ class ResolvedPath:
             self.check(parts)
 
     def check_all_below(self, parts: tuple[str, ...]) -> None:
-        """Check that the caller may have everything below a directory."""
-        if self.access:
-            self.access.check_all_below(self.shown, parts)
+        """Check that the caller may have everything below a directory.
+
+        Raises:
+            BackendError: `permission_denied`.
+        """
+        names = (self.shown, self.name_of(parts))
+        if self.allowed and not all(map(self.allowed.all_below, names)):
+            raise self._refusal()
+
+    def _refusal(self) -> BackendError:
+        return BackendError("permission_denied", f"permission denied for {self.operation} on {self.shown}")
+
+    def _check_as_system(self, parts: tuple[str, ...]) -> None:
+        if self.allowed and not self.allowed(self.name_of(parts)):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def real_parts(self) -> tuple[str, ...]:
         """Resolve every link on the way here."""
@@ -153,8 +133,7 @@ class ResolvedPath:
 
     def stat(self, path: str) -> os.stat_result:
         """Return what the system knows of a path below this one, by links that stay inside."""
-        check = self.access.check_as_system if self.access else None
-        with self.root.entry([*self.parts, *path.split("/")], check=check) as entry:
+        with self.root.entry([*self.parts, *path.split("/")], check=self._check_as_system) as entry:
             return entry.stat()
 
     def is_regular_file(self, path: str) -> bool:
@@ -179,9 +158,8 @@ class VirtualPaths:
         """
         shown = normalise(path)
         _check_encoding(path)
-        return ResolvedPath(
-            ConfinedDirectory(self.root), tuple(shown.split("/")[1:]), shown, self._hint(shown)
-        )
+        parts = tuple(shown.split("/")[1:])
+        return ResolvedPath(ConfinedDirectory(self.root), parts, shown, self.name_of, self._hint(shown))
 
     def resolve_start(self, path: str | None) -> ResolvedPath:
         """Resolve the path where a search begins."""
@@ -222,7 +200,7 @@ class HostPaths:
         _check_encoding(path)
         full = self.cwd / path
         shown = Path(os.path.normpath(full)).as_posix()
-        return ResolvedPath(ConfinedDirectory(Path(full.anchor)), full.parts[1:], shown)
+        return ResolvedPath(ConfinedDirectory(Path(full.anchor)), full.parts[1:], shown, self.name_of)
 
     def resolve_start(self, path: str | None) -> ResolvedPath:
         """Resolve the path where a search begins; `/` means the working directory here too."""

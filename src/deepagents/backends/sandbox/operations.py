@@ -13,6 +13,7 @@ from typing import Any, Final
 from deepagents._async import IOCall
 from deepagents._globs import EVERY_FILE, parse_glob
 from deepagents._paths import normalise, parent
+from deepagents._text import EMPTY_OLD_STRING_ERROR
 from deepagents.backends._bytes import temporary_name
 from deepagents.backends._query import Query
 from deepagents.backends.filedata import encode_text, file_kind, validate_addition
@@ -121,9 +122,7 @@ class Operations:
         """Replace exact text in a file."""
         shown, what = _check_file_path(path, "editing")
         if not old:
-            raise BackendError(
-                "invalid_argument", "old_string cannot be empty. Give the exact text to replace."
-            )
+            raise BackendError("invalid_argument", EMPTY_OLD_STRING_ERROR)
         encode_text(old)
         encode_text(new)
         expected = await self._check_target(shown, what, "editing", allowed)

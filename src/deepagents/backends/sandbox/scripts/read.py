@@ -5,11 +5,13 @@ import stat
 
 from deepagents.backends._bytes import (
     BINARY_HEAD,
+    Blocks,
     after_lines,
     is_binary,
     is_temporary,
     lf_bytes,
     reason_of,
+    take_lines,
     version_of,
     whole_characters,
 )
@@ -122,7 +124,7 @@ def content(fd: int, size: int, params: "dict[str, Any]") -> "dict[str, Any]":
         total = text.count(b"\n") + (not text.endswith(b"\n"))
         blocks = iter([text])
     else:
-        blocks = lf_blocks(fd)
+        blocks = Blocks(fd)
     if params["limit"] <= 0:
         return {"kind": "none"}
     return page(blocks, params["offset"], params["limit"], most, total)
@@ -132,7 +134,7 @@ def page(
     blocks: "Iterator[bytes]", offset: int, limit: int, most: int, total: "int | None"
 ) -> "dict[str, Any]":
     """Take at most `most` bytes of whole lines; only a first line that is longer is cut."""
-    data, more = take(skip(blocks, offset), blocks, limit, most)
+    data, more = take_lines(skip(blocks, offset), blocks, limit, most)
     clipped = False
     if len(data) > most:
         fits = data.rfind(b"\n", 0, most) + 1
@@ -163,22 +165,6 @@ def skip(blocks: "Iterator[bytes]", offset: int) -> bytes:
     raise Refused("past_end", offset=offset, total=passed + (not last.endswith(b"\n")))
 
 
-def take(first: bytes, blocks: "Iterator[bytes]", limit: int, most: int) -> "tuple[bytes, bool]":
-    """Collect lines until there are enough or they are too long; tell whether more follow."""
-    parts: list[bytes] = []
-    taken = size = 0
-    block = first
-    while block:
-        cut = after_lines(block, limit - taken)
-        parts.append(block[:cut])
-        taken += parts[-1].count(b"\n")
-        size += cut
-        if taken == limit or size > most:
-            return b"".join(parts), cut < len(block) or next(blocks, None) is not None
-        block = next(blocks, b"")
-    return b"".join(parts), False
-
-
 def after_first_line(data: bytes, blocks: "Iterator[bytes]", more: bool) -> bool:
     """Return whether anything follows the first line."""
     at = data.find(b"\n")
@@ -189,16 +175,3 @@ def after_first_line(data: bytes, blocks: "Iterator[bytes]", more: bool) -> bool
         if at >= 0:
             return at + 1 < len(block) or next(blocks, None) is not None
     return False
-
-
-def lf_blocks(fd: int) -> "Iterator[bytes]":
-    """Read on, with every line ended by a plain newline."""
-    held = b""
-    for raw in iter(lambda: os.read(fd, BLOCK), b""):
-        data = held + raw
-        held = b"\r" if data.endswith(b"\r") else b""
-        data = lf_bytes(data[: len(data) - len(held)])
-        if data:
-            yield data
-    if held:
-        yield b"\n"
