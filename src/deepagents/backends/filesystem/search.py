@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -23,6 +22,7 @@ from deepagents._globs import GlobPattern, parse_glob
 from deepagents.backends._bytes import BINARY_HEAD, is_temporary, reason_of
 from deepagents.backends._directory import Directory, FilesBelow
 from deepagents.backends._query import Query, describe_unread, matches_in
+from deepagents.backends._ripgrep import find_candidates
 from deepagents.backends.filesystem.confined_dir import translate_os_errors
 from deepagents.backends.filesystem.paths import ResolvedPath
 from deepagents.backends.filesystem.reading import format_time
@@ -34,9 +34,6 @@ _FIRST = 1 << 16
 _BLOCK = 1 << 20
 _MOST_LOOKED_THROUGH = 64 << 20
 """How far a file is looked through that is too large to show lines of."""
-# No ignore files, no configuration: the result must be the same as without ripgrep.
-_WALK = ("--no-config", "--no-messages", "--null", "--hidden", "--no-ignore", "--no-follow", "--color=never")
-_SEARCH = ("--files-with-matches", "--fixed-strings", "--case-sensitive", "--text", "--encoding=none")
 # A look at each of 100,000 files takes seconds; no model reads sizes of so many.
 _MOST_DESCRIBED = 1000
 
@@ -141,9 +138,11 @@ def search(base: Directory, wanted: Search, ripgrep: str | None = None, real: Pa
     found = Found()
     if "\n" in wanted.query.pattern and not wanted.query.expression:
         return found
-    if candidates := _find_candidates(wanted, ripgrep, real):
-        found.truncated = not candidates.is_complete
-        paths = sorted(filter(wanted.glob, candidates.files) if wanted.glob else candidates.files)
+    if candidates := _ask_ripgrep(wanted, ripgrep, real):
+        files, is_complete = candidates
+        names = (os.fsdecode(name).replace(os.sep, "/") for name in files)
+        paths = sorted(filter(wanted.glob, names) if wanted.glob else names)
+        found.truncated = not is_complete
     else:
         walked = walk(base, wanted.seconds, wanted.glob, allowed=wanted.allowed)
         found.truncated, found.unread, paths = walked.timed_out, walked.unread, walked.files
@@ -159,14 +158,14 @@ def search_file(base: Directory, name: str, wanted: Search) -> Found:
     return found
 
 
-def _find_candidates(wanted: Search, ripgrep: str | None, real: Path | None) -> Candidates | None:
+def _ask_ripgrep(wanted: Search, ripgrep: str | None, real: Path | None) -> tuple[set[bytes], bool] | None:
     needle = wanted.query.needle
     if not (ripgrep and real and needle):
         return None
     # ripgrep reads all there is. Where a part is denied, its time would tell whether a guess is in there.
     if wanted.allowed is not None and not wanted.allowed.all_below(""):
         return None
-    return find_candidates(ripgrep, real, needle, wanted.largest, wanted.seconds)
+    return find_candidates(ripgrep, real, needle, wanted.largest, time.monotonic() + wanted.seconds)
 
 
 def _search_each(base: Directory, paths: Iterable[str], wanted: Search, found: Found) -> None:
@@ -250,56 +249,7 @@ def _may_hold(fd: int, needle: bytes | None) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Files that may hold what is looked for, by path from the start; `is_complete` unless time ran out."""
-
-    files: list[str]
-    is_complete: bool
-
-
 @cache
 def find_ripgrep() -> str | None:
     """Find the program on the search path, or next to this Python, where its wheel puts it."""
     return shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
-
-
-def find_candidates(
-    program: str, start: Path, needle: bytes, largest: int, seconds: float
-) -> Candidates | None:
-    """Find the files that hold the bytes, and those too large to be searched; `None` when ripgrep fails.
-
-    ripgrep keeps whole lines in memory, so it gets no file of more than `largest` bytes. It does not
-    say which files it leaves out: they are what a list of all files has more than one with the bound.
-    """
-    if not needle or b"\0" in needle or b"\n" in needle:
-        return None
-    ends = time.monotonic() + seconds
-    bound = f"--max-filesize={largest}"
-    found = _run([program, *_WALK, bound, *_SEARCH, "--", needle, "."], start, ends)
-    small = found and _run([program, *_WALK, bound, "--files", "."], start, ends)
-    files = small and _run([program, *_WALK, "--files", "."], start, ends)
-    if found is None or small is None or files is None:
-        return None
-    large = files[0] - small[0] if small[1] else set[bytes]()
-    names = (os.fsdecode(name).removeprefix("./").replace(os.sep, "/") for name in found[0] | large)
-    return Candidates(list(names), found[1] and small[1] and files[1])
-
-
-def _run(command: Sequence[str | bytes], start: Path, ends: float) -> tuple[set[bytes], bool] | None:
-    """Return the names that ripgrep prints, and whether it got to its end in time."""
-    try:
-        done = subprocess.run(
-            command, cwd=start, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=max(ends - time.monotonic(), 0.01), check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as late:
-        # The last name may have been cut when the program was stopped.
-        whole_names = (late.output or b"").rpartition(b"\0")[0]
-        return set(filter(None, whole_names.split(b"\0"))), False
-    except OSError:
-        # The program may have been removed since it was found.
-        find_ripgrep.cache_clear()
-        return None
-    # 1 means no match; anything above is a failure, and then every file is walked here.
-    return (set(filter(None, done.stdout.split(b"\0"))), True) if done.returncode in (0, 1) else None

@@ -2,14 +2,13 @@
 
 import os
 import re
-import shutil
 import signal
 import stat
-import subprocess
 import time
 from itertools import islice, takewhile
 
 from deepagents.backends._bytes import BINARY_HEAD, is_temporary, lf_bytes, reason_of
+from deepagents.backends._ripgrep import find_candidates
 from deepagents.backends.sandbox.scripts.common import LARGEST, Refused, Root, open_regular, printable
 
 TYPE_CHECKING = False
@@ -22,11 +21,6 @@ CHECK_EVERY = 256
 BLOCK = 1 << 20
 EXPRESSION_SECONDS = 5.0
 MOST_LOOKED_THROUGH = 64 << 20
-RIPGREP = (
-    "rg", "--no-config", "--no-messages", "--null", "--hidden", "--no-ignore", "--no-follow", "--color=never",
-)  # fmt: skip
-MATCHING = ("--files-with-matches", "--fixed-strings", "--case-sensitive", "--text", "--encoding=none")
-BOUND = f"--max-filesize={LARGEST}"
 
 
 class TreeWalk:
@@ -238,11 +232,16 @@ def candidates(base: bytes, search: LineSearch, params: "dict[str, Any]") -> "It
     """Return the files to look into, in order."""
     matches = matcher(params["glob"])
     excluded = {name.encode("utf-8") for name in params["excluded"]}
-    found = None if params["only"] is not None else narrow(base, search)
     walk = TreeWalk(max(search.ends - time.monotonic(), 0), params["excluded"])
-    if found is None:
+    narrowed = None
+    if search.needle and params["only"] is None and base not in (b"/",) + NOT_FILES:
+        narrowed = find_candidates("rg", base, search.needle, LARGEST, search.ends)
+    if narrowed is None:
         found = set(files_below(base, walk, [""] if params["only"] is None else params["only"]))
-    search.truncated = walk.timed_out
+        search.truncated = walk.timed_out
+    else:
+        found, is_complete = narrowed
+        search.truncated = not is_complete
     search.unread += [[printable(path), "cannot be read"] for path in walk.unread]
     return sorted(path for path in found if matches(path) and excluded.isdisjoint(path.split(b"/")[:-1]))
 
@@ -258,38 +257,6 @@ def files_below(base: bytes, walk: TreeWalk, only: "list[str]") -> "Iterator[byt
             prefix = name + b"/" if name else b""
             for below, _ in walk.files(path, None):
                 yield prefix + below
-
-
-def narrow(base: bytes, search: LineSearch) -> "set[bytes] | None":
-    """Let ripgrep say which files hold the bytes or are too large for it; `None` when that fails.
-
-    It keeps whole lines in memory, so it gets no large file; two lists of files say which those are.
-    """
-    if not search.needle or b"\0" in search.needle or not shutil.which("rg") or base in (b"/",) + NOT_FILES:
-        return None
-    found = names(base, search, (BOUND,) + MATCHING + ("--", search.needle))
-    small = names(base, search, (BOUND, "--files"))
-    files = names(base, search, ("--files",))
-    if found is None or small is None or files is None:
-        return None
-    return found | (files - small)
-
-
-def names(base: bytes, search: LineSearch, options: "tuple[str | bytes, ...]") -> "set[bytes] | None":
-    """Run ripgrep and take the names that it prints."""
-    command: list[str | bytes] = list(RIPGREP)
-    command += options
-    command.append(".")
-    try:
-        done = subprocess.run(
-            command, cwd=base, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=max(search.ends - time.monotonic(), 0.1), check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode not in (0, 1):
-        return None
-    return {name[2:] if name.startswith(b"./") else name for name in done.stdout.split(b"\0") if name}
 
 
 def expression(pattern: str) -> "Callable[[str], bool]":
