@@ -29,7 +29,7 @@ def find_candidates(
     files = small and _run((program, *_LIST, "--files", "."), start, ends)
     if not (found and small and files):
         return None
-    large = files[0] - small[0] if small[1] else set()
+    large: set[bytes] = files[0] - small[0] if small[1] else set()
     return found[0] | large, found[1] and small[1] and files[1]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.backends.local_shell.process import Ended, Job
+from deepagents.backends.local_shell.process import Ended, run_command
 from deepagents.backends.protocol import SandboxBackendProtocol
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
@@ -99,7 +99,7 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
         if problem := _problem(command):
             return ExecuteResponse(problem, _FAILED)
         try:
-            ended = Job(command, self.cwd, self._env, seconds, self._max_output_bytes).run(is_cancelled)
+            ended = run_command(command, self.cwd, self._env, seconds, self._max_output_bytes, is_cancelled)
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else "unknown reason"
             return ExecuteResponse(f"Error executing command ({type(error).__name__}): {reason}", _FAILED)

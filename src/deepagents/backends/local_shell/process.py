@@ -34,41 +34,38 @@ class Ended:
     exit_code: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A command and what it runs in."""
+def run_command(
+    command: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    seconds: float,
+    most_bytes: int,
+    is_cancelled: threading.Event,
+) -> Ended:
+    """Run a command in a process group of its own, which does not outlive its time.
 
-    command: str
-    cwd: Path
-    env: Mapping[str, str]
-    seconds: float
-    most_bytes: int
-
-    def run(self, is_cancelled: threading.Event) -> Ended:
-        """Run the command in a process group of its own, which does not outlive its time.
-
-        What the command leaves running in the background goes on, but is no longer listened to.
-        """
-        # A session of its own, so that a signal reaches all that the command started and not this process.
-        process = subprocess.Popen(
-            self.command, shell=True, cwd=self.cwd, env=dict(self.env), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            with _Listener(process, self.most_bytes) as listener:
-                in_time = listener.listen(time.monotonic() + self.seconds, is_cancelled)
-                if not in_time:
-                    # First a request, so that the command may tidy up and say why; then nothing can refuse.
-                    _signal(process, signal.SIGTERM)
-                    listener.listen_to_the_last(time.monotonic() + _GRACE)
-                    _signal(process, signal.SIGKILL)
-                output, left_out = listener.close()
-        except BaseException:
-            _signal(process, signal.SIGKILL)
-            raise
-        finally:
-            exit_code = process.wait()
-        return Ended(output, left_out, exit_code if in_time else None)
+    What the command leaves running in the background goes on, but is no longer listened to.
+    """
+    # A session of its own, so that a signal reaches all that the command started and not this process.
+    process = subprocess.Popen(
+        command, shell=True, cwd=cwd, env=dict(env), start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        with _Listener(process, most_bytes) as listener:
+            in_time = listener.listen(time.monotonic() + seconds, is_cancelled)
+            if not in_time:
+                # First a request, so that the command may tidy up and say why; then nothing can refuse.
+                _signal(process, signal.SIGTERM)
+                listener.listen_to_the_last(time.monotonic() + _GRACE)
+                _signal(process, signal.SIGKILL)
+            output, left_out = listener.close()
+    except BaseException:
+        _signal(process, signal.SIGKILL)
+        raise
+    finally:
+        exit_code = process.wait()
+    return Ended(output, left_out, exit_code if in_time else None)
 
 
 class _Listener:
