@@ -78,7 +78,7 @@ class ResolvedPath:
         """
         with self.root.directory(self.parts, check=self.check_link_target) as (entry, real):
             below = None
-            if self.allowed:
+            if self.allowed is not None:
                 names = (self.shown, self.name_of(entry.parts))
                 below = AccessBelow(self.allowed, tuple(dict.fromkeys(each.rstrip("/") for each in names)))
             yield entry.above, real, below
@@ -89,7 +89,9 @@ class ResolvedPath:
         Raises:
             BackendError: `permission_denied`, without a word of where a link leads.
         """
-        if self.allowed and not (self.allowed(self.shown) and self.allowed(self.name_of(parts))):
+        if self.allowed is None:
+            return
+        if not (self.allowed(self.shown) and self.allowed(self.name_of(parts))):
             raise self._refusal()
 
     def check_link_target(self, parts: tuple[str, ...]) -> None:
@@ -104,15 +106,16 @@ class ResolvedPath:
         Raises:
             BackendError: `permission_denied`.
         """
-        names = (self.shown, self.name_of(parts))
-        if self.allowed and not all(map(self.allowed.all_below, names)):
+        if self.allowed is None:
+            return
+        if not (self.allowed.all_below(self.shown) and self.allowed.all_below(self.name_of(parts))):
             raise self._refusal()
 
     def _refusal(self) -> BackendError:
         return BackendError("permission_denied", f"permission denied for {self.operation} on {self.shown}")
 
     def _check_as_system(self, parts: tuple[str, ...]) -> None:
-        if self.allowed and not self.allowed(self.name_of(parts)):
+        if self.allowed is not None and not self.allowed(self.name_of(parts)):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def real_parts(self) -> tuple[str, ...]:
