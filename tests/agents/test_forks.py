@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -378,7 +379,7 @@ def test_a_fork_goes_on_in_another_process_with_what_it_began_with(
     assert result["files"] == {}
     assert result["messages"][-2].text == "It is gone."
     assert_prefix_kept([*begun.asked, ended.asked[0]])
-    with sqlite3.connect(place) as database:
+    with closing(sqlite3.connect(place)) as database:
         tables = {"checkpoints": "checkpoint", "writes": "value"}
         kept = [
             row

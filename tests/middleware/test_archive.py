@@ -245,7 +245,10 @@ def test_a_process_killed_at_any_moment_loses_and_doubles_nothing(tmp_path: Path
     wait_until_ready(writers)
     file = tmp_path / PATH[1:]
     before = b""
-    for _ in range(KILLS):
+    killed = 0
+    # On a busy machine most of the first are killed before they write anything.
+    while killed < KILLS or (killed < 10 * KILLS and before.count(b"<!-- end of section") < 2):
+        killed += 1
         pid = int(ask(writers))
         time.sleep(moment.uniform(0, 0.1))
         os.kill(pid, signal.SIGKILL)

@@ -763,7 +763,7 @@ def test_a_question_too_deep_to_be_told_of_ends_no_run(
 ) -> None:
     known = {"t-1": server.runs_already(record("t-1", "running"))}
     server.asks_a_person("t-1", "Deeper?")
-    deep = json.dumps(server.threads["t-1"]).replace('"Deeper?"', "[" * 1005 + "]" * 1005)
+    deep = json.dumps(server.threads["t-1"]).replace('"Deeper?"', "[" * 100_000 + "]" * 100_000)
     server.answers("GET /threads/t-1$", Instead(body=deep))
     with ScriptedModel("I see.") as model:
         state = agent_over(model, spec(server)).invoke({"messages": "Go!", "async_tasks": known})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,9 @@ def test_an_advisor_is_asked_by_a_tool() -> None:
 
 
 def test_agents_for_databases_and_one_over_them(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "books.db") as database:
+    with closing(sqlite3.connect(tmp_path / "books.db")) as database, database:
         database.execute("create table books (title text, pages int)")
         database.executemany("insert into books values (?, ?)", [("Tides", 200), ("Moons", 120)])
-    database.close()
     listing = ScriptedModel(call("list_tables"), "The table is books.")
     books = create_deep_db_agents(f"sqlite:///{tmp_path}/books.db", model=listing)
     over = ScriptedModel(call("task", description="Which tables?", subagent_type="books"), "One: books.")

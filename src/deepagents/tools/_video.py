@@ -150,10 +150,10 @@ def extract_video_frames(
     from av.error import FFmpegError
 
     reader = _FrameReader(offset_seconds, duration_seconds, sampling_rate, caps or Caps())
+    # Before PyAV 19, a title that is not UTF-8 makes a film unreadable unless it is told to replace it.
+    lenient: dict[str, Any] = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
     try:
-        with av.open(
-            io.BytesIO(content), "r", options=dict(_ONLY_THIS_FILE), metadata_errors="replace"
-        ) as container:
+        with av.open(io.BytesIO(content), "r", options=dict(_ONLY_THIS_FILE), **lenient) as container:
             return reader.read_frames(container)
     except (OSError, FFmpegError) as error:
         raise VideoExtractionError(f"the video cannot be decoded: {type(error).__name__}") from error

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 def fill_template(template: str, texts: Sequence[str]) -> str:
     """Fill a template's fields in one pass, so that nothing in a filled-in text is taken for a field."""
-    by_field = dict(zip(FIELDS, texts, strict=True))
+    by_field: dict[str, str] = dict(zip(FIELDS, texts, strict=True))
     return _FIELD.sub(lambda found: by_field[found[0]], template)
 
 
