@@ -108,6 +108,14 @@ def test_a_message_larger_than_a_part_has_one_of_its_own(place: Place) -> None:
     assert read(place) == [*said(0), huge, *said(1)]
 
 
+def test_a_message_that_is_too_large_to_search_is_known_again(disk: Place) -> None:
+    huge = HumanMessage("w " * 5 * SMALL, id="huge")
+    for messages in (said(0), [huge], [huge], [huge, *said(1)]):
+        add(disk, messages)
+
+    assert [len(parse(disk.bytes(path).decode())) for path in parts(disk)] == [1, 1, 1]
+
+
 def test_what_was_archived_before_a_crash_is_known_though_another_part_began(disk: Place) -> None:
     lost = add(disk, said(*range(5)))
     assert lost.path != PATH

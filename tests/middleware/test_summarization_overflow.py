@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.middleware.summarization import SummarizationMiddleware
-from deepagents.middleware.summarization.overflow import MARKERS, is_overflow
+from deepagents.models.failures import MARKERS, is_overflow
 from deepagents.testing import WindowedModel, call, calls
 from tests.conftest import CallMode
 from tests.middleware.archives import parse

@@ -37,10 +37,9 @@ from deepagents.middleware.subagents.middleware import SUBAGENT_PROMPT, SubAgent
 from deepagents.middleware.subagents.task import Mode, Worker
 from deepagents.middleware.summarization import create_summarization_middleware
 from deepagents.middleware.summarization.middleware import under_rules
-from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.middleware.todos import TODO_PROMPT, WRITE_TODOS, TodoListMiddleware
 from deepagents.middleware.tool_exclusion import ToolExclusionMiddleware
-from deepagents.models.failures import may_pass
+from deepagents.models.failures import is_overflow, may_pass
 from deepagents.permissions import Rules
 from deepagents.tools import FILE_TOOLS
 

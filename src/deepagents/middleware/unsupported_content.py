@@ -20,6 +20,7 @@ from deepagents.middleware._base import (
     with_messages,
 )
 from deepagents.middleware._history import open_turn
+from deepagents.middleware._incremental import IncrementalCache
 from deepagents.models.traits import Input, may_take_any_file, model_identifier, rejects_input
 
 REJECTED_BY: Final = "media_rejected_by"
@@ -59,12 +60,17 @@ class UnsupportedContentMiddleware(BaseMiddleware):
     a person's message keeps its media, and is marked so that this model does not get them again.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._with_blocks = IncrementalCache[list[AnyMessage]]()
+
     async def _around_model(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         model = request.model
         request = with_messages(request)
-        request = _replace(
-            request, request.messages, lambda message, block: _why_unfit(model, message, block)
+        given = self._with_blocks.of(
+            request.messages, list, lambda known, new: [*known, *filter(_has_blocks, new)]
         )
+        request = _replace(request, given, lambda message, block: _why_unfit(model, message, block))
         try:
             return await inner(handler, request)
         except ModelInvalidRequestError:
@@ -112,10 +118,9 @@ def _replace(request: Request, messages: Sequence[AnyMessage], reason: Reason) -
     """Return the request with sentences for the media of these messages for which there is a reason."""
     changed: dict[int, AnyMessage] = {}
     for message in messages:
-        if isinstance(message.content, list) and isinstance(message, (HumanMessage, ToolMessage)):
-            replaced = _replace_in(message, reason)
-            if replaced is not message:
-                changed[id(message)] = replaced
+        replaced = _replace_in(message, reason)
+        if replaced is not message:
+            changed[id(message)] = replaced
     if not changed:
         return request
     return with_changes(request, messages=[changed.get(id(each), each) for each in request.messages])
@@ -171,10 +176,12 @@ def _suspects(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     return list(filter(_count_media, open_turn(messages))) or list(filter(_count_media, messages))
 
 
+def _has_blocks(message: AnyMessage) -> bool:
+    return isinstance(message.content, list) and isinstance(message, (HumanMessage, ToolMessage))
+
+
 def _count_media(message: AnyMessage) -> int:
-    if not isinstance(message, (HumanMessage, ToolMessage)) or isinstance(message.content, str):
-        return 0
-    return sum(map(_is_media, message.content))
+    return sum(map(_is_media, message.content)) if _has_blocks(message) else 0
 
 
 def _for_state(request: Request, refused: Sequence[AnyMessage], others: int) -> list[AnyMessage]:

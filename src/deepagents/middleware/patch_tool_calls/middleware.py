@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 from asyncio import CancelledError
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage
@@ -17,9 +19,15 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from deepagents._state.delta_channels import moves_what_is_removed
 from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner, keeping
 from deepagents.middleware.approval import HELD
-from deepagents.middleware.patch_tool_calls.outcomes import CallOutcomes
-from deepagents.middleware.patch_tool_calls.repair import find_fault, make_malformed_result, repair_turns
-from deepagents.middleware.patch_tool_calls.sanitize import sanitize
+from deepagents.middleware.patch_tool_calls.repair import (
+    Outcome,
+    find_fault,
+    make_malformed_result,
+    repair_turns,
+    sanitize,
+)
+
+MOST_KNOWN: Final = 1_000
 
 
 class PatchToolCallsMiddleware(BaseMiddleware):
@@ -116,3 +124,34 @@ def _has_nothing_to_run(messages: Sequence[BaseMessage]) -> bool:
     """Return whether all calls were malformed: the model is to read that before the run may end."""
     made = [message for message in messages if isinstance(message, AIMessage)]
     return len(messages) > len(made) and not any(message.tool_calls for message in made)
+
+
+class CallOutcomes:
+    """How calls ended that have no result, as far as this process saw it, by thread and call.
+
+    Each is read once, and the oldest are forgotten first.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], Outcome] = OrderedDict()
+        self._lock = Lock()
+
+    def note(self, thread: str | None, call_id: str | None, outcome: Outcome) -> None:
+        """Note how a call ended; nothing where it could be taken for another."""
+        if thread is None or call_id is None:
+            return
+        with self._lock:
+            self._known[thread, call_id] = outcome
+            while len(self._known) > MOST_KNOWN:
+                self._known.popitem(last=False)
+
+    def forget(self, thread: str | None, call_id: str | None) -> None:
+        """Forget a call that begins."""
+        with self._lock:
+            self._known.pop((thread or "", call_id or ""), None)
+
+    def take(self, thread: str | None) -> Mapping[str, Outcome]:
+        """Return what is known of a thread's calls, and forget it."""
+        with self._lock:
+            mine = [key for key in self._known if key[0] == thread]
+            return {call_id: self._known.pop((name, call_id)) for name, call_id in mine}

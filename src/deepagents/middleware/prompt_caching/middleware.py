@@ -13,8 +13,12 @@ from typing import Any, ClassVar, Final
 
 from deepagents._async import IOCall
 from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner, with_messages
-from deepagents.middleware.prompt_caching.breakpoints import bound_marks, with_dict_blocks
-from deepagents.middleware.prompt_caching.markers import is_from, without_own_marks
+from deepagents.middleware.prompt_caching.marks import (
+    bound_marks,
+    is_from,
+    with_dict_blocks,
+    without_own_marks,
+)
 
 __all__ = [
     "AnthropicPromptCachingMiddleware",

@@ -32,6 +32,7 @@ _END: Final = re.compile(r"<!-- end of section ([0-9a-f]{16}):((?: [0-9a-f]{12})
 _OWNED: Final = r"(?:\.[0-9a-f]{8}|-[0-9a-f]{16}|\.\d{1,7})"
 _PLAIN: Final = re.compile(rf"(?!\.+\Z)(?!.*{_OWNED}\Z)[A-Za-z0-9._-]{{1,100}}")
 _PART: Final = re.compile(r"(?P<first>.+?)(?:\.(?P<number>[1-9]\d{0,6}))?\.md")
+_LONGEST_END: Final = 200
 _LONGEST_IN_LINE: Final = 120
 _LONGEST_LABEL: Final = 100
 _OWN_FENCE: Final = re.compile(r"content|content\.\d+(?:\.text)?")
@@ -79,7 +80,7 @@ class Archive:
         entries = await in_thread(lambda: list(self._write(messages)))
         sizes = await self._part_sizes()
         newest = max(sizes, default=1)
-        known = await self._find_known_marks(part_number(since or "", self.path) or 1, newest)
+        known = await self._find_known_marks(part_number(since or "", self.path) or 1, newest, sizes)
         missing = [each for each in entries if each.mark not in known]
         if not missing:
             return Archived(part_path(self.path, newest))
@@ -127,17 +128,26 @@ class Archive:
         numbered = [(part_number(each["path"], self.path), each.get("size")) for each in found.entries or ()]
         return {number: size or 0 for number, size in numbered if number}
 
-    async def _find_known_marks(self, first: int, newest: int) -> frozenset[str]:
+    async def _find_known_marks(self, first: int, newest: int, sizes: Mapping[int, int]) -> frozenset[str]:
         """Return the marks of all messages that stand whole in these parts."""
         marks: set[str] = set()
         for number in range(min(first, newest), newest + 1):
             try:
-                found = await self.files.grep(_ENDING, part_path(self.path, number), None, SearchOptions())
+                lines = await self._endings(part_path(self.path, number), sizes.get(number, 0))
             except ToolFailure:
                 continue
-            ends = [_END.fullmatch(each["text"].strip()) for each in found.matches or ()]
+            ends = [_END.fullmatch(each.strip()) for each in lines]
             marks.update(mark for end in ends if end for mark in end[2].split())
         return frozenset(marks)
+
+    async def _endings(self, path: str, size: int) -> Sequence[str]:
+        """Return the lines of a part that may end a section."""
+        if size <= self.part_bytes:
+            found = await self.files.grep(_ENDING, path, None, SearchOptions())
+            return [each["text"] for each in found.matches or ()]
+        # Searches pass over large files. Such a part holds one message, so its only end is the last line.
+        whole = await self.files.download(path)
+        return whole[-_LONGEST_END:].decode(errors="replace").splitlines()[-1:]
 
 
 def archive_path(root: str, thread_id: str | None, session_id: str, namespace: str) -> str:

@@ -33,7 +33,6 @@ from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.compaction import ContextCompactor
 from deepagents.middleware.summarization.context import Context, ContextReader
 from deepagents.middleware.summarization.counting import ContextCounter, TokenCounter
-from deepagents.middleware.summarization.overflow import as_overflow, is_overflow
 from deepagents.middleware.summarization.settings import (
     AFTER_REFUSAL,
     DEFAULT_KEEP,
@@ -57,6 +56,7 @@ from deepagents.middleware.summarization.summarizer import (
     Summarizer,
     SummarizerLike,
 )
+from deepagents.models.failures import as_overflow, is_overflow
 from deepagents.models.traits import input_window, is_chat_model
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import Runtime

@@ -21,8 +21,8 @@ from deepagents.errors import ConfigError
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.summarization.archive import describe_parts
 from deepagents.middleware.summarization.clipping import Specs, shorten
-from deepagents.middleware.summarization.overflow import is_overflow
 from deepagents.middleware.summarization.settings import COMPACT_AT_TOKENS
+from deepagents.models.failures import is_overflow
 from deepagents.models.traits import input_window, is_chat_model
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
 
