@@ -147,7 +147,7 @@ class Seen:
             list(state["messages"]),
             state.get("_summarization_event"),
             frozenset(state.get("_summarized_ids") or ()),
-            dict((state.get("_clipped_messages") or {}).get("ids", {})),
+            dict(state.get("_clipped_messages") or {}),
         )
 
 

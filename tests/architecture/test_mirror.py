@@ -27,7 +27,6 @@ TESTED_BY: dict[str, str] = {
     "deepagents/backends/operations.py": "backends/test_call.py",
     "deepagents/backends/matches.py": "backends/test_utils.py",
     "deepagents/graph.py": "agents/test_create_deep_agent.py",
-    "deepagents/middleware/summarization/settings.py": "middleware/test_policy.py",
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
 }
 """Public modules that are tested through another; private ones are held by coverage."""

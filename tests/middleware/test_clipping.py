@@ -13,8 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 from deepagents.errors import ConfigError
 from deepagents.middleware.summarization.clipping import Clipping
 from deepagents.middleware.summarization.counting import ContextCounter
-from deepagents.middleware.summarization.policy import Load
-from deepagents.middleware.summarization.settings import TruncateArgsSettings
+from deepagents.middleware.summarization.policy import Load, TruncateArgsSettings
 from deepagents.tools import specs_by_name
 
 LONG = "x" * 4000

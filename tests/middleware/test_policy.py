@@ -10,11 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepagents.errors import ConfigError
-from deepagents.middleware.summarization.policy import Load, Piece, cut, is_due, is_half_due, least_gain
-from deepagents.middleware.summarization.settings import (
+from deepagents.middleware.summarization.policy import (
     FULL_SHARE,
     ContextSize,
+    Load,
+    Piece,
     TriggerClause,
+    cut,
+    is_due,
+    is_half_due,
+    least_gain,
     parse_size,
     parse_trigger,
 )

@@ -6,9 +6,9 @@ with the length of the history.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from operator import is_
-from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from langchain_core.messages import AnyMessage
@@ -57,28 +57,11 @@ def _same(some: Sequence[object], others: Sequence[object]) -> bool:
     return all(map(is_, some, others))
 
 
-class BoundedCache(Generic[V]):
+class BoundedCache(OrderedDict[Hashable, V]):
     """Remembers the last values by key; the oldest go first, and any may be forgotten."""
 
-    def __init__(self) -> None:
-        self._known: dict[Hashable, V] = {}
-        self._lock = Lock()
-
-    def get(self, key: Hashable) -> V | None:
-        """Return what is remembered under a key."""
-        # No lock: reading one key of a dict is atomic.
-        return self._known.get(key)
-
-    def put(self, key: Hashable, value: V) -> None:
-        """Remember a value under a key."""
-        with self._lock:
-            self._known.pop(key, None)
-            self._known[key] = value
-            if len(self._known) > _MOST_KEYS:
-                # A dict keeps the order of insertion, so the first key is the oldest.
-                del self._known[next(iter(self._known))]
-
-    def drop(self, key: Hashable) -> None:
-        """Forget a key."""
-        with self._lock:
-            self._known.pop(key, None)
+    def __setitem__(self, key: Hashable, value: V) -> None:
+        # Each of these is one operation in C, so threads need no lock.
+        super().__setitem__(key, value)
+        if len(self) > _MOST_KEYS:
+            self.popitem(last=False)

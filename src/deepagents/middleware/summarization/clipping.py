@@ -14,13 +14,14 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from deepagents.errors import ConfigError
 from deepagents.middleware._offload import join_content, split_content
-from deepagents.middleware.summarization.policy import Load, is_due
-from deepagents.middleware.summarization.settings import (
+from deepagents.middleware.summarization.policy import (
     CLIP_KEEP_MESSAGES,
     LEAST_GAIN,
+    Load,
     Size,
     Trigger,
     TruncateArgsSettings,
+    is_due,
     parse_size,
     parse_trigger,
 )

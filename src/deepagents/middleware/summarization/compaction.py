@@ -27,12 +27,26 @@ from deepagents.middleware._incremental import BoundedCache, IncrementalCache
 from deepagents.middleware._offload import large_result_path, save_text, split_content
 from deepagents.middleware.summarization.archive import Archive, Archived, archive_path
 from deepagents.middleware.summarization.clipping import Clipping, Specs, point_to_file
-from deepagents.middleware.summarization.context import Context, ContextReader, answers, as_piece
+from deepagents.middleware.summarization.context import (
+    CompactionState,
+    Context,
+    ContextReader,
+    SummarizationEvent,
+    answers,
+    as_piece,
+)
 from deepagents.middleware.summarization.counting import ContextCounter
 from deepagents.middleware.summarization.media import may_hold_media
-from deepagents.middleware.summarization.policy import cut, is_due, is_half_due, least_gain
-from deepagents.middleware.summarization.settings import FULL_SHARE, LEAST_GAIN, Size, Trigger
-from deepagents.middleware.summarization.state import CompactionState, SummarizationEvent
+from deepagents.middleware.summarization.policy import (
+    FULL_SHARE,
+    LEAST_GAIN,
+    Size,
+    Trigger,
+    cut,
+    is_due,
+    is_half_due,
+    least_gain,
+)
 from deepagents.middleware.summarization.summarizer import (
     Summarizer,
     extract,
@@ -120,7 +134,7 @@ class ContextCompactor:
         try:
             return await self.compact(context, files, or_extract=not self._fits(context)) or context
         except SummaryFailed as failure:
-            self.failed_at.put(self._conversation(context), context.tokens)
+            self.failed_at[self._conversation(context)] = context.tokens
             logger.warning("Going on without compaction, no summary could be had: %s", failure)
             return context
 
@@ -166,7 +180,6 @@ class ContextCompactor:
         made = _event(context, message, kept, path, tokens)
         if archived.error is not None:
             made["archived"] = context.memory.archived
-        self.failed_at.drop(self._conversation(context))
         emit("context_compacted")
         return replace(context.compact(made, ids, kept, self._session(context)), tokens=tokens)
 
@@ -253,7 +266,7 @@ class ContextCompactor:
             if isinstance(error, GraphBubbleUp):
                 raise
             return error
-        self.summaries.put(key, summary)
+        self.summaries[key] = summary
         return summary
 
     def _cut(self, context: Context, *, most: int | None = None, unseen_too: bool = False) -> int:

@@ -1,37 +1,140 @@
-"""What a request shows of a conversation, and how large that is."""
+"""What a request shows of a conversation, how large that is, and what the state remembers of it."""
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, NotRequired, TypeAlias
 
+from langchain.agents import AgentState
+from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from typing_extensions import TypedDict
 
+from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents.middleware._history import shows_media
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware.summarization.clipping import Clipping, Specs
 from deepagents.middleware.summarization.counting import ContextCounter, TokenTotal, block_type
-from deepagents.middleware.summarization.policy import Load, Piece
-from deepagents.middleware.summarization.settings import FULL_SHARE
-from deepagents.middleware.summarization.state import (
-    CLIPPED_KEY,
-    SUMMARIZATION_EVENT_KEY,
-    SUMMARIZATION_SESSION_ID_KEY,
-    SUMMARIZED_IDS_KEY,
-    Clipped,
-    CompactionState,
-    SummarizationEvent,
-)
+from deepagents.middleware.summarization.policy import FULL_SHARE, Load, Piece
 from deepagents.middleware.summarization.summarizer import is_summary
 from deepagents.tools import specs_by_name
 
-logger = logging.getLogger(__name__)
 _BOUND_REASONING: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
 _BEDROCK: Final = frozenset({"bedrock", "bedrock_converse", "amazon_bedrock"})
+
+SUMMARIZATION_EVENT_KEY: Final = "_summarization_event"
+SUMMARIZATION_SESSION_ID_KEY: Final = "_summarization_session_id"
+SUMMARIZED_IDS_KEY: Final = "_summarized_ids"
+CLIPPED_KEY: Final = "_clipped_messages"
+
+
+class SummarizationEvent(TypedDict):
+    """The last compaction: which messages a summary replaces, and where they are kept whole.
+
+    `cutoff_index` counts raw messages of the state, for readers of older versions; what is hidden is decided
+    by id (`_summarized_ids`). `after_id` is the newest message when it was made. `answers_before` are the
+    model's messages that it kept: what a provider reported with these counts another context. `archived`
+    says how many of the hidden messages are in the archive, where not all of them are. `tokens_after` and
+    `messages_after` say how large the context was right after it.
+    """
+
+    cutoff_index: int
+    summary_message: HumanMessage
+    file_path: str | None
+    after_id: NotRequired[str | None]
+    answers_before: NotRequired[list[str]]
+    archived: NotRequired[int]
+    tokens_after: NotRequired[int]
+    messages_after: NotRequired[int]
+
+
+Clips: TypeAlias = Mapping[str, str | None]
+"""The messages that requests show clipped, by id, each with the file that holds what was clipped.
+
+The file is `None` where the message's own calls name it.
+"""
+
+
+def latest_event(
+    current: SummarizationEvent | None, new: SummarizationEvent | None
+) -> SummarizationEvent | None:
+    """Keep, of two compactions, the one that hides more; `None` forgets."""
+    if current is None or new is None:
+        return new
+    return new if new["cutoff_index"] >= current["cutoff_index"] else current
+
+
+def join_ids(known: dict[str, None] | None, writes: Sequence[Sequence[str]]) -> dict[str, None]:
+    """Add lists of ids to the ids that are known, in their order."""
+    return {**(known or {}), **dict.fromkeys(each for write in writes for each in write)}
+
+
+def first_session(current: str | None, new: str | None) -> str | None:
+    """Keep the name that a conversation already has."""
+    return current or new
+
+
+def latest_clips(current: Clips | None, new: Clips | None) -> Clips | None:
+    """Keep the last of several."""
+    return new
+
+
+Ids = Annotated[
+    dict[str, None], GrowingChannel(join_ids, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
+]
+
+
+class SummarizationState(AgentState[Any]):
+    """State of agents whose context is compacted."""
+
+    # LangGraph takes the last callable of an annotation as the reducer.
+    _summarization_event: Annotated[NotRequired[SummarizationEvent | None], PrivateStateAttr, latest_event]
+    _summarization_session_id: Annotated[NotRequired[str | None], PrivateStateAttr, first_session]
+    _summarized_ids: NotRequired[Ids]
+    _clipped_messages: Annotated[NotRequired[dict[str, str | None] | None], PrivateStateAttr, latest_clips]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionState:
+    """The values of these keys in one state."""
+
+    event: SummarizationEvent | None = None
+    hidden: Mapping[str, None] = field(default_factory=dict[str, None])
+    clips: Clips = field(default_factory=dict[str, str | None])
+    session: str | None = None
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> CompactionState:
+        """Read them from the state of an agent."""
+        return cls(
+            state.get(SUMMARIZATION_EVENT_KEY),
+            state.get(SUMMARIZED_IDS_KEY) or {},
+            state.get(CLIPPED_KEY) or {},
+            state.get(SUMMARIZATION_SESSION_ID_KEY),
+        )
+
+    def as_state(self) -> dict[str, Any]:
+        """Return them as the state of an agent holds them."""
+        return {
+            SUMMARIZATION_EVENT_KEY: self.event,
+            SUMMARIZED_IDS_KEY: self.hidden,
+            CLIPPED_KEY: self.clips,
+            SUMMARIZATION_SESSION_ID_KEY: self.session,
+        }
+
+    @property
+    def earlier_answers(self) -> Sequence[str]:
+        """The model's messages from before the last compaction that it kept."""
+        return self.event.get("answers_before", ()) if self.event else ()
+
+    @property
+    def archived(self) -> int:
+        """How many of the hidden messages are in the archive."""
+        event = self.event
+        return event.get("archived", len(self.hidden) if event.get("file_path") else 0) if event else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +171,9 @@ class ContextReader:
         """
         summary = _summary_of(messages if own is None else own, memory)
         if summary is None:
-            memory = CompactionState(clipped=memory.clipped)
+            memory = CompactionState(clips=memory.clips)
         elif not memory.hidden and all(each.id != summary.id for each in messages if each.id):
-            messages = _after_cutoff(messages, memory)
+            messages = messages[memory.event["cutoff_index"] if memory.event else 0 :]
 
         def begin() -> ShownMessages:
             first: list[AnyMessage] = [] if summary is None else [summary]
@@ -80,7 +183,7 @@ class ContextReader:
             return self._extend(before, new, memory, provider, tools)
 
         # Compared by identity, and a model may spell its provider anew at each call.
-        about = (memory.event, memory.hidden or None, memory.clipped, provider and sys.intern(provider))
+        about = (memory.event, memory.hidden or None, memory.clips or None, provider and sys.intern(provider))
         shown = self._known.of(messages, begin, go_on, about)
         # Without anything hidden the request's own list goes on, so that no copy of the request is made.
         return shown if summary or memory.clips else replace(shown, messages=messages)
@@ -96,7 +199,7 @@ class ContextReader:
         shown: list[AnyMessage] = []
         calls_are_shown = before.calls_are_shown
         summary_id = memory.event["summary_message"].id if memory.event else None
-        from_before = frozenset((memory.event or {}).get("answers_before") or ())
+        from_before = frozenset(memory.earlier_answers)
         for message in new:
             is_shown = message.id is None or (message.id not in memory.hidden and message.id != summary_id)
             if isinstance(message, ToolMessage):
@@ -108,7 +211,7 @@ class ContextReader:
                 shown.append(_without_bound_reasoning(message) if message.id in from_before else message)
         if memory.clips:
             shown = self._clipping.show(shown, memory.clips, specs_by_name(tools))
-        total = self._counter.add(before.total, shown, provider, memory.outdated_answers)
+        total = self._counter.add(before.total, shown, provider, from_before)
         return ShownMessages([*before.messages, *shown], calls_are_shown, total)
 
 
@@ -116,23 +219,10 @@ def _summary_of(own: Sequence[AnyMessage], memory: CompactionState) -> HumanMess
     """Return the summary to show: none where nothing is left of what there was when it was made."""
     if memory.event is None:
         return None
-    is_mapping = isinstance(cast(object, memory.event), Mapping)
-    event = cast("Mapping[str, Any]", memory.event if is_mapping else {})
-    summary, cutoff = event.get("summary_message"), event.get("cutoff_index")
-    if not isinstance(summary, HumanMessage) or not isinstance(cutoff, int) or cutoff < 0:
-        logger.warning("Showing the whole conversation: its compaction is malformed (%r)", memory.event)
-        return None
-    there = {event.get("after_id"), *(event.get("answers_before") or ())}
+    there = {memory.event.get("after_id"), *memory.event.get("answers_before", ())}
     if memory.hidden and not any(each.id in memory.hidden or each.id in there for each in own if each.id):
         return None
-    return summary
-
-
-def _after_cutoff(messages: list[AnyMessage], memory: CompactionState) -> list[AnyMessage]:
-    cutoff = memory.event["cutoff_index"] if memory.event else 0
-    if cutoff > len(messages):
-        logger.warning("A summary stands for %d messages, but there are only %d", cutoff, len(messages))
-    return messages[cutoff:]
+    return memory.event["summary_message"]
 
 
 def _without_bound_reasoning(message: AnyMessage) -> AnyMessage:
@@ -208,9 +298,9 @@ class Context:
 
     def clip(self, ids: Mapping[str, str | None], shown: list[AnyMessage]) -> Context:
         """Return the context with more messages clipped, which the state is to remember."""
-        clipped: Clipped = {"ids": {**self.memory.clips, **ids}, "answers_before": answers(shown)}
-        memory = replace(self.memory, clipped=clipped)
-        return replace(self, shown=shown, memory=memory, update={**self.update, CLIPPED_KEY: clipped})
+        clips = {**self.memory.clips, **ids}
+        memory = replace(self.memory, clips=clips)
+        return replace(self, shown=shown, memory=memory, update={**self.update, CLIPPED_KEY: clips})
 
     def compact(
         self, event: SummarizationEvent, ids: Sequence[str], kept: Sequence[AnyMessage], session: str
@@ -224,13 +314,12 @@ class Context:
             SUMMARIZED_IDS_KEY: [*earlier, *ids],
             SUMMARIZATION_SESSION_ID_KEY: session,
         }
-        clipped = self.memory.clipped
-        if clipped is not None:
+        clips = self.memory.clips
+        if clips:
             left = {each.id for each in shown}
-            still = {each: path for each, path in clipped["ids"].items() if each in left}
-            clipped = update[CLIPPED_KEY] = Clipped(ids=still, answers_before=event.get("answers_before", []))
+            clips = update[CLIPPED_KEY] = {each: path for each, path in clips.items() if each in left}
         hidden = {**self.memory.hidden, **dict.fromkeys(ids)}
-        memory = CompactionState(event, hidden, clipped, session)
+        memory = CompactionState(event, hidden, clips, session)
         return replace(self, shown=shown, memory=memory, update=update)
 
 

@@ -21,7 +21,7 @@ from deepagents.errors import ConfigError
 from deepagents.middleware._history import is_from_person
 from deepagents.middleware.summarization.archive import describe_parts
 from deepagents.middleware.summarization.clipping import Specs, shorten
-from deepagents.middleware.summarization.settings import COMPACT_AT_TOKENS
+from deepagents.middleware.summarization.policy import COMPACT_AT_TOKENS
 from deepagents.models.failures import is_overflow
 from deepagents.models.traits import input_window, is_chat_model
 from deepagents.tools._tool import CHARACTERS_PER_TOKEN
@@ -45,9 +45,7 @@ _SHARE_OF_REQUEST: Final = 0.05
 _MOST_OF_REQUEST: Final = 4_000
 _MOST_EXTRACT: Final = 1_500
 _MOST_FILES: Final = 40
-_FIT_TRIES: Final = 6
 _SHORTEST: Final = 240
-_PER_MESSAGE: Final = 60
 _NO_SUMMARY: Final = "No summary could be written; these are extracts."
 # What tools without a spec, such as those of a server, call the argument that holds a path.
 _PATHS: Final = ("file_path", "path")
@@ -221,63 +219,25 @@ def fit(
 ) -> list[AnyMessage]:
     """Return messages of at most `room` tokens if possible: long texts lose their middle, then some go."""
     shown = list(messages)
-    characters = sum(map(len, _texts(messages)))
-    for _ in range(_FIT_TRIES):
-        tokens = size(shown)
-        if tokens <= room:
-            break
-        # A little less than the share: the note in the middle of each text has tokens too.
-        characters = int(characters * room / tokens * 0.95)
-        shown = _shorten_all(messages, characters)
+    longest = max((len(repr(each)) for each in messages), default=0)
+    while longest and size(shown) > room:
+        longest = longest * 2 // 3
+        # Too short to read: go on with the first messages and more of the last ones.
+        if longest < _SHORTEST and len(messages) > 3:
+            left_out = len(messages) // 2
+            head = max((len(messages) - left_out) // 4, 1)
+            note = HumanMessage(f"[{left_out} messages left out here]")
+            messages = [*messages[:head], note, *messages[head + left_out :]]
+            longest = 2 * _SHORTEST
+        shown = [_shorten_message(each, longest) for each in messages]
     return shown
 
 
-def _shorten_all(messages: Sequence[AnyMessage], characters: int) -> list[AnyMessage]:
-    most = _longest_allowed([len(text) for text in _texts(messages)], characters)
-    if most < _SHORTEST:
-        # Too many messages to show a readable part of each: keep the first ones and more of the last ones.
-        many = max(characters // (_SHORTEST + _PER_MESSAGE), 2)
-        if many < len(messages):
-            head = max(many // 4, 1)
-            note = HumanMessage(f"[{len(messages) - many} messages left out here]")
-            messages = [*messages[:head], note, *messages[len(messages) - (many - head) :]]
-        most = max(_longest_allowed([len(text) for text in _texts(messages)], characters), 1)
-    shown: list[AnyMessage] = []
-    for each in messages:
-        changed: dict[str, Any] = {"content": _shorten_in(each.content, most)}
-        if isinstance(each, AIMessage):
-            changed["tool_calls"] = _shorten_in(each.tool_calls, most)
-        shown.append(each.model_copy(update=changed))
-    return shown
-
-
-def _longest_allowed(lengths: Sequence[int], room: int) -> int:
-    """Return how long each text may be so that all together have room."""
-    left = room
-    for at, length in enumerate(sorted(lengths)):
-        share = left // (len(lengths) - at)
-        if length > share:
-            return share
-        left -= length
-    return max(lengths, default=0)
-
-
-def _texts(messages: Sequence[AnyMessage]) -> Iterator[str]:
-    for message in messages:
-        yield from _strings(message.content)
-        if isinstance(message, AIMessage):
-            yield from _strings([call["args"] for call in message.tool_calls])
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        inside = (
-            cast("dict[Any, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
-        )
-        for each in inside:
-            yield from _strings(each)
+def _shorten_message(message: AnyMessage, most: int) -> AnyMessage:
+    changed: dict[str, Any] = {"content": _shorten_in(message.content, most)}
+    if isinstance(message, AIMessage):
+        changed["tool_calls"] = _shorten_in(message.tool_calls, most)
+    return message.model_copy(update=changed)
 
 
 def _shorten_in(value: Any, most: int) -> Any:
