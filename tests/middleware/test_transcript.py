@@ -48,10 +48,9 @@ def written(messages: list[Any], media: MediaFiles | None = None) -> str:
 def back(messages: list[Any], unsaved: bool = False) -> list[BaseMessage]:
     """Write messages down, and read them again with the files that would be saved."""
     media, files = MediaFiles("/media"), Uploads()
-    if unsaved:
-        media.refuse_all(messages)
-    else:
-        run(media.save(cast(Any, files), messages))
+    media.refused = unsaved
+    written(messages, media)
+    run(media.save(cast(Any, files)))
     text = written(messages, media)
     text.encode()
     assert "\0" not in text

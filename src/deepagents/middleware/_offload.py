@@ -19,13 +19,16 @@ Its beginning and end:
 {{content_sample}}"""
 
 
-def offload_notice(path: str, text: str, *, whole: bool = True) -> str:
-    """Describe where the text of a result was saved and how to read it, and show how it begins and ends.
+def offload_notice(
+    path: str, text: str, *, what: str = "Tool result", whole: bool = True, sample: str | None = None
+) -> str:
+    """Say where a text was saved and how to read it, and show a sample: by default how it begins and ends.
 
     `whole=False` is for a text from which the tool itself had already dropped a part.
     """
     notice = NOTICE if whole else NOTICE.replace("all of it", "what its tool kept of it")
-    return notice.replace(READ_ON, read_on(text)).format(file_path=path, content_sample=preview(text))
+    notice = notice.replace("Tool result", what).replace(READ_ON, read_on(text))
+    return notice.format(file_path=path, content_sample=preview(text) if sample is None else sample)
 
 
 def large_result_path(files: FileCalls, call_id: str, text: str) -> str:

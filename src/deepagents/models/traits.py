@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
-from typing import Final, Literal, TypeGuard, cast
+from collections.abc import Container, Mapping
+from typing import Any, Final, Literal, TypeGuard, cast
 
 from langchain_core.language_models import BaseChatModel
 
@@ -18,6 +18,16 @@ _BEDROCK_PROVIDERS: Final = frozenset(
 _BEDROCK_CLASSES: Final = frozenset(
     {"ChatAnthropicBedrock", "ChatBedrock", "ChatBedrockConverse", "ChatBedrockNovaSonic"}
 )
+_ANSWERS_AS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(_BEDROCK_PROVIDERS, "bedrock"),
+    "openai-mantle": "openai",
+    "anthropic-mantle": "anthropic",
+    "azure": "openai",
+    "openai-codex": "openai",
+    "mistral": "mistralai",
+}
+"""What answers call their provider, where models call it something else."""
+_BOUND_REASONING: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
 _NOVA: Final = re.compile(r"((apac|amer|au|eu|global|jp|sa|us|us-gov)\.)?amazon\.nova-")
 
 _log = logging.getLogger(__name__)
@@ -79,6 +89,22 @@ def is_bedrock_model(model: BaseChatModel | str) -> bool:
         provider, colon, _ = model.partition(":")
         return bool(_NOVA.match(model)) or bool(colon and normal_provider(provider) in _BEDROCK_PROVIDERS)
     return type(model).__name__ in _BEDROCK_CLASSES or model_provider(model) in _BEDROCK_PROVIDERS
+
+
+def answered_by(metadata: Mapping[str, Any], provider: str | None) -> bool:
+    """Return whether an answer with this metadata is of a provider, as far as both say so."""
+    by = metadata.get("model_provider")
+    return by is None or provider is None or _ANSWERS_AS.get(by, by) == _ANSWERS_AS.get(provider, provider)
+
+
+def reasoning_bound_to_context(metadata: Mapping[str, Any]) -> Container[str | None]:
+    """Return the types of the blocks in such an answer that are signed for the context it was made in."""
+    provider = metadata.get("model_provider")
+    if provider is None:
+        return _BOUND_REASONING
+    model = f"{metadata.get('model_name') or metadata.get('model_id') or ''}".lower()
+    is_claude = provider in _BEDROCK_PROVIDERS and ("claude" in model or "anthropic" in model)
+    return _BOUND_REASONING | {"reasoning"} if is_claude or provider == "anthropic" else ()
 
 
 def input_window(model: BaseChatModel) -> int | None:

@@ -155,8 +155,7 @@ def _with_new_ids(answers: Sequence[ToolMessage], new_ids: NewIds) -> list[ToolM
 
 
 def _ids(message: AIMessage) -> list[str]:
-    calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
-    return [call["id"] for call in calls if call["id"] is not None]
+    return [call["id"] for call in _all_calls(message) if call["id"] is not None]
 
 
 def sanitize(message: AIMessage) -> AIMessage:

@@ -21,7 +21,7 @@ from deepagents._async import in_thread
 from deepagents._paths import HISTORY
 from deepagents.backends.handle import FileCalls, SearchOptions
 from deepagents.errors import ToolFailure
-from deepagents.middleware.summarization.media import MediaFiles, may_hold_media
+from deepagents.middleware.summarization.media import MediaFiles
 from deepagents.tools._tool import artifact_name
 
 PART_BYTES: Final = 4 * 1024 * 1024
@@ -85,15 +85,10 @@ class Archive:
         if not missing:
             return Archived(part_path(self.path, newest))
         try:
-            await self._save_media(missing)
+            await self.media.save(self.files)
             return await self._append(missing, newest, sizes.get(newest, 0), made_at)
         except ToolFailure as failure:
             return Archived(None, failure.text)
-
-    async def _save_media(self, entries: Sequence[_Entry]) -> None:
-        holding = [each.message for each in entries if may_hold_media(each.message)]
-        if holding:
-            await self.media.save(self.files, holding)
 
     async def _append(self, entries: Sequence[_Entry], number: int, size: int, made_at: str) -> Archived:
         if self.media.unsaved:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from deepagents.errors import ConfigError
-from deepagents.middleware._offload import join_content, split_content
+from deepagents.middleware._offload import join_content, offload_notice, split_content
 from deepagents.middleware.summarization.policy import (
     CLIP_KEEP_MESSAGES,
     LEAST_GAIN,
@@ -25,7 +25,7 @@ from deepagents.middleware.summarization.policy import (
     parse_size,
     parse_trigger,
 )
-from deepagents.tools._tool import CHARACTERS_PER_TOKEN, ToolSpec, read_on
+from deepagents.tools._tool import CHARACTERS_PER_TOKEN, ToolSpec
 
 _SHOWN_OF_ARGUMENT: Final = 20
 _SHOWN_OF_RESULT: Final = 600
@@ -35,11 +35,6 @@ _BATCH: Final = 2
 _MOST_LEAST_GAIN: Final = 8000
 _POINTER: Final = "...(argument truncated; see the file {path})"
 _NO_POINTER: Final = "...(argument truncated)"
-_MOVED: Final = """{what} too large, so all of it was saved to the file {path}
-{read_on}
-Its beginning and end:
-
-{sample}"""
 _IN_FILE: Final = """{sample}
 
 [The rest of this result was cut to save context. Read on in {path} with read_file, with offset and limit.]"""
@@ -68,7 +63,7 @@ def point_to_file(message: AnyMessage, path: str, specs: Specs) -> AnyMessage:
         notice = _IN_FILE.format(sample=sample, path=path)
     else:
         what = "Tool result" if isinstance(message, ToolMessage) else "Message"
-        notice = _MOVED.format(what=what, path=path, read_on=read_on(text), sample=sample)
+        notice = offload_notice(path, text, what=what, sample=sample)
     return message.model_copy(update={"content": join_content(notice, others)})
 
 

@@ -249,7 +249,7 @@ class ContextCompactor:
             return archived, summary
         archived = await _archive(archive, messages, since)
         if archived.error is not None:
-            archive.media.refuse_all(asked)
+            archive.media.refused = True
         named = await in_thread(lambda: list(map(archive.media.describe, asked)))
         return archived, await self._summarize(named, key, insist)
 

@@ -20,10 +20,8 @@ from deepagents.middleware.summarization.clipping import Clipping, Specs
 from deepagents.middleware.summarization.counting import ContextCounter, TokenTotal, block_type
 from deepagents.middleware.summarization.policy import FULL_SHARE, Load, Piece
 from deepagents.middleware.summarization.summarizer import is_summary
+from deepagents.models.traits import reasoning_bound_to_context
 from deepagents.tools import specs_by_name
-
-_BOUND_REASONING: Final = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
-_BEDROCK: Final = frozenset({"bedrock", "bedrock_converse", "amazon_bedrock"})
 
 SUMMARIZATION_EVENT_KEY: Final = "_summarization_event"
 SUMMARIZATION_SESSION_ID_KEY: Final = "_summarization_session_id"
@@ -229,15 +227,7 @@ def _without_bound_reasoning(message: AnyMessage) -> AnyMessage:
     """Return a message without reasoning that its provider signed for the context that it was made in."""
     if not isinstance(message, AIMessage) or isinstance(message.content, str):
         return message
-    metadata: dict[str, Any] = message.response_metadata
-    provider = metadata.get("model_provider")
-    kinds = _BOUND_REASONING
-    if provider is not None:
-        model = f"{metadata.get('model_name') or metadata.get('model_id') or ''}".lower()
-        is_claude = provider == "anthropic" or (
-            provider in _BEDROCK and ("claude" in model or "anthropic" in model)
-        )
-        kinds = _BOUND_REASONING | {"reasoning"} if is_claude else frozenset[str]()
+    kinds = reasoning_bound_to_context(message.response_metadata)
     blocks: list[Any] = message.content
     content = [block for block in blocks if block_type(block) not in kinds]
     return message if len(content) == len(blocks) else message.model_copy(update={"content": content})

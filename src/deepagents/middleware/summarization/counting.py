@@ -11,27 +11,16 @@ import logging
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from deepagents.models.traits import answered_by
+
 TokenCounter = Callable[..., int]
 logger = logging.getLogger(__name__)
 
-# What models name their provider, and what the answers of the same provider name it.
-_ALIASES: Final = MappingProxyType(
-    {
-        "amazon_bedrock": "bedrock",
-        "bedrock_converse": "bedrock",
-        "openai-mantle": "openai",
-        "anthropic-mantle": "anthropic",
-        "azure": "openai",
-        "openai-codex": "openai",
-        "mistral": "mistralai",
-    }
-)
 _IMAGES: Final = frozenset({"image", "image_url", "input_image"})
 _MEDIA: Final = frozenset({"file", "audio", "video", "document", "input_audio", "input_file", "media"})
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call"})
@@ -157,10 +146,8 @@ def _find_reported(message: AnyMessage, provider: str | None) -> int:
     """Return how many tokens the request had that this message answered, as its provider reported; else 0."""
     if not isinstance(message, AIMessage) or message.usage_metadata is None:
         return 0
-    by: Any = message.response_metadata.get("model_provider")
-    if by is not None and provider is not None and _ALIASES.get(by, by) != _ALIASES.get(provider, provider):
-        return 0
-    return max(message.usage_metadata["input_tokens"], 0)
+    is_theirs = answered_by(message.response_metadata, provider)
+    return max(message.usage_metadata["input_tokens"], 0) if is_theirs else 0
 
 
 def _without_media(message: BaseMessage) -> tuple[BaseMessage, int]:
@@ -200,15 +187,9 @@ def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def _takes_tools(counter: TokenCounter) -> bool:
-    """Return whether a counter's signature takes `tools=`."""
+    """Return whether a counter can be called with `tools=`."""
     try:
-        parameters = inspect.signature(counter).parameters
+        inspect.signature(counter).bind([], tools=[])
     except (TypeError, ValueError):
         return False
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
-        return True
-    named = parameters.get("tools")
-    return named is not None and named.kind in (
-        inspect.Parameter.KEYWORD_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    )
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -51,27 +51,28 @@ class Medium:
 class MediaFiles:
     """The files for the media of some messages, each decoded once.
 
-    `folder` is for new ones; blobs below `root` hold those that moved out of messages earlier.
+    `folder` is for new ones; blobs below `root` hold those that moved out of messages earlier. `refused` says
+    that none of them has a file.
     """
 
     def __init__(self, folder: str, root: str = "/") -> None:
         self.folder = folder
         self.root = root
         self.unsaved: frozenset[str] = frozenset()
+        self.refused = False
         self._known: dict[tuple[str, str | bytes], Medium | None] = {}
 
     def reference(self, holder: Mapping[Any, Any], key: Any) -> dict[str, str] | None:
         """Return what replaces the medium at a key in the archive; `None` without one that has a file."""
         medium = self._find(holder, key)
-        if medium is None or medium.name in self.unsaved:
+        if medium is None or not self._has_file(medium):
             return None
         before = {} if medium.before is None else {"before": medium.before}
         return {"$media": f"{self.folder}/{medium.name}", **before}
 
-    async def save(self, files: FileCalls, messages: Sequence[BaseMessage]) -> None:
-        """Upload with one call the media that are not there yet; note in `unsaved` what failed."""
-        dumped = [each.model_dump(exclude_defaults=True, warnings=False) for each in messages]
-        wanted = {f"{self.folder}/{each.name}": each for each in self._inside(dumped)}
+    async def save(self, files: FileCalls) -> None:
+        """Upload with one call those found so far that are not there yet; note in `unsaved` what failed."""
+        wanted = {f"{self.folder}/{each.name}": each for each in self._known.values() if each}
         there = await _file_sizes(files, self.folder) if wanted else {}
         # Compare sizes too: a crash can leave half a file.
         missing = {path: each for path, each in wanted.items() if there.get(path) != len(each.data)}
@@ -83,11 +84,6 @@ class MediaFiles:
             done = [False] * len(missing)
         failed = [each.name for each, saved in zip(missing.values(), done, strict=True) if not saved]
         self.unsaved |= frozenset(failed)
-
-    def refuse_all(self, messages: Sequence[BaseMessage]) -> None:
-        """Note that none of the media of messages has a file."""
-        dumped = [each.model_dump(exclude_defaults=True, warnings=False) for each in messages]
-        self.unsaved |= frozenset(each.name for each in self._inside(dumped))
 
     def describe(self, message: AnyMessage) -> AnyMessage:
         """Return a message with a tag instead of each medium, for a reader that cannot see media."""
@@ -128,20 +124,12 @@ class MediaFiles:
         medium = self._find(holder, key)
         if medium is None:
             return None
-        if medium.name in self.unsaved:
+        if not self._has_file(medium):
             return f'<{medium.kind} error="failed_to_offload" />'
         return f'<{medium.kind} url="{self.folder}/{medium.name}" />'
 
-    def _inside(self, value: Any) -> Iterator[Medium]:
-        """Walk over all media in a tree of mappings and lists."""
-        if isinstance(value, Mapping):
-            holder = cast("Mapping[Any, Any]", value)
-            for key in holder:
-                medium = self._find(holder, key)
-                yield from [medium] if medium else self._inside(holder[key])
-        elif isinstance(value, list | tuple):
-            for each in cast("Sequence[Any]", value):
-                yield from self._inside(each)
+    def _has_file(self, medium: Medium) -> bool:
+        return not self.refused and medium.name not in self.unsaved
 
     def _find(self, holder: Mapping[Any, Any], key: Any) -> Medium | None:
         value = holder[key]

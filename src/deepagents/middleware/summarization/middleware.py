@@ -182,26 +182,22 @@ class SummarizationMiddleware(BaseMiddleware):
         self, request: Request, handler: Callable[[Request], Response], context: Context
     ) -> tuple[Response, Context]:
         """Call the model; make a request that is refused as too long again, smaller, up to two times."""
-        try:
-            return await _send(request, handler, context), context
-        except Exception as error:
-            if not is_overflow(error):
-                raise
-            refusal = error
-        # Half of it first. If the provider counts far more than we do, as little as there can be: a run that
-        # ended here would end the same way with every later message of its thread.
-        for share in (AFTER_REFUSAL, 0):
-            smaller = await self._compactor.shrink(context, share, self._handle.files(request.runtime))
-            if smaller is None:
-                continue
-            context = smaller
+        refusal: Exception | None = None
+        # All of it, then half. If the provider counts far more than we do, as little as there can be: a run
+        # that ended here would end the same way with every later message of its thread.
+        for share in (1, AFTER_REFUSAL, 0):
+            if refusal is not None:
+                smaller = await self._compactor.shrink(context, share, self._handle.files(request.runtime))
+                if smaller is None:
+                    continue
+                context = smaller
             try:
                 return await _send(request, handler, context), context
             except Exception as error:
                 if not is_overflow(error):
                     raise
                 refusal = error
-        raise as_overflow(refusal)
+        raise as_overflow(cast(Exception, refusal))
 
     def show_messages(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
         """Return the messages of a state as the model is shown them."""
