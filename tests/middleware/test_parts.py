@@ -110,7 +110,8 @@ def test_a_message_larger_than_a_part_has_one_of_its_own(place: Place) -> None:
 
 def test_a_message_that_is_too_large_to_search_is_known_again(disk: Place) -> None:
     huge = HumanMessage("w " * 5 * SMALL, id="huge")
-    for messages in (said(0), [huge], [huge], [huge, *said(1)]):
+    compactions: list[list[AnyMessage]] = [said(0), [huge], [huge], [huge, *said(1)]]
+    for messages in compactions:
         add(disk, messages)
 
     assert [len(parse(disk.bytes(path).decode())) for path in parts(disk)] == [1, 1, 1]

@@ -44,7 +44,6 @@ from deepagents.middleware.summarization.policy import (
     Trigger,
     cut,
     is_due,
-    is_half_due,
     least_gain,
 )
 from deepagents.middleware.summarization.summarizer import (
@@ -125,10 +124,6 @@ class ContextCompactor:
         grown = context.tokens - failed_at
         return not 0 <= grown < LEAST_GAIN * (context.window or failed_at)
 
-    def is_worth_asking(self, context: Context) -> bool:
-        """Return whether the model may have its context compacted."""
-        return is_half_due(self.trigger, context.load)
-
     async def compact_if_possible(self, context: Context, files: FileCalls) -> Context:
         """Compact; go on without where there is no summary and the context still fits."""
         try:
@@ -203,7 +198,7 @@ class ContextCompactor:
         """Move texts of the open turn to files, the largest first, until the rest fits."""
         moved: dict[str, str | None] = {}
         tokens = context.tokens
-        scale = tokens / max(self._estimate(context, context.shown), 1) / CHARACTERS_PER_TOKEN
+        scale = self._scale(context) / CHARACTERS_PER_TOKEN
         for message, source in _movable(context):
             if tokens <= limit:
                 break
@@ -239,11 +234,10 @@ class ContextCompactor:
             each if isinstance(each.content, str) else original
             for each, original in zip(evicted, whole, strict=True)
         ]
-        key = (self._conversation(context), digest)
         if not any(map(may_hold_media, asked)):
             both: list[IOCall[Any]] = [
                 as_io_call(lambda: _archive(archive, messages, since)),
-                as_io_call(lambda: self._summarize(asked, key, insist)),
+                as_io_call(lambda: self._summarize(asked, digest, insist)),
             ]
             archived, summary = await gather(both)
             return archived, summary
@@ -251,13 +245,11 @@ class ContextCompactor:
         if archived.error is not None:
             archive.media.refused = True
         named = await in_thread(lambda: list(map(archive.media.describe, asked)))
-        return archived, await self._summarize(named, key, insist)
+        return archived, await self._summarize(named, digest, insist)
 
-    async def _summarize(
-        self, messages: Sequence[AnyMessage], key: tuple[object, ...], insist: bool
-    ) -> str | Exception:
+    async def _summarize(self, messages: Sequence[AnyMessage], digest: str, insist: bool) -> str | Exception:
         # The model call that a summary was made for may fail and be made again.
-        known = self.summaries.get(key)
+        known = self.summaries.get(digest)
         if known is not None:
             return known
         try:
@@ -266,7 +258,7 @@ class ContextCompactor:
             if isinstance(error, GraphBubbleUp):
                 raise
             return error
-        self.summaries[key] = summary
+        self.summaries[digest] = summary
         return summary
 
     def _cut(self, context: Context, *, most: int | None = None, unseen_too: bool = False) -> int:
@@ -295,11 +287,14 @@ class ContextCompactor:
 
     def _tokens_with(self, context: Context, messages: Sequence[AnyMessage]) -> int:
         """Return the size of the context with other messages, their estimate scaled as it is for these."""
-        scale = context.tokens / max(self._estimate(context, context.shown), 1)
-        return int(scale * self._estimate(context, messages))
+        return int(self._scale(context) * self._estimate(context, messages))
+
+    def _scale(self, context: Context) -> float:
+        """Return how much larger the context is than its estimate."""
+        return context.tokens / max(self._estimate(context, context.shown), 1)
 
     def _sizes(self, context: Context) -> list[int]:
-        scale = context.tokens / max(self._estimate(context, context.shown), 1)
+        scale = self._scale(context)
         return [int(scale * self.counter.estimate([each])) for each in context.shown]
 
     def _count_fixed(self, context: Context) -> int:

@@ -54,6 +54,7 @@ from deepagents.middleware.summarization.policy import (
     TriggerLike,
     TruncateArgsSettings,
     defaults_for,
+    is_half_due,
     parse_size,
     parse_trigger,
 )
@@ -197,7 +198,7 @@ class SummarizationMiddleware(BaseMiddleware):
                 if not is_overflow(error):
                     raise
                 refusal = error
-        raise as_overflow(cast(Exception, refusal))
+        raise as_overflow(refusal)
 
     def show_messages(self, state: Mapping[str, Any]) -> Sequence[AnyMessage]:
         """Return the messages of a state as the model is shown them."""
@@ -213,7 +214,7 @@ class SummarizationMiddleware(BaseMiddleware):
             SummaryFailed: when there is no summary; nothing has changed then.
         """
         context = self._compactor.read(runtime.state["messages"], runtime.state, self.model)
-        if not self._compactor.is_worth_asking(context):
+        if not is_half_due(self._compactor.trigger, context.load):
             return None
         done = await self._compactor.compact(context, self._handle.files(runtime))
         return None if done is None else (len(done.update[SUMMARIZED_IDS_KEY]), done.update)
