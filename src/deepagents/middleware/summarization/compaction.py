@@ -175,6 +175,7 @@ class ContextCompactor:
         made = _event(context, message, kept, path, tokens)
         if archived.error is not None:
             made["archived"] = context.memory.archived
+        self.failed_at.pop(self._conversation(context), None)
         emit("context_compacted")
         return replace(context.compact(made, ids, kept, self._session(context)), tokens=tokens)
 
