@@ -20,8 +20,11 @@ from langgraph.types import Command
 
 from deepagents import create_deep_agent
 from deepagents.middleware._history import media_behind_results
-from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
-from deepagents.middleware.patch_tool_calls.outcomes import MOST_KNOWN, CallOutcomes
+from deepagents.middleware.patch_tool_calls.middleware import (
+    MOST_KNOWN,
+    CallOutcomes,
+    PatchToolCallsMiddleware,
+)
 from deepagents.middleware.patch_tool_calls.repair import find_fault, repair_turns
 from deepagents.testing import ScriptedModel, call, calls, history_faults
 from tests.conftest import CallMode
