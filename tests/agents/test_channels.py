@@ -20,7 +20,7 @@ from deepagents._state.runtime import (
     running_channels,
     write_channel,
 )
-from deepagents.backends.file_changes import reduce_files
+from deepagents.backends.state import reduce_files
 from deepagents.testing import ScriptedModel, call, calls
 from tests.agents.delegating import text
 from tests.conftest import CallMode

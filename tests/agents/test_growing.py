@@ -23,7 +23,7 @@ from deepagents._state.delta_channels import (
 )
 from deepagents._state.inherited import InheritedChannel, ParentState, inherit_from, placeholder_for
 from deepagents._state.schema import DeepAgentState
-from deepagents.backends.file_changes import reduce_files
+from deepagents.backends.state import reduce_files
 from deepagents.middleware.subagents.middleware import create_sub_agent
 from deepagents.testing import ScriptedModel, call
 from tests.agents.delegating import text

@@ -20,12 +20,9 @@ TESTED_BY: dict[str, str] = {
     "deepagents/backends/capabilities.py": "backends/test_protocol.py",
     "deepagents/backends/file_mapping.py": "backends/test_state.py",
     "deepagents/backends/enforcement.py": "agents/test_permissions.py",
-    "deepagents/backends/file_changes.py": "backends/test_filedata.py",
     "deepagents/backends/guard.py": "agents/test_permissions.py",
     "deepagents/backends/handle.py": "backends/test_call.py",
-    "deepagents/backends/keyed_files.py": "backends/test_store.py",
     "deepagents/backends/operations.py": "backends/test_call.py",
-    "deepagents/backends/matches.py": "backends/test_utils.py",
     "deepagents/graph.py": "agents/test_create_deep_agent.py",
     "deepagents/middleware/tool_exclusion.py": "agents/test_create_deep_agent.py",
 }

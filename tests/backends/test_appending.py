@@ -19,12 +19,12 @@ from langgraph.store.memory import InMemoryStore
 from deepagents import FilesystemPermission
 from deepagents._async import Coro, run, sync_and_async
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
-from deepagents.backends.file_changes import reduce_files
 from deepagents.backends.filedata import create_file_data
 from deepagents.backends.guard import CallRights
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse, FileUploadResponse
 from deepagents.backends.results import ReadResult, WriteResult
+from deepagents.backends.state import reduce_files
 from deepagents.errors import ToolFailure
 from deepagents.middleware.filesystem.state import FilesystemState
 from deepagents.permissions import Rules

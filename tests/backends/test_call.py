@@ -14,7 +14,8 @@ from deepagents import create_deep_agent
 from deepagents._async import Coro, sync_and_async
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.handle import FileCalls, SearchOptions, open_backend
+from deepagents.backends.guard import CallRights
+from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import (
     BackendProtocol,
     FileDownloadResponse,
@@ -26,6 +27,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 from deepagents.errors import ToolFailure
+from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 from tests.tools.bench import code_of
@@ -126,7 +128,7 @@ def test_parameters_of_other_names_are_given_by_position(call_mode: CallMode) ->
     with pytest.raises(ToolFailure, match="/a 3 5"):
         do(call_mode, Renamed(), lambda files: files.read("/a", 3, 5))
     with pytest.raises(ToolFailure, match=r"x /d \*\.py"):
-        do(call_mode, Renamed(), lambda files: files.grep("x", "/d", "*.py", SearchOptions(9)))
+        do(call_mode, Renamed(), lambda files: files.grep("x", "/d", "*.py", max_count=9))
 
 
 def newer_write(self: Any, file_path: str, content: str, **options: Any) -> WriteResult:
@@ -189,6 +191,30 @@ def test_an_interrupt_passes_where_a_backend_says_what_it_can_do() -> None:
 
     with pytest.raises(GraphInterrupt):
         open_backend(Asking()).capabilities("/a")
+
+
+class AskingWhere(BackendProtocol):
+    """Asks a person before it says where a path leads."""
+
+    def real_path(self, path: str) -> str:
+        raise GraphInterrupt(())
+
+    def ls(self, path: str) -> LsResult:
+        return LsResult(entries=[{"path": "/a", "is_dir": False}])
+
+
+def test_an_interrupt_passes_where_rules_ask_where_a_path_leads(call_mode: CallMode) -> None:
+    rules = Rules([FilesystemPermission(operations=["read"], paths=["/secrets/**"], mode="deny")])
+    files = open_backend(AskingWhere()).files(None, CallRights(rules))
+
+    class Listing:
+        async def _ls(self) -> LsResult:
+            return await files.ls("/")
+
+        ls, als = sync_and_async(_ls)
+
+    with pytest.raises(GraphInterrupt):
+        call_mode.call(Listing(), "ls")
 
 
 class Mirroring(StateBackend):

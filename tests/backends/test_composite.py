@@ -11,7 +11,7 @@ import pytest
 
 from deepagents.backends import CompositeBackend, FilesystemBackend
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.composite.routes import route_for_path
+from deepagents.backends.composite.backend import route_for_path
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import FileDownloadResponse, GlobResult, GrepResult, LsResult
 from deepagents.errors import ConfigError

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepagents.backends.file_changes import reduce_files
 from deepagents.backends.filedata import (
     BINARY_HEAD,
     create_file_data,
@@ -19,6 +18,7 @@ from deepagents.backends.filedata import (
     looks_binary,
     update_file_data,
 )
+from deepagents.backends.state import reduce_files
 
 P = "/a.txt"
 

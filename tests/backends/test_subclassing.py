@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langgraph.store.memory import InMemoryStore
 
 from deepagents import create_deep_agent
 from deepagents.backends import (
@@ -14,11 +16,12 @@ from deepagents.backends import (
     FilesystemBackend,
     LocalShellBackend,
     StateBackend,
+    StoreBackend,
 )
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.protocol import BackendProtocol, ExecuteResponse, SandboxBackendProtocol
-from deepagents.backends.results import ExecuteOffloadResult
+from deepagents.backends.results import ExecuteOffloadResult, WriteResult
 from deepagents.backends.sandbox import BaseSandbox
 from deepagents.testing import ScriptedModel, call
 from tests.backends.sandboxes import DirectorySandbox
@@ -79,6 +82,38 @@ def test_a_backend_works_when_a_subclass_sets_ordinary_names(
     assert [match["text"] for match in files.grep("two").matches or ()] == ["two"]
     assert [entry["path"] for entry in files.glob("*.txt").matches or ()] == ["/a.txt"]
     assert files.delete("/a.txt").error is None
+
+
+class Locked(StoreBackend):
+    """Writes nothing, and has said so in the blocking form alone."""
+
+    def write(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        return WriteResult(error="locked", code="permission_denied")
+
+
+class Logged(StoreBackend):
+    """Notes each write, in both forms."""
+
+    def __init__(self) -> None:
+        super().__init__(store=InMemoryStore(), namespace=("files",))
+        self.noted: list[str] = []
+
+    def write(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        self.noted.append("blocking")
+        return super().write(file_path, content, **options)
+
+    async def awrite(self, file_path: str, content: str, **options: Any) -> WriteResult:
+        self.noted.append("awaiting")
+        return await super().awrite(file_path, content, **options)
+
+
+async def test_awaiting_goes_by_the_blocking_method_that_a_subclass_wrote_anew() -> None:
+    locked = Locked(store=InMemoryStore(), namespace=("files",))
+    logged = Logged()
+
+    assert (await locked.awrite("/a", "x")).error == "locked"
+    assert (await logged.awrite("/a", "x")).error is None
+    assert logged.noted == ["awaiting"]
 
 
 class Refusing(CompositeBackend):

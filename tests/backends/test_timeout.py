@@ -14,7 +14,7 @@ import pytest
 from deepagents import FilesystemMiddleware, create_deep_agent
 from deepagents._async import IOCall
 from deepagents.backends import CompositeBackend, StateBackend
-from deepagents.backends.handle import FileCalls, SearchOptions
+from deepagents.backends.handle import FileCalls
 from deepagents.backends.protocol import BackendProtocol, GrepResult, ReadResult
 from deepagents.backends.timeout import bound
 from deepagents.errors import BackendError, ToolFailure
@@ -94,7 +94,7 @@ def test_files_that_hang_hold_up_no_search(call_mode: CallMode, wedged: Wedged) 
             read(call_mode, files)
 
     async def search(calls: FileCalls) -> GrepResult:
-        return await calls.grep("x", None, None, SearchOptions())
+        return await calls.grep("x", None)
 
     assert call_mode.call(files, "do", search).matches == []
 

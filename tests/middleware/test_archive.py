@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from deepagents.backends.handle import SearchOptions, open_backend
+from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.summarization.archive import Archive, Archived
 from tests.backends.processes import again_after_each_kill, ask, finish, listen, start, wait_until_ready
@@ -197,7 +197,7 @@ def test_nothing_is_written_for_nothing(place: Place) -> None:
 
 def test_words_are_found_by_grep_as_they_were_said(disk: Place) -> None:
     add(disk, [HumanMessage('The <b>"needle"</b> & the haystack', id="1")])
-    found = disk.do(lambda: disk.files.grep('<b>"needle"</b> &', PATH, None, SearchOptions()))
+    found = disk.do(lambda: disk.files.grep('<b>"needle"</b> &', PATH))
     assert [each["text"] for each in found.matches] == ['The <b>"needle"</b> & the haystack']
 
 

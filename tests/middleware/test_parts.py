@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
-from deepagents.backends.handle import SearchOptions, open_backend
+from deepagents.backends.handle import open_backend
 from deepagents.middleware.summarization.archive import (
     PART_BYTES,
     Archive,
@@ -60,7 +60,7 @@ def read(place: Place) -> list[BaseMessage]:
 
 
 def found(place: Place, text: str) -> list[str]:
-    matches = place.do(lambda: place.files.grep(text, FOLDER, None, SearchOptions())).matches
+    matches = place.do(lambda: place.files.grep(text, FOLDER)).matches
     return [each["path"] for each in matches]
 
 

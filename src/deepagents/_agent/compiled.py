@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from deepagents._state.runtime import LatestValue, has_newer_events, stream_through
 from deepagents._version import __version__
-from deepagents.backends.file_changes import show_file_updates
+from deepagents.backends.state import show_file_updates
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -54,23 +54,18 @@ class MethodFacts:
     """Facts about a method of a class of backends and its awaiting twin: how each is called.
 
     `blocking` and `awaiting` are `None` where the newest definition has only the other form: a newer `write`
-    serves awaiting callers too, in a thread, and a newer `awrite` serves no blocking caller. With
-    `is_described`, the class that says what the backend can do has this definition, and no older one.
+    serves awaiting callers too, in a thread, and a newer `awrite` serves no blocking caller. `options` are
+    those that every form takes, of which older backends lack some. With `is_described`, the class that says
+    what the backend can do has this definition, and no older one.
     """
 
-    name: str
     blocking: Signature | None
     awaiting: Signature | None
-    own: tuple[Signature, ...]
     options: frozenset[str]
     only_blocking: bool
     is_ours: bool
     is_described: bool
     enforces: bool
-
-    def takes(self, option: str) -> bool:
-        """Return whether every form takes an option, of which older backends lack some; `**options` count."""
-        return all(form.takes(option) for form in self.own)
 
 
 # Inspecting a signature takes longer than a call on files in memory, so each class is looked at once.
@@ -87,10 +82,8 @@ def method_facts(kind: type[Any], method: str) -> MethodFacts:
     forms = tuple(signature_of(kind, name) for name in own)
     newer = [name for name in own if newest is not None and name in vars(newest)]
     return MethodFacts(
-        name=method,
         blocking=signature_of(kind, method) if blocks else None,
         awaiting=signature_of(kind, twin) if awaits else None,
-        own=forms,
         options=frozenset(each for each in _OPTIONS if all(form.takes(each) for form in forms)),
         only_blocking=newest is not None and blocks and (by_default or not awaits),
         is_ours=newest is not None and newest.__module__.startswith(_PACKAGE),
@@ -140,4 +133,4 @@ def execute_accepts_timeout(cls: type[Any]) -> bool:
 
 def accepts(backend: type[Any], method: str, option: str) -> bool:
     """Return whether a method of this class and its twin take an option; older backends lack some."""
-    return method_facts(backend, method).takes(option)
+    return option in method_facts(backend, method).options

@@ -124,18 +124,10 @@ class _Hub:
         """Return all files."""
         return dict((await self.tree()).files)
 
-    async def get(self, path: str) -> FileData | None:
-        """Return one file."""
-        return (await self.tree()).files.get(path)
-
     async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
         """Return those of some files that are there."""
         files = (await self.tree()).files
         return {path: files[path] for path in paths if path in files}
-
-    async def put(self, path: str, data: FileData) -> None:
-        """Commit one file."""
-        await self.put_all({path: data})
 
     async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Commit some files, and remove those that are `None`."""
@@ -145,8 +137,6 @@ class _Hub:
             path.removeprefix("/"): None if data is None else FileEntry(content=file_data_to_string(data))
             for path, data in kept.items()
         }
-        if not entries:
-            return
         try:
             address = await self._ask(
                 lambda: self._client.push_agent(self._identifier, files=entries, parent_commit=tree.commit)

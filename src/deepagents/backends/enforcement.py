@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
+
+from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import EVERY_FILE, parse_glob
@@ -19,7 +20,6 @@ from deepagents.backends.protocol import Allowed, BackendProtocol, cap_matches
 from deepagents.backends.results import (
     FileDownloadResponse,
     GlobResult,
-    GrepMatch,
     GrepResult,
     LsResult,
 )
@@ -90,10 +90,13 @@ class Enforcement:
         return resolve() if self.in_process else await IOCall(resolve, lambda: await_thread(resolve))
 
     def _leads_right(self, path: str, allowed: Allowed) -> bool:
-        # Whatever a backend raises here, a path that cannot be resolved counts as denied.
-        with suppress(Exception):
+        try:
             return allowed(without_slash(self.backend.real_path(path)))
-        return False
+        except Exception as error:
+            if isinstance(error, GraphBubbleUp):
+                raise
+            # A path that cannot be resolved counts as denied, whatever the reason.
+            return False
 
     async def _check(self, op: Operation, allowed: Allowed, following: Perform) -> None:
         whole = isinstance(op, ops.Delete)
@@ -226,7 +229,9 @@ class _NarrowedGrep:
         answers = await self._contents(paths)
         query = Query.of(self.op.pattern, expression=bool(self.op.regex), context=self.op.context_lines or 0)
         # An expression can take seconds, in which an event loop must go on.
-        matches = await in_thread(lambda: list(_matches(answers, query)))
+        matches = await in_thread(
+            lambda: [match for each in answers for match in matches_in(each.content or b"", each.path, query)]
+        )
         failed = any(each.content is None for each in answers)
         return GrepResult(_PARTLY if failed else None, matches)
 
@@ -256,11 +261,6 @@ async def is_file(perform: Perform, path: str) -> bool:
     except BackendError as error:
         return error.code == "not_a_directory"
     return any(each["path"] == path and not each.get("is_dir") for each in above.entries or ())
-
-
-def _matches(answers: Iterable[FileDownloadResponse], query: Query) -> Iterable[GrepMatch]:
-    for answer in answers:
-        yield from matches_in(answer.content or b"", answer.path, query)
 
 
 def _below(path: str, base: str) -> str:

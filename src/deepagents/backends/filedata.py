@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
-from deepagents._paths import normalise
 from deepagents._text import keep_line_endings, replace_exact, window
 from deepagents.backends._bytes import BINARY_HEAD
-from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import FileData, FileDownloadResponse, ReadResult
 from deepagents.errors import BackendError
 
@@ -190,41 +188,7 @@ def file_version(file_data: Mapping[str, Any]) -> str:
     return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()[:_VERSION_LENGTH]
 
 
-def normalise_file(path: str) -> str:
-    """Normalise the path of a file.
-
-    Raises:
-        BackendError: `invalid_path`, or `is_directory` for the root.
-    """
-    normal = normalise(path)
-    if normal == "/":
-        raise BackendError("is_directory", f"'{normal}' is a directory. Name a file in it.")
-    return normal
-
-
-def normalise_deleted(path: str) -> str:
-    """Normalise the path of a file or directory that may be deleted.
-
-    Raises:
-        BackendError: `invalid_path`, also for the root.
-    """
-    normal = normalise(path)
-    if normal == "/":
-        raise BackendError("invalid_path", f"Error deleting '{normal}': the root cannot be deleted.")
-    return normal
-
-
-def check_allowed(path: str, allowed: Allowed | None) -> None:
-    """Refuse a path that the caller may not use.
-
-    Raises:
-        BackendError: `permission_denied`.
-    """
-    if allowed is not None and not allowed(path):
-        raise BackendError("permission_denied", f"Permission denied for '{path}': a rule forbids it.")
-
-
-def check_version(path: str, current: FileData | None, expected: str | None) -> None:
+def _check_version(path: str, current: FileData | None, expected: str | None) -> None:
     """Refuse a change to a file that is no longer what its writer saw.
 
     Raises:
@@ -244,24 +208,16 @@ def check_version(path: str, current: FileData | None, expected: str | None) -> 
         )
 
 
-def check_text(path: str, current: FileData) -> None:
-    """Refuse to edit a file that holds bytes.
-
-    Raises:
-        BackendError: `invalid_encoding`.
-    """
-    if text_or_none(current) is not None and not is_text(path, current):
-        raise BackendError("invalid_encoding", f"Cannot edit binary files: '{path}' holds bytes, not text.")
-
-
-def make_written(path: str, current: FileData | None, content: str) -> FileData:
+def make_written(path: str, current: FileData | None, content: str, expected_version: str | None) -> FileData:
     """Make a file of text, with the time of creation and the line endings of the one that it replaces.
 
     Text that is the base64 of bytes, in a file whose name means media, stands for those bytes.
 
     Raises:
-        BackendError: `invalid_encoding` for text that is not Unicode, `invalid_argument` for no text.
+        BackendError: `stale_version`, `invalid_encoding` for text that is not Unicode, `invalid_argument` for
+            no text.
     """
+    _check_version(path, current, expected_version)
     data = encode_text(content)
     if file_kind(path) != "text":
         return make_uploaded(path, current, base64.b64decode(data) if _is_base64_of_bytes(content) else data)
@@ -271,13 +227,23 @@ def make_written(path: str, current: FileData | None, content: str) -> FileData:
     return make_uploaded(path, current, data)
 
 
-def make_edited(path: str, current: FileData, old: str, new: str, replace_all: bool) -> tuple[FileData, int]:
+def make_edited(
+    path: str,
+    current: FileData,
+    old: str,
+    new: str,
+    replace_all: bool,
+    expected_version: str | None,
+) -> tuple[FileData, int]:
     """Replace exact text; return the file and the number of replaced occurrences.
 
     Raises:
-        BackendError: for text that is not there or not clear, and a file that is not text.
+        BackendError: for text that is not there or not clear, a file that is not text, and one that changed.
     """
-    check_text(path, current)
+    # Before the version: that a file is not text stays true after it is read again.
+    if text_or_none(current) is not None and not is_text(path, current):
+        raise BackendError("invalid_encoding", f"Cannot edit binary files: '{path}' holds bytes, not text.")
+    _check_version(path, current, expected_version)
     encode_text(old)
     encode_text(new)
     done = replace_exact(_readable(path, current), old, new, replace_all)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -63,7 +63,14 @@ class CallRights:
 
     def describe_left_out(self) -> str | None:
         """Describe in one line what earlier answers left out because it waits for a person."""
-        return describe_left_out(self.held_back, self.asks)
+        patterns = sorted(self.held_back)
+        if not patterns:
+            return None
+        shown = ", ".join(patterns[:3]) + (f" and {len(patterns) - 3} more" if len(patterns) > 3 else "")
+        onward = (
+            "name the directory or file itself to ask for it" if self.asks else "nobody is set up to give it"
+        )
+        return f"(left out, because it needs approval: {shown}; {onward})"
 
     async def _search(self, op: ops.Ls | ops.Glob | ops.Grep, following: Perform) -> Any:
         access = self._searching(op.at)
@@ -145,16 +152,6 @@ def _without_text(error: BackendError, path: str) -> ToolFailure:
     return ToolFailure(
         error.code, f"old_string {how_often} in {path}, whose text the rules keep from being shown"
     )
-
-
-def describe_left_out(held_back: Iterable[str], asks: bool) -> str | None:
-    """Describe in one line that entries wait for approval, and how to ask for it."""
-    patterns = sorted(held_back)
-    if not patterns:
-        return None
-    shown = ", ".join(patterns[:3]) + (f" and {len(patterns) - 3} more" if len(patterns) > 3 else "")
-    onward = "name the directory or file itself to ask for it" if asks else "nobody is set up to give it"
-    return f"(left out, because it needs approval: {shown}; {onward})"
 
 
 def find_exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:

@@ -38,15 +38,6 @@ BACKEND_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """Options of a search: most matches in all, expression or literal text, and lines around a match."""
-
-    max_count: int | None = None
-    regex: bool = False
-    context_lines: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class OutputCapture:
     """The file for output of more than so many bytes, if the backend can keep it there."""
 
@@ -224,19 +215,21 @@ class FileCalls:
         return await self._do(ops.Glob(pattern, path, seconds=most))
 
     async def grep(
-        self, pattern: str, path: str | None, glob: str | None, wanted: SearchOptions
+        self,
+        pattern: str,
+        path: str | None,
+        glob: str | None = None,
+        *,
+        max_count: int | None = None,
+        regex: bool = False,
+        context_lines: int = 0,
     ) -> GrepResult:
-        """Find lines that hold a pattern; matches may come with an error."""
-        return await self._do(
-            ops.Grep(
-                pattern,
-                path,
-                glob,
-                max_count=wanted.max_count,
-                regex=wanted.regex or None,
-                context_lines=wanted.context_lines or None,
-            )
-        )
+        """Find lines that hold a pattern, at most so many; matches may come with an error."""
+        op = ops.Grep(
+            pattern, path, glob,
+            max_count=max_count, regex=regex or None, context_lines=context_lines or None,
+        )  # fmt: skip
+        return await self._do(op)
 
     async def download(self, path: str) -> bytes:
         """Read a file whole, as bytes."""

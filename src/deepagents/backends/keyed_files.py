@@ -1,25 +1,21 @@
-"""Perform file operations on items that are kept whole, each under its path."""
+"""Perform file operations on files that are kept whole, each under its path.
+
+Directories are what the paths imply.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from operator import itemgetter
+from typing import Any, Final, Protocol, TypeAlias, TypedDict, TypeVar
 
 from deepagents._async import Coro, in_thread
-from deepagents._globs import parse_glob
-from deepagents._paths import is_within, normalise
+from deepagents._globs import GlobPattern, parse_glob
+from deepagents._paths import is_within, name, normalise
 from deepagents.backends import filedata
 from deepagents.backends import operations as ops
-from deepagents.backends._query import Query
-from deepagents.backends.file_mapping import (
-    MappingSearch,
-    check_all_allowed,
-    find_files,
-    list_directory,
-    not_found,
-    search_files,
-)
+from deepagents.backends._query import Query, matches_in
 from deepagents.backends.operations import Operation
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import (
@@ -27,35 +23,32 @@ from deepagents.backends.results import (
     EditResult,
     FileData,
     FileDownloadResponse,
+    FileInfo,
     FileUploadResponse,
     GlobResult,
+    GrepMatch,
     GrepResult,
     LsResult,
     ReadResult,
     WriteResult,
 )
-from deepagents.errors import BackendError
+from deepagents.errors import BackendError, ErrorCode
 
 T = TypeVar("T")
+_Files: TypeAlias = Mapping[str, Any]
+_MOST_NAMED: Final = 10
+_MOST_DESCRIBED: Final = 1000
 
 
 class Items(Protocol):
     """Files, each kept whole under its path."""
 
-    async def files(self) -> dict[str, FileData]:
+    async def files(self) -> Mapping[str, FileData]:
         """Return all files."""
         ...
 
-    async def get(self, path: str) -> FileData | None:
-        """Return one file."""
-        ...
-
-    async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
+    async def get_all(self, paths: Iterable[str]) -> Mapping[str, FileData]:
         """Return those of some files that are there."""
-        ...
-
-    async def put(self, path: str, data: FileData) -> None:
-        """Keep one file."""
         ...
 
     async def put_all(self, files: Mapping[str, FileData | None]) -> None:
@@ -93,7 +86,7 @@ class KeyedFiles:
     async def _read(self, op: ops.Read) -> ReadResult:
         """Read some lines, in one round trip."""
         path = normalise(op.path)
-        filedata.check_allowed(path, op.allowed)
+        _check_allowed(path, op.allowed)
         return filedata.read_page(path, await self._get_existing(path), op.offset, op.limit)
 
     async def _glob(self, op: ops.Glob) -> GlobResult:
@@ -111,7 +104,7 @@ class KeyedFiles:
 
         def search() -> GrepResult:
             query = Query.of(op.pattern, expression=bool(op.regex), context=op.context_lines or 0)
-            return search_files(files, start, MappingSearch(query, glob, op.max_count), op.allowed)
+            return search_files(files, start, query, glob, op.max_count, op.allowed)
 
         # An expression can take seconds, in which an event loop must go on.
         return await in_thread(search)
@@ -122,15 +115,22 @@ class KeyedFiles:
         These move all of the file, also to add to it: a store cannot add to an item. Additions that other
         processes make at the same time may be lost, those of this one not.
         """
-        path = filedata.normalise_file(op.path)
-        filedata.check_allowed(path, op.allowed)
+        path = _normalise_file(op.path)
+        _check_allowed(path, op.allowed)
 
         async def change() -> WriteResult | EditResult:
-            current = await (self._get_existing(path) if isinstance(op, ops.Edit) else self.items.get(path))
-            data, count = _apply(op, path, current)
-            await self.items.put(path, data)
+            count: int | None = None
+            match op:
+                case ops.Edit(old=old, new=new, replace_all=replace_all, expected_version=expected):
+                    current = await self._get_existing(path)
+                    data, count = filedata.make_edited(path, current, old, new, replace_all, expected)
+                case ops.Append(content=content):
+                    data = filedata.append_checked(path, await self._get(path), content)
+                case ops.Write(content=content, expected_version=expected):
+                    data = filedata.make_written(path, await self._get(path), content, expected)
+            await self.items.put_all({path: data})
             version = filedata.file_version(data)
-            if isinstance(op, ops.Edit):
+            if count is not None:
                 return EditResult(path=path, occurrences=count, version=version)
             return WriteResult(path=path, version=version)
 
@@ -140,11 +140,13 @@ class KeyedFiles:
 
     async def _delete(self, op: ops.Delete) -> DeleteResult:
         """Remove a file, in two round trips, or all files below a directory, in three."""
-        path = filedata.normalise_deleted(op.path)
-        filedata.check_allowed(path, op.allowed)
+        path = normalise(op.path)
+        if path == "/":
+            raise BackendError("invalid_path", f"Error deleting '{path}': the root cannot be deleted.")
+        _check_allowed(path, op.allowed)
 
         async def delete_file() -> bool:
-            is_there = await self.items.get(path) is not None
+            is_there = await self._get(path) is not None
             if is_there:
                 await self.items.put_all({path: None})
             return is_there
@@ -154,7 +156,10 @@ class KeyedFiles:
         below = [key for key in await self.items.files() if is_within(key, path)]
         if not below:
             raise BackendError("file_not_found", f"File '{path}' not found")
-        check_all_allowed(below, path, op.allowed)
+        if op.allowed and not op.allowed.all_below(path) and not all(map(op.allowed, below)):
+            raise BackendError(
+                "permission_denied", f"Permission denied for '{path}': a rule forbids something below it."
+            )
         await self.items.alone(below, lambda: self.items.put_all(dict.fromkeys(below)))
         return DeleteResult(path=path)
 
@@ -174,7 +179,8 @@ class KeyedFiles:
             await self.items.put_all(dict[str, FileData | None](made))
 
         try:
-            await self.items.alone(usable, put)
+            if usable:
+                await self.items.alone(usable, put)
         except BackendError as error:
             return [each if each.error else FileUploadResponse(each.path, error.text) for each in answers]
         return answers
@@ -182,37 +188,24 @@ class KeyedFiles:
     async def _download_files(self, op: ops.Download) -> list[FileDownloadResponse]:
         """Read many files as bytes, in one round trip where all are there."""
         usable = {given: _usable_path(given, op.allowed) for given in op.files}
-        wanted = [path for path in usable.values() if isinstance(path, str)]
+        wanted = {path for path in usable.values() if isinstance(path, str)}
         try:
             found = await self.items.get_all(wanted)
             # Only for the error: it tells a directory from a path where there is nothing.
-            others = {} if len(found) == len(set(wanted)) else await self.items.files()
+            others = {} if len(found) == len(wanted) else await self.items.files()
         except BackendError as error:
             return [FileDownloadResponse(given, error=error.text) for given in op.files]
         return [_as_download(given, usable[given], found, others) for given in op.files]
 
+    async def _get(self, path: str) -> FileData | None:
+        return (await self.items.get_all([path])).get(path)
+
     async def _get_existing(self, path: str) -> FileData:
         """Return a file; only where there is none, find out whether it is a directory."""
-        data = await self.items.get(path)
+        data = await self._get(path)
         if data is None:
-            raise not_found(await self.items.files(), path)
+            raise _not_found(await self.items.files(), path)
         return data
-
-
-def _apply(
-    op: ops.Write | ops.Append | ops.Edit, path: str, current: FileData | None
-) -> tuple[FileData, int]:
-    """Return what a change makes of a file, and how many occurrences it replaced."""
-    if isinstance(op, ops.Append):
-        return filedata.append_checked(path, current, op.content), 0
-    if isinstance(op, ops.Write):
-        filedata.check_version(path, current, op.expected_version)
-        return filedata.make_written(path, current, op.content), 0
-    existing = cast("FileData", current)
-    # Before the version: that a file is not text stays true after it is read again.
-    filedata.check_text(path, existing)
-    filedata.check_version(path, existing, op.expected_version)
-    return filedata.make_edited(path, existing, op.old, op.new, op.replace_all)
 
 
 def _as_download(
@@ -221,15 +214,180 @@ def _as_download(
     if isinstance(path, BackendError):
         return FileDownloadResponse(given, error=path.code)
     if path not in found:
-        return FileDownloadResponse(given, error=not_found(others, path).code)
+        return FileDownloadResponse(given, error=_not_found(others, path).code)
     return filedata.read_download(given, found[path])
 
 
 def _usable_path(given: str, allowed: Allowed | None, content: bytes = b"") -> str | BackendError:
     try:
-        path = filedata.normalise_file(given)
-        filedata.check_allowed(path, allowed)
+        path = _normalise_file(given)
+        _check_allowed(path, allowed)
         filedata.validate_bytes(path, content)
     except BackendError as error:
         return error
     return path
+
+
+def _normalise_file(path: str) -> str:
+    normal = normalise(path)
+    if normal == "/":
+        raise BackendError("is_directory", f"'{normal}' is a directory. Name a file in it.")
+    return normal
+
+
+def _check_allowed(path: str, allowed: Allowed | None) -> None:
+    if allowed is not None and not allowed(path):
+        raise BackendError("permission_denied", f"Permission denied for '{path}': a rule forbids it.")
+
+
+def _not_found(paths: Iterable[str], path: str) -> BackendError:
+    """Make the error for a path at which there is no file."""
+    if path == "/" or any(is_within(each, path) for each in paths):
+        return BackendError("is_directory", f"File '{path}' not found: it is a directory. List it with ls.")
+    return BackendError("file_not_found", f"File '{path}' not found")
+
+
+def list_directory(files: _Files, path: str, allowed: Allowed | None = None) -> LsResult:
+    """List a directory; one that nothing lies in is empty.
+
+    Raises:
+        BackendError: `not_a_directory`.
+    """
+    base = path.rstrip("/") + "/"
+    found: set[str] = set()
+    for key in _find_allowed(files, base, allowed):
+        below, slash, _ = key[len(base) :].partition("/")
+        found.add(base + below + slash)
+    if not found and path in files:
+        raise BackendError("not_a_directory", f"Path '{path}': not_a_directory")
+    entries: list[FileInfo] = []
+    unread: list[str] = []
+    for shown in sorted(found):
+        if not shown.endswith("/"):
+            entries += _describe_all((shown,), files, unread)
+        elif allowed is None or allowed(shown[:-1]):
+            entries.append({"path": shown, "is_dir": True, "size": 0, "modified_at": ""})
+    return LsResult(entries=entries, **_as_problem(unread))
+
+
+def _describe(path: str, data: FileData) -> FileInfo:
+    """Return what a listing says about a file.
+
+    Raises:
+        TypeError: for content of a wrong type.
+    """
+    content, modified = data.get("content"), data.get("modified_at")
+    if not isinstance(content, str):
+        content = filedata.file_data_to_string(data)
+    plain = content.isascii() and data.get("encoding") != "base64" and filedata.file_kind(path) == "text"
+    return {
+        "path": path,
+        "is_dir": False,
+        "size": len(content) if plain else filedata.file_size(filedata.with_true_encoding(path, data)),
+        "modified_at": modified if isinstance(modified, str) else "",
+    }
+
+
+def find_files(files: _Files, pattern: str, path: str, allowed: Allowed | None = None) -> GlobResult:
+    """Find files below a directory by pattern, the newest first; up to 1,000 come with their size.
+
+    Raises:
+        BackendError: `invalid_pattern`.
+    """
+    matches = parse_glob(pattern)
+    base = path.rstrip("/") + "/"
+    start = len(base)
+    unread: list[str] = []
+    keys = sorted([key for key in _find_allowed(files, base, allowed) if matches(key[start:])])
+    described = _describe_all if len(keys) <= _MOST_DESCRIBED else _describe_without_sizes
+    found = described(keys, files, unread)
+    found.sort(key=itemgetter("modified_at"), reverse=True)
+    return GlobResult(matches=found, **_as_problem(unread))
+
+
+def _describe_all(keys: Iterable[str], files: _Files, unread: list[str]) -> list[FileInfo]:
+    found: list[FileInfo] = []
+    for key in keys:
+        try:
+            found.append(_describe(key, files[key]))
+        except TypeError as error:
+            unread.append(f"- {key}: {error}")
+    return found
+
+
+def _describe_without_sizes(keys: Iterable[str], files: _Files, unread: list[str]) -> list[FileInfo]:
+    """Describe many files without their sizes, which cost a look at each one's content."""
+    found: list[FileInfo] = []
+    for key in keys:
+        data = files[key]
+        when = data.get("modified_at")
+        if isinstance(data.get("content"), str) and isinstance(when, str):
+            found.append({"path": key, "is_dir": False, "modified_at": when})
+        else:
+            found += _describe_all((key,), files, unread)
+    return found
+
+
+def _find_allowed(files: _Files, base: str, allowed: Allowed | None) -> Iterable[str]:
+    """Return what lies below a directory, given with a slash at its end, and is allowed."""
+    below = [key for key in files if key.startswith(base)]
+    if allowed is None or allowed.all_below(base.rstrip("/") or "/"):
+        return below
+    return filter(allowed, below)
+
+
+class _Problem(TypedDict, total=False):
+    error: str
+    code: ErrorCode
+
+
+def _as_problem(unread: list[str]) -> _Problem:
+    if not unread:
+        return {}
+    rest = [f"- and {len(unread) - _MOST_NAMED} more"] if len(unread) > _MOST_NAMED else []
+    text = "\n".join(["Some files could not be read:", *unread[:_MOST_NAMED], *rest])
+    return {"error": text, "code": "io_error"}
+
+
+def search_files(
+    files: _Files,
+    path: str,
+    query: Query,
+    glob: GlobPattern | None = None,
+    max_count: int | None = None,
+    allowed: Allowed | None = None,
+) -> GrepResult:
+    """Find lines in the file at `path` or in all below it, by path and number; skip binary files."""
+    matches: list[GrepMatch] = []
+    unread: list[str] = []
+    truncated = False
+    for key in sorted(_paths_to_search(files, path, query, glob, allowed)):
+        try:
+            matches += matches_in(filedata.searchable_bytes(files[key]), key, query)
+        except TypeError as error:
+            unread.append(f"- {key}: {error}")
+        # Only a match too many shows that some are left out.
+        if max_count is not None and len(matches) > max_count:
+            matches, truncated = matches[:max_count], True
+            break
+    return GrepResult(matches=matches, truncated=truncated, **_as_problem(unread))
+
+
+def _paths_to_search(
+    files: _Files, path: str, query: Query, glob: GlobPattern | None, allowed: Allowed | None
+) -> Iterator[str]:
+    """Yield the paths of files that may hold a match."""
+    base = path.rstrip("/") + "/"
+    literal = None if query.expression else query.pattern
+    known = _find_allowed(files, base, allowed)
+    if path in files and (allowed is None or allowed(path)):
+        known = [path, *known]
+    for key in known:
+        data = files[key]
+        content = data.get("content")
+        plain = isinstance(content, str) and data.get("encoding") != "base64"
+        # One search in the whole text is far faster than splitting it into lines; most files end here.
+        if plain and literal is not None and literal not in content:
+            continue
+        if glob is None or glob(name(key) if key == path else key[len(base) :]):
+            yield key

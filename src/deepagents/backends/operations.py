@@ -9,9 +9,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from functools import update_wrapper
+from typing import Any, ClassVar, Final, TypeAlias
 
-from deepagents._async import sync_and_async
+from deepagents._async import await_thread, sync_and_async
 from deepagents.backends.protocol import Allowed, BackendProtocol
 from deepagents.backends.results import (
     DeleteResult,
@@ -27,7 +28,6 @@ from deepagents.backends.results import (
 from deepagents.errors import BackendError
 from deepagents.permissions import FilesystemOperation
 
-_forms = cast("Callable[[Any], tuple[Any, Any]]", sync_and_async)
 Perform: TypeAlias = Callable[["Operation"], Coroutine[Any, Any, Any]]
 """What performs an operation: it returns the result, or raises `BackendError`. There is no third way."""
 
@@ -215,6 +215,25 @@ class Resolve(Operation):
     if_cheap: bool = False
 
 
+def both_forms(method: Callable[..., Coroutine[Any, Any, Any]]) -> tuple[Any, Any]:
+    """Make the blocking and the awaiting method of one `async def`.
+
+    The awaiting one runs the blocking one of a subclass that has written only that anew.
+    """
+    name = method.__name__[1:]
+    blocking, awaiting = sync_and_async(method)
+
+    async def either(owner: Any, /, *args: Any, **options: Any) -> Any:
+        newest: Any = getattr(type(owner), name)
+        if newest is blocking or getattr(type(owner), f"a{name}") is not either:
+            return await awaiting(owner, *args, **options)
+        return await await_thread(lambda: newest(owner, *args, **options))
+
+    update_wrapper(either, awaiting)
+    del either.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    return blocking, either
+
+
 class OperationBackend(BackendProtocol):
     """A backend that performs operations; this makes its public methods, blocking and awaiting, of that."""
 
@@ -248,6 +267,8 @@ class OperationBackend(BackendProtocol):
         Raises:
             ValueError: when `context_lines` is negative.
         """
+        if context_lines < 0:
+            raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
         op = Grep(
             pattern, path, glob,
             max_count=max_count, regex=regex or None, context_lines=context_lines or None, allowed=allowed,
@@ -298,28 +319,28 @@ class OperationBackend(BackendProtocol):
     # Declared, or type checkers would take them for the methods of the protocol, which have fewer options.
     ls: Any
     als: Any
-    ls, als = _forms(_ls)
+    ls, als = both_forms(_ls)
     read: Any
     aread: Any
-    read, aread = _forms(_read)
+    read, aread = both_forms(_read)
     grep: Any
     agrep: Any
-    grep, agrep = _forms(_grep)
+    grep, agrep = both_forms(_grep)
     glob: Any
     aglob: Any
-    glob, aglob = _forms(_glob)
+    glob, aglob = both_forms(_glob)
     write: Any
     awrite: Any
-    write, awrite = _forms(_write)
+    write, awrite = both_forms(_write)
     append: Any
     aappend: Any
-    append, aappend = _forms(_append)
+    append, aappend = both_forms(_append)
     edit: Any
     aedit: Any
-    edit, aedit = _forms(_edit)
+    edit, aedit = both_forms(_edit)
     delete: Any
     adelete: Any
-    delete, adelete = _forms(_delete)
+    delete, adelete = both_forms(_delete)
 
 
 class TransferBackend(OperationBackend):
@@ -339,10 +360,10 @@ class TransferBackend(OperationBackend):
 
     upload_files: Any
     aupload_files: Any
-    upload_files, aupload_files = _forms(_upload_files)
+    upload_files, aupload_files = both_forms(_upload_files)
     download_files: Any
     adownload_files: Any
-    download_files, adownload_files = _forms(_download_files)
+    download_files, adownload_files = both_forms(_download_files)
 
 
 async def as_result(perform: Perform, op: Operation) -> Any:

@@ -1,16 +1,20 @@
-"""The results of backends. Each carries `error` for readers and `code` for programs."""
+"""The results of backends, and how matches are shown.
+
+Each result carries `error` for readers and `code` for programs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import wraps
-from typing import Any, Final, Literal, NotRequired, ParamSpec, Protocol, TypeVar, cast
+from itertools import groupby
+from typing import Any, Final, Literal, NotRequired, ParamSpec, TypeVar, cast
 
 from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_legacy
-from deepagents.errors import BackendError, ErrorCode
+from deepagents.errors import ErrorCode
 
 P = ParamSpec("P")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -20,7 +24,12 @@ PERMISSION_DENIED: Final = "permission_denied"
 IS_DIRECTORY: Final = "is_directory"
 INVALID_PATH: Final = "invalid_path"
 FileOperationError = Literal["file_not_found", "permission_denied", "is_directory", "invalid_path"]
+OutputMode = Literal["files_with_matches", "content", "count"]
 GlobTruncationReason = Literal["budget", "unreadable", "transport"]
+
+
+NO_MATCHES = "No matches found"
+_LOOKS_LIKE_REGEX = re.compile(r"\\[|.*+?()\[\]{}^$wdsbWDSB]|\.[*+]|\|")
 
 
 class FileData(TypedDict):
@@ -232,25 +241,41 @@ def _warn_of_files(update: Mapping[str, Any] | None) -> None:
         )
 
 
-class ResultType(Protocol[Result_co]):
-    """A type of result that can be an error."""
+def format_grep_matches(matches: Sequence[GrepMatch], output_mode: OutputMode = "files_with_matches") -> str:
+    """Show matches as paths, as counts for each path, or as the lines themselves."""
+    if not matches:
+        return NO_MATCHES
+    ordered = sorted(matches, key=lambda match: (match["path"], match["line"]))
+    by_path = [(path, list(group)) for path, group in groupby(ordered, key=lambda match: match["path"])]
+    match output_mode:
+        case "files_with_matches":
+            return "\n".join(path for path, _ in by_path)
+        case "count":
+            return "\n".join(f"{path}: {len(group)}" for path, group in by_path)
+        case "content":
+            return "\n".join(line for path, group in by_path for line in (f"{path}:", *_lines(group)))
 
-    def __call__(self, *, error: str, code: ErrorCode) -> Result_co: ...
+
+def regex_literal_hint(pattern: str) -> str | None:
+    """Explain an empty literal search whose pattern looks like a regular expression."""
+    if not _LOOKS_LIKE_REGEX.search(pattern):
+        return None
+    return f"The pattern {pattern!r} was searched literally; for a regular expression set regex=true."
 
 
-def errors_as_result(
-    result: ResultType[Result_co],
-) -> Callable[[Callable[P, Result_co]], Callable[P, Result_co]]:
-    """Make a method return the `BackendError`s that it raises as results."""
-
-    def decorate(method: Callable[P, Result_co]) -> Callable[P, Result_co]:
-        @wraps(method)
-        def call(*args: P.args, **kwargs: P.kwargs) -> Result_co:
-            try:
-                return method(*args, **kwargs)
-            except BackendError as error:
-                return result(error=error.text, code=error.code)
-
-        return call
-
-    return decorate
+def _lines(group: Iterable[GrepMatch]) -> list[str]:
+    shown: dict[int, str] = {}
+    with_context = False
+    for match in group:
+        around = [*match.get("context_before", ()), *match.get("context_after", ())]
+        with_context = with_context or "context_before" in match
+        for line in around:
+            shown.setdefault(line["line"], f"  {line['line']}- {line['text']}")
+        shown[match["line"]] = f"  {match['line']}: {match['text']}"
+    numbers = sorted(shown)
+    rows: list[str] = []
+    for before, number in zip([None, *numbers], numbers, strict=False):
+        if with_context and before is not None and number > before + 1:
+            rows.append("  --")
+        rows.append(shown[number])
+    return rows

@@ -3,46 +3,39 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Final, cast
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar, cast
 
+from deepagents._async import Coro
 from deepagents._deprecation import warn_legacy
-from deepagents._globs import parse_glob
-from deepagents._paths import is_within, normalise
 from deepagents._state.runtime import read_channel, write_channel
-from deepagents.backends import filedata
-from deepagents.backends._query import Query
+from deepagents._text import merge3, replace_exact
+from deepagents.backends import operations as ops
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.file_changes import FileChange
-from deepagents.backends.file_mapping import (
-    MappingSearch,
-    check_all_allowed,
-    file_at,
-    find_files,
-    list_directory,
-    search_files,
+from deepagents.backends.filedata import (
+    file_data_to_string,
+    file_version,
+    is_base64,
+    make_appended,
+    now,
+    text_or_none,
 )
-from deepagents.backends.protocol import Allowed, BackendProtocol
-from deepagents.backends.results import (
-    DeleteResult,
-    EditResult,
-    FileData,
-    FileDownloadResponse,
-    FileUploadResponse,
-    GlobResult,
-    GrepResult,
-    LsResult,
-    ReadResult,
-    WriteResult,
-    errors_as_result,
-)
+from deepagents.backends.keyed_files import KeyedFiles
+from deepagents.backends.operations import Operation, TransferBackend
+from deepagents.backends.results import FileData
 from deepagents.errors import BackendError
 
+T = TypeVar("T")
 CHANNEL: Final = "files"
 # Characters. The base is kept with each write, so above this the thread would grow twice as fast.
 _MAX_BASE: Final = 100_000
+_CONFLICT_LENGTH: Final = 8
+_LABELS: Final = ("current", "incoming")
 
 
-class StateBackend(BackendProtocol):
+class StateBackend(TransferBackend):
     """Files in the `files` channel of the running graph; one instance serves all runs.
 
     Parallel changes to one file are merged by lines. Outside a graph run every operation raises.
@@ -58,154 +51,190 @@ class StateBackend(BackendProtocol):
         """Return what this backend can do at `path`."""
         return Capabilities(delete=True, versions=True, state_files=True, host=False, in_process=True)
 
-    @errors_as_result(LsResult)
-    def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
-        """List one directory."""
-        return list_directory(self._read_files(), normalise(path), allowed)
-
-    @errors_as_result(ReadResult)
-    def read(
-        self, file_path: str, offset: int = 0, limit: int = 2000, *, allowed: Allowed | None = None
-    ) -> ReadResult:
-        """Read `limit` lines from line `offset` (counted from 0); media come whole, as base64."""
-        path = normalise(file_path)
-        filedata.check_allowed(path, allowed)
-        return filedata.read_page(path, file_at(self._read_files(), path), offset, limit)
-
-    @errors_as_result(GrepResult)
-    def grep(
-        self,
-        pattern: str,
-        path: str | None = None,
-        glob: str | None = None,
-        *,
-        max_count: int | None = None,
-        regex: bool = False,
-        context_lines: int = 0,
-        allowed: Allowed | None = None,
-    ) -> GrepResult:
-        """Find the lines that hold `pattern`, by path and line; `max_count` caps all matches together."""
-        query = Query.of(pattern, expression=regex, context=context_lines)
-        wanted = MappingSearch(query, None if glob is None else parse_glob(glob), max_count)
-        return search_files(self._read_files(), normalise(path or "/"), wanted, allowed)
-
-    @errors_as_result(GlobResult)
-    def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
-        """Find the files whose path matches `pattern`, the newest first."""
-        return find_files(self._read_files(), pattern, normalise(path or "/"), allowed)
-
-    @errors_as_result(WriteResult)
-    def write(
-        self,
-        file_path: str,
-        content: str,
-        *,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> WriteResult:
-        """Create a file or replace it whole, unless it changed since `expected_version`."""
-        path = filedata.normalise_file(file_path)
-        filedata.check_allowed(path, allowed)
-        current = self._read_files().get(path)
-        filedata.check_version(path, current, expected_version)
-        data = filedata.make_written(path, current, content)
-        # The reducer merges by lines what several writers made of one base; without it the last one wins.
-        base = None if current is None else filedata.text_or_none(current)
-        mergeable = current is None if base is None else len(base) < _MAX_BASE
-        result = WriteResult(path=path, version=filedata.file_version(data))
-        write_channel(CHANNEL, {path: {**data, "base": base} if mergeable else data})
-        return result
-
-    @errors_as_result(WriteResult)
-    def append(self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None) -> WriteResult:
-        """Add to the end of a file; the checkpoint grows by what is added, not by what is there."""
-        path = filedata.normalise_file(file_path)
-        filedata.check_allowed(path, allowed)
-        data = filedata.append_checked(path, self._read_files().get(path), content)
-        write_channel(CHANNEL, {path: FileChange(_addition(content), data)})
-        return WriteResult(path=path, version=filedata.file_version(data))
-
-    @errors_as_result(EditResult)
-    def edit(
-        self,
-        file_path: str,
-        old_string: str,
-        new_string: str,
-        replace_all: bool = False,
-        *,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> EditResult:
-        """Replace exact text, unless the file changed since `expected_version`."""
-        path = filedata.normalise_file(file_path)
-        filedata.check_allowed(path, allowed)
-        current = file_at(self._read_files(), path)
-        filedata.check_text(path, current)
-        filedata.check_version(path, current, expected_version)
-        data, count = filedata.make_edited(path, current, old_string, new_string, replace_all)
-        edit = {"edit": [old_string, new_string, replace_all], "modified_at": data.get("modified_at")}
-        write_channel(CHANNEL, {path: FileChange(edit, data)})
-        return EditResult(path=path, occurrences=count, version=filedata.file_version(data))
-
-    @errors_as_result(DeleteResult)
-    def delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
-        """Remove a file, or all files below a directory; what changes at the same time is kept."""
-        path = filedata.normalise_deleted(file_path)
-        filedata.check_allowed(path, allowed)
-        files = self._read_files()
-        gone = [path] if path in files else [key for key in files if is_within(key, path)]
-        if not gone:
-            raise BackendError("file_not_found", f"File '{path}' not found")
-        check_all_allowed(gone, path, allowed)
-        # With the version, so that a file that another task of this step changes is not lost.
-        write_channel(CHANNEL, {key: _deletion(files[key]) for key in gone})
-        return DeleteResult(path=path)
-
-    def upload_files(
-        self, files: list[tuple[str, bytes]], *, allowed: Allowed | None = None
-    ) -> list[FileUploadResponse]:
-        """Write many files as bytes; the answers keep the order."""
-        current = self._read_files()
-        answers: list[FileUploadResponse] = []
-        update: dict[str, Any] = {}
-        for path, content in files:
-            try:
-                key = filedata.normalise_file(path)
-                filedata.check_allowed(key, allowed)
-                update[key] = filedata.make_uploaded(key, current.get(key), content)
-                answers.append(FileUploadResponse(path))
-            except BackendError as error:
-                answers.append(FileUploadResponse(path, error.code))
-        # One write for all, after all are checked: each write is an entry in the checkpoint.
-        write_channel(CHANNEL, update)
-        return answers
-
-    def download_files(
-        self, paths: list[str], *, allowed: Allowed | None = None
-    ) -> list[FileDownloadResponse]:
-        """Read many files as bytes; the answers keep the order."""
-        files = self._read_files()
-        return [_download(files, path, allowed) for path in paths]
+    async def _perform(self, op: Operation) -> Any:
+        return await KeyedFiles(_StateFiles(op, self._read_files())).perform(op)
 
     def _read_files(self) -> dict[str, FileData]:
         return cast("dict[str, FileData] | None", read_channel(CHANNEL)) or {}
 
 
+class _StateFiles:
+    """The files of the running graph for one operation, whose changes go to the `files` channel."""
+
+    def __init__(self, op: Operation, files: dict[str, FileData]) -> None:
+        self._op = op
+        self._files = files
+
+    async def files(self) -> dict[str, FileData]:
+        return self._files
+
+    async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
+        return {path: self._files[path] for path in paths if path in self._files}
+
+    async def put_all(self, files: Mapping[str, FileData | None]) -> None:
+        # One write for all: each write is an entry in the checkpoint.
+        write_channel(CHANNEL, {path: self._change(path, data) for path, data in files.items()})
+
+    async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
+        # Each task of a step has its own view of the channel, and the reducer merges what they write.
+        return await work()
+
+    def _change(self, path: str, data: FileData | None) -> Mapping[str, Any] | None:
+        """Return how a change to one file is written: what `reduce_files` takes."""
+        current = self._files.get(path)
+        if data is None:
+            # With the version, so that a file that another task of this step changes is not lost.
+            is_readable = current is not None and text_or_none(current) is not None
+            return {"delete": file_version(current)} if is_readable else None
+        match self._op:
+            case ops.Edit(old=old, new=new, replace_all=replace_all):
+                edit = {"edit": [old, new, replace_all], "modified_at": data.get("modified_at")}
+                return FileChange(edit, data)
+            case ops.Append(content=content):
+                return FileChange(_addition(content), data)
+            case ops.Write():
+                # The reducer merges by lines what several writers made of one base; without it the last one
+                # wins.
+                base = None if current is None else text_or_none(current)
+                mergeable = current is None if base is None else len(base) < _MAX_BASE
+                return {**data, "base": base} if mergeable else data
+            case _:
+                return data
+
+
 def _addition(content: str | bytes) -> dict[str, str]:
+    """Return what is added alone, so that the checkpoint does not grow by what is there."""
     if isinstance(content, str):
-        return {"append": content, "modified_at": filedata.now()}
-    added = base64.b64encode(content).decode()
-    return {"append": added, "encoding": "base64", "modified_at": filedata.now()}
+        return {"append": content, "modified_at": now()}
+    return {"append": base64.b64encode(content).decode(), "encoding": "base64", "modified_at": now()}
 
 
-def _deletion(data: FileData) -> dict[str, str] | None:
-    return None if filedata.text_or_none(data) is None else {"delete": filedata.file_version(data)}
+class FileChange(dict[str, Any]):
+    """A change to a file, as the `files` channel takes it, and the file that it leads to.
+
+    Streams show the file. Savers see a plain dict, so that a thread grows by the change alone.
+    """
+
+    def __init__(self, change: Mapping[str, Any], file: FileData) -> None:
+        super().__init__(change)
+        self.file = file
 
 
-def _download(files: dict[str, FileData], path: str, allowed: Allowed | None) -> FileDownloadResponse:
+def show_file_updates(update: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a write to the `files` channel leads to: files by path, `None` for those deleted.
+
+    A saved change that comes again when a run is resumed is left out: it was shown when it was made.
+    """
+    shown: dict[str, Any] = {}
+    for path, change in update.items():
+        match change:
+            case FileChange():
+                shown[path] = change.file
+            # Plain dicts: the file that they lead to was with the `FileChange`, which no saver keeps.
+            case {"edit": _} | {"append": _}:
+                continue
+            case {"delete": _}:
+                shown[path] = None
+            case {"base": _}:
+                shown[path] = {key: value for key, value in change.items() if key != "base"}
+            case _:
+                shown[path] = change
+    return shown
+
+
+def reduce_files(left: dict[str, Any] | None, writes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Fold writes into the files of a `files` channel, one after the other.
+
+    A write maps a path to one of:
+
+    - `None`: the file is removed.
+    - A file, or its text alone: it replaces what is there.
+    - A file with `"base"`, the content that its writer started from (`None`: no file): merged by lines with
+      what others made of that base. Clashes in text stand between conflict markers; clashes in binary files
+      leave both, the older one as `<path>.conflict-<hex>`.
+    - `{"edit": [old, new, replace_all], "modified_at": iso}`: applied to what is there, if it still fits.
+    - `{"append": text, "modified_at": iso}`, or base64 with `"encoding": "base64"`: added to the end of what
+      is there; without a file it makes one.
+    - `{"delete": version}`: the file is removed, unless it changed since that version.
+    """
+    files = dict(left or {})
+    for write in writes:
+        for path, change in write.items():
+            _apply(files, path if path.startswith("/") else f"/{path}", change)
+    return files
+
+
+def _apply(files: dict[str, Any], path: str, change: Mapping[str, Any] | str | None) -> None:
+    current = files.get(path)
+    match change:
+        case None:
+            files.pop(path, None)
+        case str():
+            files[path] = {"content": change, "encoding": "utf-8"}
+        case {"edit": [str(old), str(new), bool(replace_all)]}:
+            if current is not None:
+                files[path] = _apply_edit(current, old, new, replace_all, change.get("modified_at"))
+        case {"append": str(added)}:
+            data = base64.b64decode(added) if is_base64(change) else added
+            # A reducer that raises would break the thread for good; the caller has checked its own change.
+            with suppress(TypeError, ValueError):
+                files[path] = make_appended(path, current, data, change.get("modified_at"))
+        case {"delete": version}:
+            _delete(files, path, version)
+        case {"base": base}:
+            _merge(files, path, base, {key: value for key, value in change.items() if key != "base"})
+        case _:
+            files[path] = _keep_creation_time(current, _file(path, change))
+
+
+def _file(path: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping) or "content" not in given:
+        raise TypeError(f"files[{path!r}] must be text or a mapping with content, got {given!r}")
+    return cast("Mapping[str, Any]", given)
+
+
+def _delete(files: dict[str, Any], path: str, version: str) -> None:
+    if path in files and _holds(files[path], version):
+        del files[path]
+
+
+def _holds(current: Mapping[str, Any], version: str) -> bool:
     try:
-        key = normalise(path)
-        filedata.check_allowed(key, allowed)
-        return filedata.read_download(path, file_at(files, key))
-    except BackendError as error:
-        return FileDownloadResponse(path, error=error.code)
+        return file_version(current) == version
+    except TypeError:
+        return False
+
+
+def _apply_edit(
+    current: Mapping[str, Any], old: str, new: str, replace_all: bool, modified_at: str | None
+) -> Mapping[str, Any]:
+    try:
+        content = replace_exact(file_data_to_string(current), old, new, replace_all).content
+    # Another writer of the same step took the text away; its change stands.
+    except (BackendError, TypeError):
+        return current
+    return {"encoding": "utf-8", **current, "content": content, "modified_at": modified_at}
+
+
+def _keep_creation_time(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Mapping[str, Any]:
+    created = current.get("created_at") if current else None
+    return {**change, "created_at": created} if created else change
+
+
+def _merge(files: dict[str, Any], path: str, base: str | None, incoming: Mapping[str, Any]) -> None:
+    current: Mapping[str, Any] | None = files.get(path)
+    files[path] = _keep_creation_time(current, incoming)
+    if current is None:
+        return
+    try:
+        ours, theirs = file_data_to_string(current), file_data_to_string(incoming)
+    except TypeError:
+        return
+    if ours in (base, theirs):
+        return
+    if is_base64(current) or is_base64(incoming):
+        # Named by content, so that replaying the same writes leads to the same files.
+        digest = hashlib.sha256(ours.encode("utf-8", "surrogatepass")).hexdigest()[:_CONFLICT_LENGTH]
+        files[f"{path}.conflict-{digest}"] = current
+        return
+    files[path] = {**files[path], "content": merge3(base or "", ours, theirs, _LABELS).text}

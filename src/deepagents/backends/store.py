@@ -7,33 +7,30 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from langgraph.config import get_store
+from langgraph.config import get_config, get_store
 from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from deepagents._async import Coro, IOCall, arun, finish_first, run
 from deepagents._deprecation import warn_legacy
+from deepagents._state.runtime import read_state
 from deepagents.backends._locks import shared_locks
-from deepagents.backends._namespaces import (
-    BackendContext,
-    Namespace,
-    NamespaceFactory,
-    assistant_namespace,
-    call_factory,
-    escape_dots,
-    validate_namespace,
-)
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.keyed_files import KeyedFiles
 from deepagents.backends.operations import Operation, TransferBackend
 from deepagents.backends.results import FileData
-from deepagents.errors import BackendError, StoreMissing
+from deepagents.errors import BackendError, ConfigError, StoreMissing
 
 __all__ = ["BackendContext", "NamespaceFactory", "StoreBackend"]
 
 T = TypeVar("T")
+Namespace: TypeAlias = tuple[str, ...]
+NamespaceFactory: TypeAlias = Callable[[Runtime[Any]], Namespace]
+"""Called for each operation with the runtime of the run."""
+
 FIRST_PAGE: Final = 100_000
 """How many items to ask a store for at first: nearly always all of them, in one round trip."""
 _LARGEST_CUT: Final = 10_000
@@ -48,7 +45,12 @@ _NO_STORE = (
     "StoreBackend has no store. Give it one, StoreBackend(store=InMemoryStore()), or run it in an agent that "
     "has one: create_deep_agent(..., store=InMemoryStore())."
 )
-_validate_namespace = validate_namespace
+_LABEL: Final = re.compile(r"[A-Za-z0-9\-_.@+:~]+")
+_RESERVED: Final = "langgraph"
+_OUTSIDE: Final = (
+    "The namespace of this StoreBackend comes from the run, and this is outside a LangGraph graph execution. "
+    'Call it from a run, or give a namespace that needs none: namespace=("user", "filesystem").'
+)
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +88,7 @@ class StoreBackend(TransferBackend):
         self._runtime = runtime
         self._store = store
         self._namespace = (
-            namespace if namespace is None or callable(namespace) else validate_namespace(namespace)
+            namespace if namespace is None or callable(namespace) else _validate_namespace(namespace)
         )
 
     def capabilities(self, path: str = "/") -> Capabilities:
@@ -94,7 +96,7 @@ class StoreBackend(TransferBackend):
         return Capabilities(delete=True, versions=True, host=False)
 
     async def _perform(self, op: Operation) -> Any:
-        items = StoreItems(self._get_store(), escape_dots(self._get_namespace()))
+        items = StoreItems(self._get_store(), _escape_dots(self._get_namespace()))
         return await KeyedFiles(items).perform(op)
 
     def _get_store(self) -> BaseStore:
@@ -105,14 +107,14 @@ class StoreBackend(TransferBackend):
 
     def _get_namespace(self) -> Namespace:
         if self._namespace is None:
-            return validate_namespace(assistant_namespace(self._runtime))
+            return _validate_namespace(_assistant_namespace(self._runtime))
         if callable(self._namespace):
-            return validate_namespace(call_factory(self._namespace, self._runtime))
+            return _validate_namespace(_call_factory(self._namespace, self._runtime))
         return self._namespace
 
     @staticmethod
     def _validate_namespace(namespace: Namespace) -> Namespace:
-        return validate_namespace(namespace)
+        return _validate_namespace(namespace)
 
     def _search_store_paginated(
         self,
@@ -145,42 +147,25 @@ class StoreItems:
     store: BaseStore
     namespace: tuple[str, ...]
 
-    async def get(self, path: str) -> FileData | None:
-        """Return one file."""
-        item = await self._reporting(
-            IOCall(
-                lambda: self.store.get(self.namespace, path), lambda: self.store.aget(self.namespace, path)
-            )
-        )
-        return None if item is None else _file(item)
-
-    async def put(self, path: str, data: FileData) -> None:
-        """Keep one file."""
-        value = dict(data)
-        call: IOCall[None] = IOCall(
-            lambda: self.store.put(self.namespace, path, value),
-            lambda: self.store.aput(self.namespace, path, value),
-        )
-        await self._reporting(finish_first(call))
-
     async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
         """Return those of some files that are there, in one round trip."""
         wanted = list(dict.fromkeys(paths))
         if not wanted:
             return {}
-        items = await self._reporting(self._batch([GetOp(self.namespace, path) for path in wanted]))
+        # `batch` takes operations as they are, and adds no defaults of the store as `get` and `put` do.
+        refresh = bool((self.store.ttl_config or {}).get("refresh_on_read", True))
+        gets = [GetOp(self.namespace, path, refresh) for path in wanted]
+        items = await self._reporting(self._batch(gets))
         return {path: _file(item) for path, item in zip(wanted, items, strict=True) if item is not None}
 
     async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Keep some files, and remove those that are `None`, in one round trip."""
-        # `batch` takes operations as they are and adds no default lifetime, as `put` does.
         lifetime = (self.store.ttl_config or {}).get("default_ttl")
-        if files:
-            ops = [
-                PutOp(self.namespace, path, None if data is None else dict(data), ttl=lifetime)
-                for path, data in files.items()
-            ]
-            await self._reporting(finish_first(self._batch(ops)))
+        puts = [
+            PutOp(self.namespace, path, None if data is None else dict(data), ttl=lifetime)
+            for path, data in files.items()
+        ]
+        await self._reporting(finish_first(self._batch(puts)))
 
     async def files(self) -> dict[str, FileData]:
         """Return all files: those of this namespace, and of none below it."""
@@ -273,3 +258,114 @@ def _report_failure(error: Exception) -> BackendError:
         "io_error",
         f"The store failed ({type(error).__name__}). Try again; if that fails too, go on without it.",
     )
+
+
+class BackendContext:
+    """The `Runtime` with which a namespace factory is called, and what older factories expect as well."""
+
+    def __init__(self, runtime: Any, state: Callable[[], Any]) -> None:
+        self._runtime = runtime
+        self._state = state
+
+    def __getattr__(self, name: str) -> Any:
+        """Look anything else up in the runtime."""
+        return getattr(self._runtime, name)
+
+    def __repr__(self) -> str:
+        return f"BackendContext({self._runtime!r})"
+
+    @property
+    def runtime(self) -> Any:
+        """The runtime itself; older factories reached it so."""
+        warn_legacy(
+            "ctx.runtime in a namespace factory is deprecated: what it is called with is the runtime."
+        )
+        return self._runtime
+
+    @property
+    def state(self) -> Any:
+        """The state of the run; older factories used it."""
+        warn_legacy(
+            "ctx.state in a namespace factory is deprecated: take what tells namespaces apart from the "
+            "context of the run, runtime.context."
+        )
+        return self._state()
+
+
+def _validate_namespace(namespace: Any) -> Namespace:
+    """Return a namespace that any store can keep apart from all others.
+
+    Raises:
+        TypeError: for anything but a tuple of strings.
+        ConfigError: when it is empty, or a label has disallowed characters.
+    """
+    if not isinstance(namespace, tuple):
+        raise TypeError(
+            f'A namespace must be a tuple of strings, such as ("user", "files"), got {namespace!r}'
+        )
+    labels = cast("tuple[object, ...]", namespace)
+    if not labels:
+        raise ConfigError('A namespace must not be empty: name at least one part, such as ("filesystem",)')
+    valid = tuple(_label(each, labels) for each in labels)
+    if valid[0] == _RESERVED:
+        raise ConfigError(f"A namespace must not start with {_RESERVED!r}, which stores keep for themselves")
+    return valid
+
+
+def _label(label: object, namespace: tuple[object, ...]) -> str:
+    if not isinstance(label, str):
+        raise TypeError(f"Each part of a namespace must be a string, got {label!r} in {namespace!r}")
+    if not label:
+        raise ConfigError(f"No part of a namespace must be empty, got {namespace!r}")
+    if not _LABEL.fullmatch(label):
+        raise ConfigError(
+            f"A part of a namespace has disallowed characters: {label!r} in {namespace!r}. Use letters, "
+            "digits and - _ . @ + : ~"
+        )
+    return label
+
+
+def _escape_dots(namespace: Namespace) -> Namespace:
+    """Escape the dots in a namespace: stores take none, and e-mail addresses have them."""
+    return tuple(each.replace(".", "%2E") for each in namespace)
+
+
+def _call_factory(factory: NamespaceFactory, given: Any) -> Namespace:
+    """Call a factory with the runtime of this run, or the one that was given, or `None`.
+
+    Raises:
+        RuntimeError: outside a run, when the factory needs one.
+    """
+    runtime = _runtime_of_run() or given
+    if runtime is None:
+        try:
+            return factory(cast("Runtime[Any]", None))
+        except AttributeError as error:
+            raise RuntimeError(_OUTSIDE) from error
+    context = BackendContext(runtime, lambda: getattr(given, "state", None) or read_state())
+    return factory(cast("Runtime[Any]", context))
+
+
+def _assistant_namespace(given: Any) -> Namespace:
+    """Return the namespace of the assistant that runs, or the one that all without a name share."""
+    for config in (getattr(given, "config", None), _current_config()):
+        metadata: Mapping[str, Any] = (config or {}).get("metadata") or {}
+        if assistant := metadata.get("assistant_id"):
+            return (str(assistant), "filesystem")
+    return ("filesystem",)
+
+
+def _runtime_of_run() -> Runtime[Any] | None:
+    """Return the runtime of the run that this code is part of."""
+    try:
+        return get_runtime()
+    # LangGraph raises either of them outside a run, depending on what of a run there is.
+    except (RuntimeError, KeyError):
+        return None
+
+
+def _current_config() -> Mapping[str, Any]:
+    try:
+        return cast("Mapping[str, Any]", get_config())
+    except RuntimeError:
+        return {}

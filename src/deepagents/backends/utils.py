@@ -20,7 +20,6 @@ from deepagents._text import (
     window,
 )
 from deepagents.backends._query import Query
-from deepagents.backends.file_mapping import MappingSearch, find_files, search_files
 from deepagents.backends.filedata import (
     KIND_OF_SUFFIX,
     create_file_data,
@@ -30,8 +29,16 @@ from deepagents.backends.filedata import (
     update_file_data,
 )
 from deepagents.backends.filedata import FileKind as FileType
-from deepagents.backends.matches import format_grep_matches, regex_literal_hint
-from deepagents.backends.results import FileData, FileInfo, GrepMatch, GrepResult, ReadResult
+from deepagents.backends.keyed_files import find_files, search_files
+from deepagents.backends.results import (
+    FileData,
+    FileInfo,
+    GrepMatch,
+    GrepResult,
+    ReadResult,
+    format_grep_matches,
+    regex_literal_hint,
+)
 from deepagents.errors import BackendError
 
 __all__ = [
@@ -187,7 +194,7 @@ def grep_matches_from_files(
     except InvalidGlobPatternError as error:
         return GrepResult(error=str(error), code="invalid_pattern")
     plain = {key: data for key, data in files.items() if not is_base64(data)}
-    return search_files(plain, root, MappingSearch(Query.of(pattern), matching, max_count))
+    return search_files(plain, root, Query.of(pattern), matching, max_count)
 
 
 def build_grep_results_dict(matches: Sequence[GrepMatch]) -> dict[str, list[tuple[int, str]]]:

@@ -9,9 +9,16 @@ from pydantic import BaseModel, Field, PositiveInt
 
 from deepagents._paths import normalise
 from deepagents._text import escape_controls, format_size
-from deepagents.backends.handle import SearchOptions
-from deepagents.backends.matches import OutputMode, format_grep_matches, regex_literal_hint
-from deepagents.backends.results import FileInfo, GlobResult, GrepMatch, GrepResult, LsResult
+from deepagents.backends.results import (
+    FileInfo,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+    OutputMode,
+    format_grep_matches,
+    regex_literal_hint,
+)
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
@@ -125,9 +132,15 @@ async def _grep(
     context: int = 0,
 ) -> ToolOutput:
     lines_around = context if output_mode == "content" else 0
-    options = SearchOptions(max_count or tool_context.limits.grep_matches, regex, lines_around)
     root = None if path is None else normalise(path)
-    found = await tool_context.files.grep(pattern, root, glob, options)
+    found = await tool_context.files.grep(
+        pattern,
+        root,
+        glob,
+        max_count=max_count or tool_context.limits.grep_matches,
+        regex=regex,
+        context_lines=lines_around,
+    )
     matches = [
         GrepMatch({**match, "path": escape_controls(match["path"])})
         for match in _require_some(found, found.matches)

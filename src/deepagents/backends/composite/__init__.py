@@ -1,7 +1,6 @@
 """Several backends as one tree: each path is served by the backend of its longest route."""
 
-from deepagents.backends.composite.backend import CompositeBackend
-from deepagents.backends.composite.routes import route_for_path
+from deepagents.backends.composite.backend import CompositeBackend, route_for_path
 
 __all__ = ["CompositeBackend"]
 

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from deepagents._async import arun, run
-from deepagents._paths import normalise
+from deepagents._paths import is_within, normalise
 from deepagents.backends._resolve import warn_form
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.composite.routes import Route, RouteTable, route_for_path
-from deepagents.backends.composite.routing import RouteBackends, Router
-from deepagents.backends.operations import CapturedExecute, Execute, Operation, Perform, TransferBackend
+from deepagents.backends.composite.routing import Route, Router, Routes
+from deepagents.backends.operations import (
+    CapturedExecute,
+    Execute,
+    Operation,
+    Perform,
+    TransferBackend,
+    both_forms,
+)
 from deepagents.backends.protocol import BACKEND_TYPES, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
 from deepagents.backends.timeout import Overdue
@@ -41,9 +46,8 @@ class CompositeBackend(TransferBackend):
         artifacts_root: str | None = None,
         route_timeout: float | None = None,
     ) -> None:
-        self._table = RouteTable.of(default, routes)
+        self._routes = Routes(default, routes)
         self._route_timeout = route_timeout
-        self._backends = RouteBackends(self._table)
         self._artifacts_root = artifacts_root
         self.default = default
         self.routes = dict(routes)
@@ -58,14 +62,14 @@ class CompositeBackend(TransferBackend):
         """The directory in which the harness may put files of its own."""
         if self._artifacts_root is not None:
             return self._artifacts_root
-        return self._backends.can(self._table.default, "/").artifacts_root
+        return self._routes.can(self._routes.default, "/").artifacts_root
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what can be done at `path`, or on any route below it."""
         where = normalise(path)
-        served, default = self._table.serving(where), self._backends.can(self._table.default, "/")
-        here = self._backends.can(served, served.key(where))
-        below = [(route, self._backends.can(route, "/")) for route in self._table.below(where)]
+        served, default = self._routes.serving(where), self._routes.can(self._routes.default, "/")
+        here = self._routes.can(served, served.key(where))
+        below = [(route, self._routes.can(route, "/")) for route in self._routes.below(where)]
         parts = [(served, here), *below]
         return Capabilities(
             execute=default.execute,
@@ -76,7 +80,7 @@ class CompositeBackend(TransferBackend):
             host=_any_on_host([can.host for _, can in parts]),
             exposed=any(_is_exposed(route, can, default) for route, can in parts),
             in_process=all(can.in_process for _, can in parts),
-            capture=default.capture and served == self._table.default,
+            capture=default.capture and served == self._routes.default,
             apart=self._apart(default) if default.execute else (),
             part=f"{where}/**" if below else served.path(here.part),
         )
@@ -88,23 +92,26 @@ class CompositeBackend(TransferBackend):
             BackendError: when that cannot be found out.
         """
         where = normalise(path)
-        route = self._table.serving(where)
-        return route.path(self._backends.get(route).real_path(route.key(where))).rstrip("/") or "/"
+        route = self._routes.serving(where)
+        return route.path(self._routes.backend_of(route).real_path(route.key(where))).rstrip("/") or "/"
 
-    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+    async def _execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command on the default backend, without `timeout` where that takes none.
 
         Raises:
             NotImplementedError: when the default runs no commands.
             BackendError: for whatever it raised.
         """
-        return run(self._perform(self._execution(command, timeout)))
+        default = self._routes.backend_of(self._routes.default)
+        if not self._routes.can(self._routes.default, "/").execute:
+            raise NotImplementedError(
+                f"The default backend, {type(default).__name__}, doesn't support command execution."
+            )
+        return await self._perform(
+            Execute(command, timeout if execute_accepts_timeout(type(default)) else None)
+        )
 
-    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
-        """Run a shell command on the default backend; raises what `execute` raises."""
-        return await arun(self._perform(self._execution(command, timeout)))
-
-    def execute_with_offload(
+    async def _execute_with_offload(
         self,
         command: str,
         capture_path: str,
@@ -114,65 +121,51 @@ class CompositeBackend(TransferBackend):
         timeout: int | None = None,
     ) -> ExecuteOffloadResult:
         """Run a command on the default backend, which keeps a long output in a file of its own."""
-        return run(
-            self._perform(
-                CapturedExecute(
-                    command,
-                    timeout,
-                    capture_path=capture_path,
-                    max_inline_bytes=max_inline_bytes,
-                    max_capture_bytes=max_capture_bytes,
-                )
-            )
+        op = CapturedExecute(
+            command,
+            timeout,
+            capture_path=capture_path,
+            max_inline_bytes=max_inline_bytes,
+            max_capture_bytes=max_capture_bytes,
         )
+        return await self._perform(op)
 
-    async def aexecute_with_offload(
-        self,
-        command: str,
-        capture_path: str,
-        *,
-        max_inline_bytes: int,
-        max_capture_bytes: int | None = None,
-        timeout: int | None = None,
-    ) -> ExecuteOffloadResult:
-        """Run a command on the default backend, which keeps a long output in a file of its own."""
-        return await arun(
-            self._perform(
-                CapturedExecute(
-                    command,
-                    timeout,
-                    capture_path=capture_path,
-                    max_inline_bytes=max_inline_bytes,
-                    max_capture_bytes=max_capture_bytes,
-                )
-            )
-        )
+    execute: Any
+    aexecute: Any
+    execute, aexecute = both_forms(_execute)
+    execute_with_offload: Any
+    aexecute_with_offload: Any
+    execute_with_offload, aexecute_with_offload = both_forms(_execute_with_offload)
 
     @cached_property
     def _router(self) -> Router:
         """The routes as direct callers use them, opened at the first such call."""
-        return Router(self._backends, route_seconds=self._route_timeout)
+        return Router(self._routes, route_seconds=self._route_timeout)
 
     async def _perform(self, op: Operation) -> Any:
         return await self._router.perform(op)
 
     def _open_routes(self, seconds: float | None, overdue: Overdue) -> Perform:
         """Open the routes for one agent, with its bound on the time of a call."""
-        return Router(self._backends, seconds, self._route_timeout, overdue).perform
-
-    def _execution(self, command: str, timeout: int | None) -> Execute:
-        default = self._backends.get(self._table.default)
-        if not self._backends.can(self._table.default, "/").execute:
-            raise NotImplementedError(
-                f"The default backend, {type(default).__name__}, doesn't support command execution."
-            )
-        return Execute(command, timeout if execute_accepts_timeout(type(default)) else None)
+        return Router(self._routes, seconds, self._route_timeout, overdue).perform
 
     def _apart(self, default: Capabilities) -> tuple[str, ...]:
-        return tuple(sorted({*default.apart, *(f"{route.root}/" for route in self._table.routes)}))
+        return tuple(sorted({*default.apart, *(f"{route.root}/" for route in self._routes.routes)}))
 
     def _get_backend_and_key(self, key: str) -> tuple[BACKEND_TYPES, str]:
         return route_for_path(default=self.default, sorted_routes=self.sorted_routes, path=key)[:2]
+
+
+def route_for_path(
+    *, default: BACKEND_TYPES, sorted_routes: Sequence[tuple[str, BACKEND_TYPES]], path: str
+) -> tuple[BACKEND_TYPES, str, str | None]:
+    """Return the backend of a path, the path in that backend, and the key of the route or `None`."""
+    where = normalise(path)
+    for key, backend in sorted_routes:
+        prefix = normalise(key)
+        if is_within(where, prefix):
+            return backend, where[len(prefix) :] or "/", key
+    return default, where, None
 
 
 def _any_on_host(parts: Sequence[bool | None]) -> bool | None:

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from deepagents._paths import is_within
-from deepagents.backends.composite.routes import Route
 from deepagents.backends.protocol import cap_matches
 from deepagents.backends.results import FileInfo, GlobResult, GrepMatch, GrepResult, LsResult
 from deepagents.errors import ErrorCode
 
-Result = TypeVar("Result", GlobResult, GrepResult)
-Reason = Literal["budget", "unreadable", "transport"]
-Found = TypeVar("Found", FileInfo, GrepMatch)
 
-
-@dataclass(frozen=True, slots=True)
-class RouteAnswer(Generic[Result]):
-    """The answer of one route, with the paths of the tree."""
-
-    route: Route
-    result: Result
-
-
-def join_listing(path: str, served: LsResult, below: Sequence[Route]) -> LsResult:
+def join_listing(path: str, served: LsResult, below: Sequence[str]) -> LsResult:
     """Join the entries of a directory with the directories that lead to the routes below it."""
     base = path.rstrip("/") + "/"
-    leading = {base + route.prefix[len(base) :].partition("/")[0] for route in below}
+    leading = {base + prefix[len(base) :].partition("/")[0] for prefix in below}
     entries = {entry["path"].rstrip("/"): _with_slash(entry) for entry in served.entries or ()}
     for each in leading:
         about = entries.get(each, FileInfo(path=f"{each}/"))
-        if not about.get("is_dir") or each in {route.prefix for route in below}:
+        if not about.get("is_dir") or each in below:
             about = FileInfo(path=f"{each}/", is_dir=True, size=0, modified_at="")
         entries[each] = about
     # A directory that only leads to routes is unknown to the backend that serves it.
@@ -44,11 +29,11 @@ def join_listing(path: str, served: LsResult, below: Sequence[Route]) -> LsResul
     )
 
 
-def join_files(answers: Sequence[RouteAnswer[GlobResult]]) -> GlobResult:
+def join_files(answers: Mapping[str, GlobResult]) -> GlobResult:
     """Join found files, by path."""
-    results = [each.result for each in answers]
+    results = list(answers.values())
     error, code = _errors(answers)
-    reasons: list[Reason] = [each.truncation_reason for each in results if each.truncation_reason]
+    reasons = [each.truncation_reason for each in results if each.truncation_reason]
     return GlobResult(
         error=error,
         matches=None if _nothing(results) else _by_path(m for each in results for m in each.matches or ()),
@@ -58,9 +43,9 @@ def join_files(answers: Sequence[RouteAnswer[GlobResult]]) -> GlobResult:
     )
 
 
-def join_lines(answers: Sequence[RouteAnswer[GrepResult]], max_count: int | None) -> GrepResult:
+def join_lines(answers: Mapping[str, GrepResult], max_count: int | None) -> GrepResult:
     """Join found lines, by path and number, and keep the first of them."""
-    results = [each.result for each in answers]
+    results = list(answers.values())
     error, code = _errors(answers)
     lines = [line for each in results for line in each.matches or ()]
     lines.sort(key=_path_and_line)
@@ -73,37 +58,18 @@ def join_lines(answers: Sequence[RouteAnswer[GrepResult]], max_count: int | None
     return cap_matches(found, max_count)
 
 
-def move_paths(route: Route, found: Iterable[Found]) -> list[Found]:
-    """Return what a route found, by its paths in the tree."""
-    # A backend may hand out the objects that it keeps, so they are not changed.
-    moved = [each.copy() for each in found]
-    for each in moved:
-        each["path"] = route.path(each["path"])
-    return moved
-
-
-def is_hidden(path: str, below: Iterable[Route]) -> bool:
-    """Return whether a path of a backend cannot be seen, because another route serves it."""
-    return any(is_within(path, route.prefix) for route in below)
-
-
-def with_context(line: GrepMatch) -> GrepMatch:
-    """Give a line the keys that all lines have when context was asked for."""
-    return {"context_before": [], "context_after": [], **line}
-
-
 def _nothing(results: Sequence[Any]) -> bool:
     return bool(results) and all(each.matches is None for each in results)
 
 
-def _errors(answers: Sequence[RouteAnswer[Any]]) -> tuple[str | None, ErrorCode | None]:
-    failed = [each for each in answers if each.result.error]
+def _errors(answers: Mapping[str, GlobResult | GrepResult]) -> tuple[str | None, ErrorCode | None]:
+    failed = {root: each for root, each in answers.items() if each.error}
     if not failed:
         return None, None
-    code = failed[0].result.code or "io_error"
+    code = next(iter(failed.values())).code or "io_error"
     if len(answers) == 1:
-        return failed[0].result.error, code
-    return "\n".join(f"{each.route.root}: {each.result.error}" for each in failed), code
+        return next(iter(failed.values())).error, code
+    return "\n".join(f"{root}: {each.error}" for root, each in failed.items()), code
 
 
 def _by_path(entries: Iterable[FileInfo]) -> list[FileInfo]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
@@ -18,50 +18,117 @@ from deepagents.backends import operations as ops
 from deepagents.backends._resolve import is_factory, resolve_backend
 from deepagents.backends.call import check_answer, without_slash
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.composite.merging import (
-    RouteAnswer,
-    is_hidden,
-    join_files,
-    join_lines,
-    join_listing,
-    move_paths,
-    with_context,
-)
-from deepagents.backends.composite.routes import AllowedOnRoute, Route, RouteTable
+from deepagents.backends.composite.merging import join_files, join_lines, join_listing
 from deepagents.backends.handle import open_layers
 from deepagents.backends.operations import Operation, Perform
-from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BackendProtocol
-from deepagents.backends.results import GlobResult, GrepResult, LsResult
+from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BACKEND_TYPES, Allowed, BackendProtocol
+from deepagents.backends.results import (
+    FileInfo,
+    FileOperationError,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+)
 from deepagents.backends.timeout import Overdue
-from deepagents.errors import BackendError, HarnessError
+from deepagents.errors import BackendError, ConfigError, HarnessError
 
-T = TypeVar("T")
+Found = TypeVar("Found", FileInfo, GrepMatch)
 _SECONDS: Final = {"ls": 30.0, "glob": 8.0, "grep": ASYNC_GREP_TIMEOUT + 5}
 """How long to wait for one route among several: less than tools wait for all of them."""
-_STANDARD: Final = frozenset(("file_not_found", "permission_denied", "is_directory", "invalid_path"))
 _UNKNOWN: Final = Capabilities(delete=True, state_files=True, host=False)
 """What to expect of a factory while there is no run to make its backend for."""
 
 
-class RouteBackends:
-    """The backends of a tree; a factory makes its own once for each task of a run."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """A backend and the directory in the tree that is its root; the default's prefix is empty."""
 
-    def __init__(self, table: RouteTable) -> None:
-        self.table = table
-        self._given = {
+    prefix: str
+    backend: BACKEND_TYPES
+
+    @property
+    def root(self) -> str:
+        """The directory of the tree that this route serves."""
+        return self.prefix or "/"
+
+    def key(self, path: str) -> str:
+        """Translate a path of the tree into the backend's own paths."""
+        return path[len(self.prefix) :] or "/"
+
+    def path(self, key: str) -> str:
+        """Translate a path of the backend into those of the tree."""
+        return f"{self.prefix}/{key.lstrip('/')}" if self.prefix else key
+
+    def reword(self, text: str, path: str) -> str:
+        """Let a text about a path of the backend name that path as it is in the tree."""
+        return text.replace(f"'{self.key(path)}'", f"'{path}'") if self.prefix else text
+
+
+@dataclass(frozen=True, slots=True)
+class _AllowedOnRoute:
+    """An `Allowed` on the whole tree, as the backend of a route asks it."""
+
+    allowed: Allowed
+    route: Route
+
+    def __call__(self, path: str) -> bool:
+        """Return the answer for one path of the backend."""
+        return self.allowed(self.route.path(path).rstrip("/") or "/")
+
+    def all_below(self, directory: str) -> bool:
+        """Return the answer for all paths below a directory of the backend."""
+        return self.allowed.all_below(self.route.path(directory).rstrip("/") or "/")
+
+
+class Routes:
+    """All routes, the longest first, and what serves the rest; a factory makes its backend in each run."""
+
+    def __init__(self, default: BACKEND_TYPES, routes: Mapping[str, BACKEND_TYPES]) -> None:
+        """Take routes by their keys, with or without a slash at the end.
+
+        Raises:
+            ConfigError: for a key that is no directory below the root, or two keys for one directory.
+        """
+        named: dict[str, str] = {}
+        for key in routes:
+            prefix = _prefix(key)
+            if prefix in named:
+                raise ConfigError(f"routes {named[prefix]!r} and {key!r} are the same directory; keep one")
+            named[prefix] = key
+        found = [Route(prefix, routes[key]) for prefix, key in named.items()]
+        self.default = Route("", default)
+        self.routes = tuple(sorted(found, key=lambda each: len(each.prefix), reverse=True))
+        self.given = {
             route.prefix: resolve_backend(route.backend, None)
-            for route in (table.default, *table.routes)
+            for route in (self.default, *self.routes)
             if not is_factory(route.backend)
         }
         self._made: dict[str, tuple[Any, BackendProtocol]] = {}
 
-    def get(self, route: Route) -> BackendProtocol:
+    def serving(self, path: str) -> Route:
+        """Return the route of a normalised path."""
+        for route in self.routes:
+            if path.startswith(route.prefix) and path[len(route.prefix) :][:1] in ("", "/"):
+                return route
+        return self.default
+
+    def below(self, path: str) -> list[Route]:
+        """Return the routes that stand below a normalised path, by path."""
+        found = [each for each in self.routes if each.prefix != path and is_within(each.prefix, path)]
+        return sorted(found, key=lambda each: each.prefix)
+
+    def is_held(self, path: str) -> bool:
+        """Return whether a route stands at or below a normalised path, or the path is the root."""
+        return path == "/" or any(is_within(each.prefix, path) for each in self.routes)
+
+    def backend_of(self, route: Route) -> BackendProtocol:
         """Return the backend of a route.
 
         Raises:
             BackendError: when its factory fails.
         """
-        given = self._given.get(route.prefix)
+        given = self.given.get(route.prefix)
         if given is not None:
             return given
         runtime = _runtime()
@@ -71,21 +138,12 @@ class RouteBackends:
             last = self._made[route.prefix] = (runtime, _make(route, runtime))
         return last[1]
 
-    def open_given(
-        self, seconds: float | None, overdue: Overdue
-    ) -> dict[str, tuple[BackendProtocol, Perform]]:
-        """Return what performs operations on each route that has a backend already."""
-        return {
-            prefix: (backend, open_layers(backend, seconds, overdue.on_route(prefix)))
-            for prefix, backend in self._given.items()
-        }
-
     def can(self, route: Route, key: str) -> Capabilities:
         """Return what can be done at a path of a route."""
-        if route.prefix not in self._given and _runtime() is None:
+        if route.prefix not in self.given and _runtime() is None:
             return _UNKNOWN
         try:
-            return self.get(route).capabilities(key)
+            return self.backend_of(route).capabilities(key)
         except Exception as error:
             if isinstance(error, GraphBubbleUp):
                 raise
@@ -110,6 +168,16 @@ def _runtime() -> Any:
         return None
 
 
+def _prefix(key: str) -> str:
+    try:
+        prefix = normalise(key)
+    except BackendError as error:
+        raise ConfigError(f"route {key!r} is no path: {error.text}") from error
+    if prefix == "/":
+        raise ConfigError(f"route {key!r} is the root, which the default serves; name a directory below it")
+    return prefix
+
+
 class Router:
     """Performs operations on the routes that they reach, for one agent or for direct calls.
 
@@ -118,20 +186,23 @@ class Router:
 
     def __init__(
         self,
-        backends: RouteBackends,
+        routes: Routes,
         seconds: float | None = None,
         route_seconds: float | None = None,
         overdue: Overdue | None = None,
     ) -> None:
-        self.backends = backends
+        self.routes = routes
         self.seconds = seconds
         self.route_seconds = route_seconds
         self._overdue = overdue or Overdue()
-        self._opened = backends.open_given(seconds, self._overdue)
+        self._opened = {
+            prefix: (backend, open_layers(backend, seconds, self._overdue.on_route(prefix)))
+            for prefix, backend in routes.given.items()
+        }
 
     def _open(self, route: Route) -> Perform:
         """Return what performs operations on a route; a factory's is opened for each task of a run."""
-        backend = self.backends.get(route)
+        backend = self.routes.backend_of(route)
         last = self._opened.get(route.prefix)
         if last is None or last[0] is not backend:
             # A factory's backends share their overdue calls, or each task would start with none.
@@ -159,8 +230,8 @@ class Router:
             case ops.Upload() | ops.Download():
                 return await self._transfer(op)
             case ops.Execute():
-                return await self._open(self.backends.table.default)(op)
-            case ops.Delete() if self.backends.table.is_held(normalise(op.path)):
+                return await self._open(self.routes.default)(op)
+            case ops.Delete() if self.routes.is_held(normalise(op.path)):
                 text = f"{op.path!r} is the root, a route, or leads to a route; delete what is in it instead."
                 raise BackendError("invalid_path", text)
             case _:
@@ -169,7 +240,7 @@ class Router:
     async def _one(self, op: Any) -> Any:
         """Perform an operation on the route that serves its path."""
         path = normalise(op.path)
-        route = self.backends.table.serving(path)
+        route = self.routes.serving(path)
         try:
             found = await self._open(route)(_on_route(op, route, path=route.key(path)))
         except BackendError as error:
@@ -185,7 +256,7 @@ class Router:
 
     async def _list(self, op: ops.Ls) -> LsResult:
         path = normalise(op.path)
-        route, below = self.backends.table.serving(path), self.backends.table.below(path)
+        route, below = self.routes.serving(path), self.routes.below(path)
         inner = _on_route(op, route, path=route.key(path))
         if below:
             inner = self._among_several(inner)
@@ -193,9 +264,11 @@ class Router:
             found: LsResult = await self._open(route)(inner)
         except BackendError as error:
             found = LsResult(error=error.text, code=error.code)
-        entries = None if found.entries is None else move_paths(route, found.entries)
+        entries = None if found.entries is None else _move_paths(route, found.entries)
         error = found.error and route.reword(found.error, path)
-        joined = join_listing(path, replace(found, entries=entries, error=error), below)
+        joined = join_listing(
+            path, replace(found, entries=entries, error=error), [each.prefix for each in below]
+        )
         if op.allowed and joined.entries:
             joined.entries = [each for each in joined.entries if op.allowed(without_slash(each["path"]))]
         return joined
@@ -209,7 +282,7 @@ class Router:
         """Divide a search from a path, or from wherever the default starts, among the routes it reaches."""
         path = normalise(start or "/")
         glob = None if pattern is None else parse_glob(pattern)
-        table = self.backends.table
+        table = self.routes
         served, below = table.serving(path), table.below(path)
         base = path.rstrip("/") + "/"
         yield Part(served, served.key(path) if start else None, pattern, base, below)
@@ -225,10 +298,10 @@ class Router:
 
     async def _search(
         self, op: Any, parts: list[Part], search: Callable[..., Any], failed: Callable[..., Any]
-    ) -> list[RouteAnswer[Any]]:
-        """Search all routes at the same time; what one of them raises is its error."""
+    ) -> dict[str, Any]:
+        """Search all routes at the same time, and return what each found; what one raises is its error."""
 
-        async def answer(part: Part) -> RouteAnswer[Any]:
+        async def answer(part: Part) -> Any:
             inner = _on_route(op, part.route, path=part.start)
             if len(parts) > 1:
                 inner = self._among_several(inner)
@@ -239,12 +312,13 @@ class Router:
             start = part.route.path(part.start or "/")
             matches = None if found.matches is None else part.select(found.matches)
             error = found.error and part.route.reword(found.error, start)
-            return RouteAnswer(part.route, replace(found, matches=matches, error=error))
+            return replace(found, matches=matches, error=error)
 
         if len(parts) == 1:
-            return [await answer(parts[0])]
+            return {parts[0].route.root: await answer(parts[0])}
         # Threads also for blocking callers: one slow route would otherwise add its time to the others.
-        return await gather_threads([as_io_call(partial(answer, part)) for part in parts])
+        found = await gather_threads([as_io_call(partial(answer, part)) for part in parts])
+        return {part.route.root: each for part, each in zip(parts, found, strict=True)}
 
     async def _transfer(self, op: ops.Upload | ops.Download) -> list[Any]:
         """Move all files, those of each route with one call; the answers keep the order."""
@@ -256,7 +330,7 @@ class Router:
             except BackendError as error:
                 answers[number] = op.result(path, error=_transfer_error(error))
                 continue
-            route = self.backends.table.serving(normal)
+            route = self.routes.serving(normal)
             groups.setdefault(route.prefix, (route, {}))[1][number] = normal
         calls = [as_io_call(partial(self._move, op, route, paths)) for route, paths in groups.values()]
         for moved in await gather(calls):
@@ -295,12 +369,12 @@ class Part:
         """Return what counts of the matches of a route, by the paths of the tree."""
         if not self.route.prefix and not self.hiding:
             return found
-        return [each for each in move_paths(self.route, found) if self._counts(each["path"])]
+        return [each for each in _move_paths(self.route, found) if self._counts(each["path"])]
 
     def _counts(self, path: str) -> bool:
         if self.filter and not self.filter(path[len(self.below) :]):
             return False
-        return not is_hidden(path, self.hiding)
+        return not any(is_within(path, route.prefix) for route in self.hiding)
 
 
 async def _glob(part: Part, op: ops.Glob, perform: Perform) -> GlobResult:
@@ -316,13 +390,15 @@ async def _grep(part: Part, op: ops.Grep, perform: Perform) -> GrepResult:
     if most is not None and found.truncated and len(part.select(found.matches or [])) < most:
         found = await perform(replace(inner, max_count=None))
     if op.context_lines and found.matches:
-        return replace(found, matches=[with_context(each) for each in found.matches])
+        return replace(
+            found, matches=[{"context_before": [], "context_after": [], **each} for each in found.matches]
+        )
     return found
 
 
 def _on_route(op: Any, route: Route, **changes: Any) -> Any:
     """Return an operation as the backend of a route gets it."""
-    allowed = AllowedOnRoute(op.allowed, route) if op.allowed and route.prefix else op.allowed
+    allowed = _AllowedOnRoute(op.allowed, route) if op.allowed and route.prefix else op.allowed
     return replace(op, allowed=allowed, **changes)
 
 
@@ -333,4 +409,13 @@ def _reword(error: BackendError, route: Route, path: str) -> None:
 
 
 def _transfer_error(error: BackendError) -> str:
-    return error.code if error.code in _STANDARD else error.text
+    return error.code if error.code in get_args(FileOperationError) else error.text
+
+
+def _move_paths(route: Route, found: Iterable[Found]) -> list[Found]:
+    """Return what a route found, by its paths in the tree."""
+    # A backend may hand out the objects that it keeps, so they are not changed.
+    moved = [each.copy() for each in found]
+    for each in moved:
+        each["path"] = route.path(each["path"])
+    return moved

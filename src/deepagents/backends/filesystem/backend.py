@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deepagents._async import await_thread
+from deepagents._async import IOCall, await_thread, in_thread
 from deepagents._globs import parse_glob
+from deepagents.backends import operations as ops
 from deepagents.backends._query import Query
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import reading, search
 from deepagents.backends.filesystem.pages import LineMarks
 from deepagents.backends.filesystem.paths import HostPaths, ResolvedPath, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
-from deepagents.backends.protocol import (
-    ASYNC_GREP_TIMEOUT,
-    DEFAULT_GREP_TIMEOUT,
-    Allowed,
-    BackendProtocol,
-)
+from deepagents.backends.operations import Operation, TransferBackend
+from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
@@ -30,10 +28,7 @@ from deepagents.backends.results import (
     FileUploadResponse,
     GlobResult,
     GrepResult,
-    LsResult,
-    ReadResult,
     WriteResult,
-    errors_as_result,
 )
 from deepagents.errors import BackendError
 
@@ -41,13 +36,14 @@ DEFAULT_GLOB_TIMEOUT = 5.0
 """Seconds that a walk may take before it returns what it has."""
 
 
-class FilesystemBackend(BackendProtocol):
+class FilesystemBackend(TransferBackend):
     """Files on disk.
 
     With `virtual_mode` (the default) every path starts at `/`, which is `root_dir`, and no `..`, link or race
     leads out of it. Without it, paths are those of this machine and nothing is confined. Writes replace a
     file whole, or not at all, and keep its mode and line ends. Files of more than `max_file_size_mb` are not
-    edited, not searched and not returned as base64; text of any size is read by pages. On Windows, links are
+    edited, not searched and not returned as base64; text of any size is read by pages. `glob` gives size and
+    time of up to 1,000 files, and of a link `delete` removes the link alone. On Windows, links are
     checked just before use, so that a race could still lead out.
     """
 
@@ -84,144 +80,74 @@ class FilesystemBackend(BackendProtocol):
         """
         return self._paths.name_of(self._paths.resolve(path).real_parts())
 
-    @errors_as_result(LsResult)
-    def ls(self, path: str, *, allowed: Allowed | None = None) -> LsResult:
-        """List one directory."""
-        return reading.ls(self._resolve(path, "read", allowed))
+    async def _perform(self, op: Operation) -> Any:
+        def work() -> Any:
+            return self._do(op)
 
-    @errors_as_result(ReadResult)
-    def read(
-        self, file_path: str, offset: int = 0, limit: int = 2000, *, allowed: Allowed | None = None
-    ) -> ReadResult:
-        """Read `limit` lines from line `offset` (counted from 0); what is not text comes whole, as base64."""
-        path = self._resolve(file_path, "read", allowed)
-        return reading.read(path, offset, limit, self.max_file_size_bytes, self._marks)
+        call: IOCall[Any] = in_thread(work)
+        if isinstance(op, ops.Grep):
+            call = IOCall(work, lambda: _await_search(work, op.pattern))
+        return await call
 
-    @errors_as_result(WriteResult)
-    def write(
-        self,
-        file_path: str,
-        content: str,
-        *,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> WriteResult:
-        """Create a file or replace it whole, unless it changed since `expected_version`."""
-        path = self._resolve(file_path, "write", allowed)
-        return WriteResult(path=path.shown, version=self._writer.write(path, content, expected_version))
+    def _do(self, op: Operation) -> Any:
+        match op:
+            case ops.Upload():
+                return [self._upload(op, path, content) for path, content in op.files]
+            case ops.Download():
+                return [self._download(op, path) for path in op.files]
+            case ops.Glob() | ops.Grep():
+                return self._search(op)
+            case ops.Ls():
+                return reading.ls(self._resolve(op, op.path))
+            case ops.Read():
+                path = self._resolve(op, op.path)
+                return reading.read(path, op.offset, op.limit, self.max_file_size_bytes, self._marks)
+            case _:
+                return self._change(op)
 
-    @errors_as_result(WriteResult)
-    def append(self, file_path: str, content: str | bytes, *, allowed: Allowed | None = None) -> WriteResult:
-        """Add to the end of a file, byte for byte; a file that is not there is made."""
-        path = self._resolve(file_path, "write", allowed)
-        return WriteResult(path=path.shown, version=self._writer.append(path, content))
+    def _change(self, op: Any) -> WriteResult | EditResult | DeleteResult:
+        path = self._resolve(op, op.path)
+        match op:
+            case ops.Write():
+                version = self._writer.write(path, op.content, op.expected_version)
+                return WriteResult(path=path.shown, version=version)
+            case ops.Append():
+                return WriteResult(path=path.shown, version=self._writer.append(path, op.content))
+            case ops.Edit():
+                count, version = self._writer.edit(path, op.old, op.new, op.replace_all, op.expected_version)
+                return EditResult(path=path.shown, occurrences=count, version=version)
+            case _:
+                self._writer.delete(path, self._paths.is_undeletable)
+                return DeleteResult(path=path.shown)
 
-    @errors_as_result(EditResult)
-    def edit(
-        self,
-        file_path: str,
-        old_string: str,
-        new_string: str,
-        replace_all: bool = False,
-        *,
-        expected_version: str | None = None,
-        allowed: Allowed | None = None,
-    ) -> EditResult:
-        """Replace exact text, unless the file changed since `expected_version`."""
-        path = self._resolve(file_path, "write", allowed)
-        count, version = self._writer.edit(path, old_string, new_string, replace_all, expected_version)
-        return EditResult(path=path.shown, occurrences=count, version=version)
-
-    @errors_as_result(DeleteResult)
-    def delete(self, file_path: str, *, allowed: Allowed | None = None) -> DeleteResult:
-        """Remove a file, or a directory with all that is in it; of a link, the link alone."""
-        path = self._resolve(file_path, "write", allowed)
-        self._writer.delete(path, self._paths.is_undeletable)
-        return DeleteResult(path=path.shown)
-
-    @errors_as_result(GlobResult)
-    def glob(self, pattern: str, path: str | None = None, *, allowed: Allowed | None = None) -> GlobResult:
-        """Find the files whose path matches `pattern`, by path; up to 1,000 come with size and time."""
-        start = self._resolve_start(path, allowed)
-        return search.glob(start, pattern, DEFAULT_GLOB_TIMEOUT)
-
-    @errors_as_result(GrepResult)
-    def grep(
-        self,
-        pattern: str,
-        path: str | None = None,
-        glob: str | None = None,
-        *,
-        max_count: int | None = None,
-        context_lines: int = 0,
-        regex: bool = False,
-        allowed: Allowed | None = None,
-    ) -> GrepResult:
-        """Find the lines that hold `pattern`, by path and line.
-
-        Raises:
-            ValueError: when `context_lines` is negative.
-        """
-        if context_lines < 0:
-            raise ValueError(f"context_lines must not be negative, got {context_lines!r}")
+    def _search(self, op: ops.Glob | ops.Grep) -> GlobResult | GrepResult:
+        start = replace(self._paths.resolve_start(op.path), allowed=op.allowed)
+        if isinstance(op, ops.Glob):
+            return search.glob(start, op.pattern, DEFAULT_GLOB_TIMEOUT)
         wanted = search.Search(
-            Query.of(pattern, expression=regex, context=context_lines),
-            None if glob is None else parse_glob(glob),
-            max_count,
+            Query.of(op.pattern, expression=bool(op.regex), context=op.context_lines or 0),
+            None if op.glob is None else parse_glob(op.glob),
+            op.max_count,
             self.max_file_size_bytes,
             DEFAULT_GREP_TIMEOUT,
         )
-        return search.grep(self._resolve_start(path, allowed), wanted)
+        return search.grep(start, wanted)
 
-    async def agrep(
-        self,
-        pattern: str,
-        path: str | None = None,
-        glob: str | None = None,
-        *,
-        max_count: int | None = None,
-        **options: Any,
-    ) -> GrepResult:
-        """Find the lines that hold `pattern`, by path and line; takes what `grep` takes."""
-        search = await_thread(lambda: self.grep(pattern, path, glob, max_count=max_count, **options))
+    def _upload(self, op: Operation, path: str, content: bytes) -> FileUploadResponse:
         try:
-            # The thread goes on after that; its own limits end it soon.
-            return await asyncio.wait_for(search, ASYNC_GREP_TIMEOUT)
-        except TimeoutError:
-            return GrepResult(
-                error=f"Search for {pattern!r} timed out. Narrow it by path or glob.", code="timeout"
-            )
-
-    def upload_files(
-        self, files: list[tuple[str, bytes]], *, allowed: Allowed | None = None
-    ) -> list[FileUploadResponse]:
-        """Write many files as bytes; the answers keep the order."""
-        return [self._upload(path, content, allowed) for path, content in files]
-
-    def download_files(
-        self, paths: list[str], *, allowed: Allowed | None = None
-    ) -> list[FileDownloadResponse]:
-        """Read many files as bytes; the answers keep the order."""
-        return [self._download(path, allowed) for path in paths]
-
-    def _upload(self, path: str, content: bytes, allowed: Allowed | None) -> FileUploadResponse:
-        try:
-            self._writer.write_bytes(self._resolve(path, "write", allowed), content)
+            self._writer.write_bytes(self._resolve(op, path), content)
         except BackendError as error:
             return FileUploadResponse(path, _transfer_error(error))
         return FileUploadResponse(path)
 
-    def _download(self, path: str, allowed: Allowed | None) -> FileDownloadResponse:
+    def _download(self, op: Operation, path: str) -> FileDownloadResponse:
         try:
-            return FileDownloadResponse(path, reading.download(self._resolve(path, "read", allowed)))
+            return FileDownloadResponse(path, reading.download(self._resolve(op, path)))
         except BackendError as error:
             return FileDownloadResponse(path, error=_transfer_error(error))
 
-    def _resolve(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
-        return replace(self._paths.resolve(path), operation=operation, allowed=allowed)
-
-    def _resolve_start(self, path: str | None, allowed: Allowed | None) -> ResolvedPath:
-        return replace(self._paths.resolve_start(path), allowed=allowed)
+    def _resolve(self, op: Operation, path: str) -> ResolvedPath:
+        return replace(self._paths.resolve(path), operation=op.right, allowed=op.allowed)
 
     # The next three are replaced or called by packages that build on this class.
 
@@ -237,6 +163,15 @@ class FilesystemBackend(BackendProtocol):
             return self._to_virtual_path(path) if self.virtual_mode else path.as_posix()
         except (OSError, ValueError):
             return path.name or "/"
+
+
+async def _await_search(work: Callable[[], Any], pattern: str) -> Any:
+    try:
+        # The thread goes on after that; its own limits end it soon.
+        return await asyncio.wait_for(await_thread(work), ASYNC_GREP_TIMEOUT)
+    except TimeoutError as error:
+        text = f"Search for {pattern!r} timed out. Narrow it by path or glob."
+        raise BackendError("timeout", text) from error
 
 
 def _transfer_error(error: BackendError) -> FileOperationError | str:

@@ -11,8 +11,8 @@ from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.inherited import InheritedChannel
 from deepagents._state.runtime import run_memory
 from deepagents._state.schema import NOT_SHARED, merge_latest
-from deepagents.backends.file_changes import reduce_files
 from deepagents.backends.results import FileData
+from deepagents.backends.state import reduce_files
 
 Versions = Annotated[
     dict[str, str], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr

@@ -14,8 +14,8 @@ from copy import copy, deepcopy
 from typing import Any, TypeAlias, cast
 
 from deepagents._state.runtime import Channel, Channels, reducers_of, value_after_write
-from deepagents.backends.file_changes import reduce_files
 from deepagents.backends.filedata import file_data_to_string, file_version
+from deepagents.backends.state import reduce_files
 
 Items: TypeAlias = Mapping[Any, Any]
 Like: TypeAlias = Callable[[Any, Any], bool]

@@ -19,7 +19,7 @@ from langchain_core.messages import AnyMessage, BaseMessage
 
 from deepagents._async import in_thread
 from deepagents._paths import HISTORY
-from deepagents.backends.handle import FileCalls, SearchOptions
+from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware.summarization.media import MediaFiles
 from deepagents.tools._tool import artifact_name
@@ -138,7 +138,7 @@ class Archive:
     async def _endings(self, path: str, size: int) -> Sequence[str]:
         """Return the lines of a part that may end a section."""
         if size <= self.part_bytes:
-            found = await self.files.grep(_ENDING, path, None, SearchOptions())
+            found = await self.files.grep(_ENDING, path)
             return [each["text"] for each in found.matches or ()]
         # Searches pass over large files. Such a part holds one message, so its only end is the last line.
         whole = await self.files.download(path)
