@@ -108,8 +108,7 @@ async def _start(backend: BackendProtocol, facts: MethodFacts, op: Operation, in
     def block() -> Any:
         if facts.blocking is None:
             raise NotImplementedError(lacks(backend, op.method))
-        method = getattr(backend, op.method)
-        return method(*given[0], **given[1]) if facts.is_ours else facts.blocking.call(method, *given)
+        return facts.blocking.call(getattr(backend, op.method), *given)
 
     # What answers from memory needs no thread, but a search may take seconds, and would stop an event loop.
     if in_process and facts.only_blocking and not isinstance(op, Grep):

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NotRequired, ParamSpec, TypeVar, cast
 from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_legacy
-from deepagents.errors import ErrorCode
+from deepagents.errors import BackendError, ErrorCode
 
 P = ParamSpec("P")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -239,6 +239,17 @@ def _warn_of_files(update: Mapping[str, Any] | None) -> None:
         warn_legacy(
             "A result's files_update is deprecated: a backend keeps files itself, as StateBackend does."
         )
+
+
+def transfer_error(error: BackendError) -> FileOperationError | str:
+    """Return the error of one file of a transfer: one of the four codes where one fits, or the text."""
+    match error.code:
+        case "file_not_found" | "permission_denied" | "is_directory" | "invalid_path":
+            return error.code
+        case "not_a_directory":
+            return "invalid_path"
+        case _:
+            return error.text
 
 
 def format_grep_matches(matches: Sequence[GrepMatch], output_mode: OutputMode = "files_with_matches") -> str:

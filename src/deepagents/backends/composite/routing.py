@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
@@ -20,15 +20,15 @@ from deepagents.backends.call import check_answer, without_slash
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.composite.merging import join_files, join_lines, join_listing
 from deepagents.backends.handle import open_layers
-from deepagents.backends.operations import Operation, Perform
+from deepagents.backends.operations import Operation, Perform, as_result
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BACKEND_TYPES, Allowed, BackendProtocol
 from deepagents.backends.results import (
     FileInfo,
-    FileOperationError,
     GlobResult,
     GrepMatch,
     GrepResult,
     LsResult,
+    transfer_error,
 )
 from deepagents.backends.timeout import Overdue
 from deepagents.errors import BackendError, ConfigError, HarnessError
@@ -219,14 +219,8 @@ class Router:
         match op:
             case ops.Ls():
                 return check_answer(op, await self._list(op))
-            case ops.Glob():
-                parts = list(self._parts(op.path, op.pattern))
-                files = join_files(await self._search(op, parts, _glob, GlobResult))
-                return check_answer(op, files)
-            case ops.Grep():
-                parts = list(self._parts(op.path, op.glob))
-                lines = join_lines(await self._search(op, parts, _grep, GrepResult), op.max_count)
-                return check_answer(op, lines)
+            case ops.Glob() | ops.Grep():
+                return check_answer(op, await self._search(op))
             case ops.Upload() | ops.Download():
                 return await self._transfer(op)
             case ops.Execute():
@@ -260,10 +254,7 @@ class Router:
         inner = _on_route(op, route, path=route.key(path))
         if below:
             inner = self._among_several(inner)
-        try:
-            found: LsResult = await self._open(route)(inner)
-        except BackendError as error:
-            found = LsResult(error=error.text, code=error.code)
+        found: LsResult = await as_result(lambda each: self._open(route)(each), inner)
         entries = None if found.entries is None else _move_paths(route, found.entries)
         error = found.error and route.reword(found.error, path)
         joined = join_listing(
@@ -278,47 +269,45 @@ class Router:
         given = (op.seconds, self.seconds, self.route_seconds or _SECONDS[op.method])
         return replace(op, seconds=min(each for each in given if each is not None))
 
-    def _parts(self, start: str | None, pattern: str | None) -> Iterator[Part]:
+    def _parts(self, start: str | None, pattern: str | None) -> Iterator[_Part]:
         """Divide a search from a path, or from wherever the default starts, among the routes it reaches."""
         path = normalise(start or "/")
         glob = None if pattern is None else parse_glob(pattern)
         table = self.routes
         served, below = table.serving(path), table.below(path)
         base = path.rstrip("/") + "/"
-        yield Part(served, served.key(path) if start else None, pattern, base, below)
+        yield _Part(served, served.key(path) if start else None, pattern, base, below)
         for route in below:
             hiding = [each for each in below if each is not route and is_within(each.prefix, route.prefix)]
             if glob is None:
-                yield Part(route, "/", None, base, hiding)
+                yield _Part(route, "/", None, base, hiding)
             elif deeper := glob.below(route.prefix[len(base) :]):
                 # Several patterns may hold for a route, and a backend takes one: it finds all files, filtered
                 # here.
                 exact = deeper[0] if len(deeper) == 1 else None
-                yield Part(route, "/", exact or EVERY_FILE, base, hiding, None if exact else glob)
+                yield _Part(route, "/", exact or EVERY_FILE, base, hiding, None if exact else glob)
 
-    async def _search(
-        self, op: Any, parts: list[Part], search: Callable[..., Any], failed: Callable[..., Any]
-    ) -> dict[str, Any]:
-        """Search all routes at the same time, and return what each found; what one raises is its error."""
+    async def _search(self, op: ops.Glob | ops.Grep) -> GlobResult | GrepResult:
+        """Search all routes at the same time; what one of them raises is its error."""
+        parts = list(self._parts(op.path, op.pattern if isinstance(op, ops.Glob) else op.glob))
 
-        async def answer(part: Part) -> Any:
+        async def answer(part: _Part) -> Any:
             inner = _on_route(op, part.route, path=part.start)
             if len(parts) > 1:
                 inner = self._among_several(inner)
-            try:
-                found = await search(part, inner, self._open(part.route))
-            except BackendError as error:
-                found = failed(error=error.text, code=error.code)
+            found = await as_result(lambda each: part.search(each, self._open(part.route)), inner)
             start = part.route.path(part.start or "/")
             matches = None if found.matches is None else part.select(found.matches)
             error = found.error and part.route.reword(found.error, start)
             return replace(found, matches=matches, error=error)
 
         if len(parts) == 1:
-            return {parts[0].route.root: await answer(parts[0])}
-        # Threads also for blocking callers: one slow route would otherwise add its time to the others.
-        found = await gather_threads([as_io_call(partial(answer, part)) for part in parts])
-        return {part.route.root: each for part, each in zip(parts, found, strict=True)}
+            found = [await answer(parts[0])]
+        else:
+            # Threads also for blocking callers: one slow route would otherwise add its time to the others.
+            found = await gather_threads([as_io_call(partial(answer, part)) for part in parts])
+        answers = {part.route.root: each for part, each in zip(parts, found, strict=True)}
+        return join_files(answers) if isinstance(op, ops.Glob) else join_lines(answers, op.max_count)
 
     async def _transfer(self, op: ops.Upload | ops.Download) -> list[Any]:
         """Move all files, those of each route with one call; the answers keep the order."""
@@ -328,7 +317,7 @@ class Router:
             try:
                 normal = normalise(path)
             except BackendError as error:
-                answers[number] = op.result(path, error=_transfer_error(error))
+                answers[number] = op.result(path, error=transfer_error(error))
                 continue
             route = self.routes.serving(normal)
             groups.setdefault(route.prefix, (route, {}))[1][number] = normal
@@ -345,7 +334,7 @@ class Router:
             found = await self._open(route)(_on_route(op, route, files=keys))
         except BackendError as error:
             return {
-                number: op.result(path, error=route.reword(_transfer_error(error), path))
+                number: op.result(path, error=route.reword(transfer_error(error), path))
                 for number, path in paths.items()
             }
         return {
@@ -355,7 +344,7 @@ class Router:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class _Part:
     """The part of a search that one route gets: a start, a pattern, and a filter for its answer."""
 
     route: Route
@@ -364,6 +353,22 @@ class Part:
     below: str
     hiding: list[Route]
     filter: GlobPattern | None = None
+
+    async def search(self, op: Any, perform: Perform) -> Any:
+        """Search this route."""
+        if isinstance(op, ops.Glob):
+            return await perform(replace(op, pattern=self.pattern))
+        # One line more than is wanted, or there is no way to know whether what was dropped counts.
+        most = None if op.max_count is None else op.max_count + 1
+        inner = replace(op, glob=self.pattern, max_count=most)
+        found: GrepResult = await perform(inner)
+        # Dropped matches used up the count, so all of them are asked for.
+        if most is not None and found.truncated and len(self.select(found.matches or [])) < most:
+            found = await perform(replace(inner, max_count=None))
+        if op.context_lines and found.matches:
+            lines: Any = [{"context_before": [], "context_after": [], **each} for each in found.matches]
+            return replace(found, matches=lines)
+        return found
 
     def select(self, found: list[Any]) -> list[Any]:
         """Return what counts of the matches of a route, by the paths of the tree."""
@@ -377,25 +382,6 @@ class Part:
         return not any(is_within(path, route.prefix) for route in self.hiding)
 
 
-async def _glob(part: Part, op: ops.Glob, perform: Perform) -> GlobResult:
-    return await perform(replace(op, pattern=part.pattern))
-
-
-async def _grep(part: Part, op: ops.Grep, perform: Perform) -> GrepResult:
-    # One line more than is wanted, or there is no way to know whether what was dropped counts.
-    most = None if op.max_count is None else op.max_count + 1
-    inner = replace(op, glob=part.pattern, max_count=most)
-    found: GrepResult = await perform(inner)
-    # Dropped matches used up the count, so all of them are asked for.
-    if most is not None and found.truncated and len(part.select(found.matches or [])) < most:
-        found = await perform(replace(inner, max_count=None))
-    if op.context_lines and found.matches:
-        return replace(
-            found, matches=[{"context_before": [], "context_after": [], **each} for each in found.matches]
-        )
-    return found
-
-
 def _on_route(op: Any, route: Route, **changes: Any) -> Any:
     """Return an operation as the backend of a route gets it."""
     allowed = _AllowedOnRoute(op.allowed, route) if op.allowed and route.prefix else op.allowed
@@ -406,10 +392,6 @@ def _reword(error: BackendError, route: Route, path: str) -> None:
     """Let an error of a route name the path in the tree."""
     error.text = route.reword(error.text, path)
     error.args = (error.text,)
-
-
-def _transfer_error(error: BackendError) -> str:
-    return error.code if error.code in get_args(FileOperationError) else error.text
 
 
 def _move_paths(route: Route, found: Iterable[Found]) -> list[Found]:

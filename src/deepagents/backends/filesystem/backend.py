@@ -24,11 +24,11 @@ from deepagents.backends.results import (
     DeleteResult,
     EditResult,
     FileDownloadResponse,
-    FileOperationError,
     FileUploadResponse,
     GlobResult,
     GrepResult,
     WriteResult,
+    transfer_error,
 )
 from deepagents.errors import BackendError
 
@@ -137,14 +137,14 @@ class FilesystemBackend(TransferBackend):
         try:
             self._writer.write_bytes(self._resolve(op, path), content)
         except BackendError as error:
-            return FileUploadResponse(path, _transfer_error(error))
+            return FileUploadResponse(path, transfer_error(error))
         return FileUploadResponse(path)
 
     def _download(self, op: Operation, path: str) -> FileDownloadResponse:
         try:
             return FileDownloadResponse(path, reading.download(self._resolve(op, path)))
         except BackendError as error:
-            return FileDownloadResponse(path, error=_transfer_error(error))
+            return FileDownloadResponse(path, error=transfer_error(error))
 
     def _resolve(self, op: Operation, path: str) -> ResolvedPath:
         return replace(self._paths.resolve(path), operation=op.right, allowed=op.allowed)
@@ -172,13 +172,3 @@ async def _await_search(work: Callable[[], Any], pattern: str) -> Any:
     except TimeoutError as error:
         text = f"Search for {pattern!r} timed out. Narrow it by path or glob."
         raise BackendError("timeout", text) from error
-
-
-def _transfer_error(error: BackendError) -> FileOperationError | str:
-    match error.code:
-        case "file_not_found" | "permission_denied" | "is_directory" | "invalid_path":
-            return error.code
-        case "not_a_directory":
-            return "invalid_path"
-        case _:
-            return error.text
