@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -12,7 +12,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.enforcement import Denied, is_file
 from deepagents.backends.operations import Operation, Perform
 from deepagents.errors import BackendError, ToolFailure, UnenforceableRule
-from deepagents.permissions import Access, DeleteAccess, FilesystemOperation, Rules
+from deepagents.permissions import Access, DeleteAccess, Rules
 
 PATHLESS_DENIED_HINT: Final = "Give a path that the rules allow."
 
@@ -47,7 +47,9 @@ class CallRights:
                 access = DeleteAccess(self.rules, "write", self._find_approved(op.path))
                 await self._check_deletion(access, op.path, following)
             case _:
-                access = self._naming(op.right, op.paths)
+                approved = [each for path in op.paths for each in self._find_approved(path)]
+                waiting = [each for each in approved if self.rules.decide(op.right, each) == "interrupt"]
+                access = Access(self.rules, op.right, waiting)
                 for path in op.paths:
                     self._check(access, path)
         try:
@@ -73,7 +75,8 @@ class CallRights:
         return f"(left out, because it needs approval: {shown}; {onward})"
 
     async def _search(self, op: ops.Ls | ops.Glob | ops.Grep, following: Perform) -> Any:
-        access = self._searching(op.at)
+        waiting = [each for each in self._find_approved(op.at) if self.rules.waits("read", each)]
+        access = Access(self.rules, "read", waiting)
         if op.path is not None:
             self._check(access, op.path)
         try:
@@ -86,17 +89,6 @@ class CallRights:
             failure = self._refusal(access, "/")
             raise ToolFailure(failure.code, f"{failure.text}. {PATHLESS_DENIED_HINT}")
         return found
-
-    def _naming(self, operation: FilesystemOperation, paths: Sequence[str]) -> Access:
-        """Return the rights of a call about files that it names."""
-        approved = [each for path in paths for each in self._find_approved(path)]
-        waiting = [each for each in approved if self.rules.decide(operation, each) == "interrupt"]
-        return Access(self.rules, operation, waiting)
-
-    def _searching(self, path: str) -> Access:
-        """Return the rights of a call that looks around below a path."""
-        waiting = [each for each in self._find_approved(path) if self.rules.waits("read", each)]
-        return Access(self.rules, "read", waiting)
 
     def _find_approved(self, path: str) -> list[str]:
         """Return the paths that a person has approved of, if this call is about one of them."""
