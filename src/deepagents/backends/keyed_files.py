@@ -192,7 +192,7 @@ class KeyedFiles:
         try:
             found = await self.items.get_all(wanted)
             # Only for the error: it tells a directory from a path where there is nothing.
-            others = {} if len(found) == len(wanted) else await self.items.files()
+            others = found if len(found) == len(wanted) else await self.items.files()
         except BackendError as error:
             return [FileDownloadResponse(given, error=error.text) for given in op.files]
         return [_as_download(given, usable[given], found, others) for given in op.files]

@@ -7,7 +7,7 @@ time limit, routing) is one function of one value, and not one method for each o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import update_wrapper
 from typing import Any, ClassVar, Final, TypeAlias
@@ -224,8 +224,9 @@ def both_forms(method: Callable[..., Coroutine[Any, Any, Any]]) -> tuple[Any, An
     blocking, awaiting = sync_and_async(method)
 
     async def either(owner: Any, /, *args: Any, **options: Any) -> Any:
-        newest: Any = getattr(type(owner), name)
-        if newest is blocking or getattr(type(owner), f"a{name}") is not either:
+        kind: Any = type(owner)
+        newest = getattr(kind, name)
+        if newest is blocking or getattr(kind, f"a{name}") is not either:
             return await awaiting(owner, *args, **options)
         return await await_thread(lambda: newest(owner, *args, **options))
 
@@ -317,29 +318,29 @@ class OperationBackend(BackendProtocol):
         return await as_result(self._perform, Delete(file_path, allowed=allowed))
 
     # Declared, or type checkers would take them for the methods of the protocol, which have fewer options.
-    ls: Any
-    als: Any
+    ls: Callable[..., LsResult]
+    als: Callable[..., Awaitable[LsResult]]
     ls, als = both_forms(_ls)
-    read: Any
-    aread: Any
+    read: Callable[..., ReadResult]
+    aread: Callable[..., Awaitable[ReadResult]]
     read, aread = both_forms(_read)
-    grep: Any
-    agrep: Any
+    grep: Callable[..., GrepResult]
+    agrep: Callable[..., Awaitable[GrepResult]]
     grep, agrep = both_forms(_grep)
-    glob: Any
-    aglob: Any
+    glob: Callable[..., GlobResult]
+    aglob: Callable[..., Awaitable[GlobResult]]
     glob, aglob = both_forms(_glob)
-    write: Any
-    awrite: Any
+    write: Callable[..., WriteResult]
+    awrite: Callable[..., Awaitable[WriteResult]]
     write, awrite = both_forms(_write)
-    append: Any
-    aappend: Any
+    append: Callable[..., WriteResult]
+    aappend: Callable[..., Awaitable[WriteResult]]
     append, aappend = both_forms(_append)
-    edit: Any
-    aedit: Any
+    edit: Callable[..., EditResult]
+    aedit: Callable[..., Awaitable[EditResult]]
     edit, aedit = both_forms(_edit)
-    delete: Any
-    adelete: Any
+    delete: Callable[..., DeleteResult]
+    adelete: Callable[..., Awaitable[DeleteResult]]
     delete, adelete = both_forms(_delete)
 
 
@@ -358,11 +359,11 @@ class TransferBackend(OperationBackend):
         """Read many files as bytes; the answers keep the order."""
         return await self._perform(Download(paths, allowed=allowed))
 
-    upload_files: Any
-    aupload_files: Any
+    upload_files: Callable[..., list[FileUploadResponse]]
+    aupload_files: Callable[..., Awaitable[list[FileUploadResponse]]]
     upload_files, aupload_files = both_forms(_upload_files)
-    download_files: Any
-    adownload_files: Any
+    download_files: Callable[..., list[FileDownloadResponse]]
+    adownload_files: Callable[..., Awaitable[list[FileDownloadResponse]]]
     download_files, adownload_files = both_forms(_download_files)
 
 

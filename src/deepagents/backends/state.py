@@ -84,8 +84,9 @@ class _StateFiles:
         current = self._files.get(path)
         if data is None:
             # With the version, so that a file that another task of this step changes is not lost.
-            is_readable = current is not None and text_or_none(current) is not None
-            return {"delete": file_version(current)} if is_readable else None
+            if current is None or text_or_none(current) is None:
+                return None
+            return {"delete": file_version(current)}
         match self._op:
             case ops.Edit(old=old, new=new, replace_all=replace_all):
                 edit = {"edit": [old, new, replace_all], "modified_at": data.get("modified_at")}

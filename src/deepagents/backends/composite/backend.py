@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -130,11 +130,11 @@ class CompositeBackend(TransferBackend):
         )
         return await self._perform(op)
 
-    execute: Any
-    aexecute: Any
+    execute: Callable[..., ExecuteResponse]
+    aexecute: Callable[..., Awaitable[ExecuteResponse]]
     execute, aexecute = both_forms(_execute)
-    execute_with_offload: Any
-    aexecute_with_offload: Any
+    execute_with_offload: Callable[..., ExecuteOffloadResult]
+    aexecute_with_offload: Callable[..., Awaitable[ExecuteOffloadResult]]
     execute_with_offload, aexecute_with_offload = both_forms(_execute_with_offload)
 
     @cached_property

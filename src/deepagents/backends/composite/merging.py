@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from deepagents.backends.protocol import cap_matches
-from deepagents.backends.results import FileInfo, GlobResult, GrepMatch, GrepResult, LsResult
+from deepagents.backends.results import (
+    FileInfo,
+    GlobResult,
+    GlobTruncationReason,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+)
 from deepagents.errors import ErrorCode
 
 
@@ -33,7 +40,9 @@ def join_files(answers: Mapping[str, GlobResult]) -> GlobResult:
     """Join found files, by path."""
     results = list(answers.values())
     error, code = _errors(answers)
-    reasons = [each.truncation_reason for each in results if each.truncation_reason]
+    reasons: list[GlobTruncationReason] = [
+        each.truncation_reason for each in results if each.truncation_reason
+    ]
     return GlobResult(
         error=error,
         matches=None if _nothing(results) else _by_path(m for each in results for m in each.matches or ()),
