@@ -7,9 +7,10 @@ time limit, routing) is one function of one value, and not one method for each o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import update_wrapper
+from types import CoroutineType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from deepagents._async import await_thread, sync_and_async
@@ -319,28 +320,28 @@ class OperationBackend(BackendProtocol):
 
     # Declared, or type checkers would take them for the methods of the protocol, which have fewer options.
     ls: Callable[..., LsResult]
-    als: Callable[..., Awaitable[LsResult]]
+    als: Callable[..., CoroutineType[Any, Any, LsResult]]
     ls, als = both_forms(_ls)
     read: Callable[..., ReadResult]
-    aread: Callable[..., Awaitable[ReadResult]]
+    aread: Callable[..., CoroutineType[Any, Any, ReadResult]]
     read, aread = both_forms(_read)
     grep: Callable[..., GrepResult]
-    agrep: Callable[..., Awaitable[GrepResult]]
+    agrep: Callable[..., CoroutineType[Any, Any, GrepResult]]
     grep, agrep = both_forms(_grep)
     glob: Callable[..., GlobResult]
-    aglob: Callable[..., Awaitable[GlobResult]]
+    aglob: Callable[..., CoroutineType[Any, Any, GlobResult]]
     glob, aglob = both_forms(_glob)
     write: Callable[..., WriteResult]
-    awrite: Callable[..., Awaitable[WriteResult]]
+    awrite: Callable[..., CoroutineType[Any, Any, WriteResult]]
     write, awrite = both_forms(_write)
     append: Callable[..., WriteResult]
-    aappend: Callable[..., Awaitable[WriteResult]]
+    aappend: Callable[..., CoroutineType[Any, Any, WriteResult]]
     append, aappend = both_forms(_append)
     edit: Callable[..., EditResult]
-    aedit: Callable[..., Awaitable[EditResult]]
+    aedit: Callable[..., CoroutineType[Any, Any, EditResult]]
     edit, aedit = both_forms(_edit)
     delete: Callable[..., DeleteResult]
-    adelete: Callable[..., Awaitable[DeleteResult]]
+    adelete: Callable[..., CoroutineType[Any, Any, DeleteResult]]
     delete, adelete = both_forms(_delete)
 
 
@@ -360,10 +361,10 @@ class TransferBackend(OperationBackend):
         return await self._perform(Download(paths, allowed=allowed))
 
     upload_files: Callable[..., list[FileUploadResponse]]
-    aupload_files: Callable[..., Awaitable[list[FileUploadResponse]]]
+    aupload_files: Callable[..., CoroutineType[Any, Any, list[FileUploadResponse]]]
     upload_files, aupload_files = both_forms(_upload_files)
     download_files: Callable[..., list[FileDownloadResponse]]
-    adownload_files: Callable[..., Awaitable[list[FileDownloadResponse]]]
+    adownload_files: Callable[..., CoroutineType[Any, Any, list[FileDownloadResponse]]]
     download_files, adownload_files = both_forms(_download_files)
 
 

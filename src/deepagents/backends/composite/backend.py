@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import CoroutineType
 from typing import Any
 
 from deepagents._paths import is_within, normalise
@@ -131,10 +132,10 @@ class CompositeBackend(TransferBackend):
         return await self._perform(op)
 
     execute: Callable[..., ExecuteResponse]
-    aexecute: Callable[..., Awaitable[ExecuteResponse]]
+    aexecute: Callable[..., CoroutineType[Any, Any, ExecuteResponse]]
     execute, aexecute = both_forms(_execute)
     execute_with_offload: Callable[..., ExecuteOffloadResult]
-    aexecute_with_offload: Callable[..., Awaitable[ExecuteOffloadResult]]
+    aexecute_with_offload: Callable[..., CoroutineType[Any, Any, ExecuteOffloadResult]]
     execute_with_offload, aexecute_with_offload = both_forms(_execute_with_offload)
 
     @cached_property
