@@ -225,7 +225,7 @@ def both_forms(method: Callable[..., Coroutine[Any, Any, Any]]) -> tuple[Any, An
     blocking, awaiting = sync_and_async(method)
 
     async def either(owner: Any, /, *args: Any, **options: Any) -> Any:
-        kind: Any = type(owner)
+        kind: Any = owner.__class__
         newest = getattr(kind, name)
         if newest is blocking or getattr(kind, f"a{name}") is not either:
             return await awaiting(owner, *args, **options)
