@@ -20,7 +20,6 @@ LIBRARY = sources("src/deepagents")
 TESTS = sources("tests", "typing_tests")
 
 LONG_FILES: dict[str, str] = {
-    "src/deepagents/backends/filedata.py": "what one file at rest holds, and what a change makes of it",
     "src/deepagents/middleware/summarization/compaction.py": "what is tried, in order, to make a context fit",
 }
 """Files between 400 and 700 lines, each with its reason."""

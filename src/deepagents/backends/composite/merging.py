@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from deepagents.backends.protocol import cap_matches
 from deepagents.backends.results import (
@@ -15,6 +15,8 @@ from deepagents.backends.results import (
     LsResult,
 )
 from deepagents.errors import ErrorCode
+
+Found = TypeVar("Found", FileInfo, GrepMatch)
 
 
 def join_listing(path: str, served: LsResult, below: Sequence[str]) -> LsResult:
@@ -65,6 +67,15 @@ def join_lines(answers: Mapping[str, GrepResult], max_count: int | None) -> Grep
         code=code,
     )
     return cap_matches(found, max_count)
+
+
+def move_paths(path_of: Callable[[str], str], found: Iterable[Found]) -> list[Found]:
+    """Return what a route found, by its paths in the tree."""
+    # A backend may hand out the objects that it keeps, so they are not changed.
+    moved = [each.copy() for each in found]
+    for each in moved:
+        each["path"] = path_of(each["path"])
+    return moved
 
 
 def _nothing(results: Sequence[Any]) -> bool:

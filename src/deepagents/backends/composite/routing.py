@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
@@ -18,14 +18,12 @@ from deepagents.backends import operations as ops
 from deepagents.backends._resolve import is_factory, resolve_backend
 from deepagents.backends.call import check_answer, without_slash
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.composite.merging import join_files, join_lines, join_listing
+from deepagents.backends.composite.merging import join_files, join_lines, join_listing, move_paths
 from deepagents.backends.handle import open_layers
 from deepagents.backends.operations import Operation, Perform, as_result
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, BACKEND_TYPES, Allowed, BackendProtocol
 from deepagents.backends.results import (
-    FileInfo,
     GlobResult,
-    GrepMatch,
     GrepResult,
     LsResult,
     transfer_error,
@@ -33,7 +31,6 @@ from deepagents.backends.results import (
 from deepagents.backends.timeout import Overdue
 from deepagents.errors import BackendError, ConfigError, HarnessError
 
-Found = TypeVar("Found", FileInfo, GrepMatch)
 _SECONDS: Final = {"ls": 30.0, "glob": 8.0, "grep": ASYNC_GREP_TIMEOUT + 5}
 """How long to wait for one route among several: less than tools wait for all of them."""
 _UNKNOWN: Final = Capabilities(delete=True, state_files=True, host=False)
@@ -255,7 +252,7 @@ class Router:
         if below:
             inner = self._among_several(inner)
         found: LsResult = await as_result(lambda each: self._open(route)(each), inner)
-        entries = None if found.entries is None else _move_paths(route, found.entries)
+        entries = None if found.entries is None else move_paths(route.path, found.entries)
         error = found.error and route.reword(found.error, path)
         joined = join_listing(
             path, replace(found, entries=entries, error=error), [each.prefix for each in below]
@@ -374,7 +371,7 @@ class _Part:
         """Return what counts of the matches of a route, by the paths of the tree."""
         if not self.route.prefix and not self.hiding:
             return found
-        return [each for each in _move_paths(self.route, found) if self._counts(each["path"])]
+        return [each for each in move_paths(self.route.path, found) if self._counts(each["path"])]
 
     def _counts(self, path: str) -> bool:
         if self.filter and not self.filter(path[len(self.below) :]):
@@ -392,12 +389,3 @@ def _reword(error: BackendError, route: Route, path: str) -> None:
     """Let an error of a route name the path in the tree."""
     error.text = route.reword(error.text, path)
     error.args = (error.text,)
-
-
-def _move_paths(route: Route, found: Iterable[Found]) -> list[Found]:
-    """Return what a route found, by its paths in the tree."""
-    # A backend may hand out the objects that it keeps, so they are not changed.
-    moved = [each.copy() for each in found]
-    for each in moved:
-        each["path"] = route.path(each["path"])
-    return moved
