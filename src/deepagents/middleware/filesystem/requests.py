@@ -136,7 +136,7 @@ class RequestPreparation:
         text, others = split_content(message.content)
         notice = NOTICE.format(file_path=path, content_sample=preview(text))
         shown = message.model_copy(update={"content": join_content(notice, others)})
-        self.shortened.put(path, (message, shown))
+        self.shortened[path] = (message, shown)
         return shown
 
 
