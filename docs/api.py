@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, NotRequired, get_args, get_origin
 
 from typing_extensions import is_typeddict
 
@@ -181,7 +181,13 @@ def _parameter(each: inspect.Parameter) -> str:
 
 
 def _annotation(given: Any) -> str:
-    return given if isinstance(given, str) else inspect.formatannotation(given).replace("typing.", "")
+    if isinstance(given, str):
+        return given
+    # What a channel does with a key is an object, which has no text.
+    optional = get_origin(given) is NotRequired
+    bare = get_args(given)[0] if optional else given
+    text = inspect.formatannotation(bare.__origin__ if hasattr(bare, "__metadata__") else bare)
+    return (f"NotRequired[{text}]" if optional else text).replace("typing.", "")
 
 
 def _short(value: Any) -> str:
