@@ -186,7 +186,7 @@ def _annotation(given: Any) -> str:
     # What a channel does with a key is an object, which has no text.
     optional = get_origin(given) is NotRequired
     bare = get_args(given)[0] if optional else given
-    text = inspect.formatannotation(bare.__origin__ if hasattr(bare, "__metadata__") else bare)
+    text = inspect.formatannotation(bare.__origin__ if optional and hasattr(bare, "__metadata__") else bare)
     return (f"NotRequired[{text}]" if optional else text).replace("typing.", "")
 
 
