@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from deepagents.backends.context_hub import ContextHubBackend
     from deepagents.backends.filesystem import FilesystemBackend
     from deepagents.backends.langsmith import LangSmithSandbox
+    from deepagents.backends.local_sandbox import LocalSandbox
     from deepagents.backends.local_shell import DEFAULT_EXECUTE_TIMEOUT, LocalShellBackend
     from deepagents.backends.protocol import BackendProtocol
     from deepagents.backends.state import StateBackend
@@ -23,6 +24,7 @@ __all__ = [
     "ContextHubBackend",
     "FilesystemBackend",
     "LangSmithSandbox",
+    "LocalSandbox",
     "LocalShellBackend",
     "NamespaceFactory",
     "StateBackend",
@@ -36,6 +38,7 @@ _HOMES = {
     "ContextHubBackend": "deepagents.backends.context_hub",
     "FilesystemBackend": "deepagents.backends.filesystem",
     "LangSmithSandbox": "deepagents.backends.langsmith",
+    "LocalSandbox": "deepagents.backends.local_sandbox",
     "LocalShellBackend": "deepagents.backends.local_shell",
     "NamespaceFactory": "deepagents.backends.store",
     "StateBackend": "deepagents.backends.state",

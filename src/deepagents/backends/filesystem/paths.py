@@ -198,9 +198,7 @@ class HostPaths:
         Raises:
             BackendError: `invalid_path`.
         """
-        if "\0" in path:
-            raise BackendError("invalid_path", f"A path cannot hold a NUL character: {path!r}.")
-        _check_encoding(path)
+        check_path(path)
         full = self.cwd / path
         shown = Path(os.path.normpath(full)).as_posix()
         return ResolvedPath(ConfinedDirectory(Path(full.anchor)), full.parts[1:], shown, self.name_of)
@@ -216,6 +214,17 @@ class HostPaths:
     def is_undeletable(self, parts: tuple[str, ...]) -> bool:
         """Return whether this may never be deleted: the working directory and all above it."""
         return self.cwd.parts[1:][: len(parts)] == parts
+
+
+def check_path(path: str) -> None:
+    """Check that a path can be one of this machine.
+
+    Raises:
+        BackendError: `invalid_path`.
+    """
+    if "\0" in path:
+        raise BackendError("invalid_path", f"A path cannot hold a NUL character: {path!r}.")
+    _check_encoding(path)
 
 
 def _check_encoding(path: str) -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,38 +21,47 @@ _BLOCK = 1 << 16
 _MOST_BLOCKS_IN_A_PIPE = 32
 # Seconds. No descriptor tells of a cancellation, so it is looked for.
 _LOOK_EVERY = 0.05
+_WATCH_EVERY = 0.02
 _PAUSE = 0.001
 _GRACE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a command; `exit_code` is negative for a signal, `None` when it was killed here."""
+    """The end of a command; `exit_code` is negative for a signal, `None` when it was killed here.
+
+    `excess` says for which bound it was killed, if that was not its time.
+    """
 
     output: str
     left_out: int
     exit_code: int | None
+    excess: str | None = None
 
 
 def run_command(
-    command: str,
+    command: str | Sequence[str],
     cwd: Path,
     env: Mapping[str, str],
     seconds: float,
     most_bytes: int,
     is_cancelled: threading.Event,
+    *,
+    pass_fds: Collection[int] = (),
+    describe_excess: Callable[[int], str | None] | None = None,
 ) -> Ended:
-    """Run a command in a process group of its own, which does not outlive its time.
+    """Run a command of the shell, or a program with arguments, in a process group that ends with its time.
 
     What the command leaves running in the background goes on, but is no longer listened to.
+    `describe_excess` gets its process number many times a second, and says which bound it passed, if any.
     """
     # A session of its own, so that a signal reaches all that the command started and not this process.
     process = subprocess.Popen(
-        command, shell=True, cwd=cwd, env=dict(env), start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        command, shell=isinstance(command, str), cwd=cwd, env=dict(env), start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=tuple(pass_fds),
     )  # fmt: skip
     try:
-        with _Listener(process, most_bytes) as listener:
+        with _Listener(process, most_bytes, describe_excess) as listener:
             in_time = listener.listen(time.monotonic() + seconds, is_cancelled)
             if not in_time:
                 # First a request, so that the command may tidy up and say why; then nothing can refuse.
@@ -65,7 +74,7 @@ def run_command(
         raise
     finally:
         exit_code = process.wait()
-    return Ended(output, left_out, exit_code if in_time else None)
+    return Ended(output, left_out, exit_code if in_time else None, listener.excess)
 
 
 class _Listener:
@@ -75,8 +84,16 @@ class _Listener:
     background keeps them open.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], most_bytes: int) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        most_bytes: int,
+        describe_excess: Callable[[int], str | None] | None,
+    ) -> None:
+        self.excess: str | None = None
         self._process = process
+        self._describe_excess = describe_excess
+        self._next_look = 0.0
         self._kept = Bounded(most_bytes)
         self._selector = selectors.DefaultSelector()
         self._streams: list[tuple[IO[bytes], Stream]] = []
@@ -99,11 +116,17 @@ class _Listener:
     def listen(self, deadline: float, is_cancelled: threading.Event) -> bool:
         """Take output until the command ends; `False` when it did not end in time."""
         while not _has_ended(self._process):
-            if is_cancelled.is_set() or time.monotonic() >= deadline:
+            if is_cancelled.is_set() or time.monotonic() >= deadline or self._look():
                 return False
             self._take_or_wait()
         self._drain()
         return True
+
+    def _look(self) -> str | None:
+        if self._describe_excess and time.monotonic() >= self._next_look:
+            self.excess = self._describe_excess(self._process.pid)
+            self._next_look = time.monotonic() + _WATCH_EVERY
+        return self.excess
 
     def listen_to_the_last(self, deadline: float) -> None:
         """Take output until the command and all that it started are silent, or until the deadline."""
@@ -113,7 +136,7 @@ class _Listener:
 
     def _take_or_wait(self) -> None:
         if self._selector.get_map():
-            self._take(_LOOK_EVERY)
+            self._take(_WATCH_EVERY if self._describe_excess else _LOOK_EVERY)
         else:
             time.sleep(_PAUSE)
 

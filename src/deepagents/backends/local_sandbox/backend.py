@@ -1,0 +1,290 @@
+"""A directory on this machine, and commands that reach nothing else."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.filesystem.confined_dir import ConfinedDirectory
+from deepagents.backends.filesystem.paths import ResolvedPath, check_path
+from deepagents.backends.local_sandbox.bridge import Bridge
+from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap, find_bubblewrap
+from deepagents.backends.local_sandbox.leftovers import Protection, guard, hold_root
+from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watchdog, find_controllers
+from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
+from deepagents.backends.local_sandbox.network import HostRule, HostRules
+from deepagents.backends.local_sandbox.seccomp import build_filter
+from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands
+from deepagents.backends.local_shell.process import Ended, run_command
+from deepagents.backends.protocol import Allowed, SandboxBackendProtocol
+from deepagents.backends.results import ExecuteResponse
+from deepagents.errors import BackendError, ConfigError
+
+PROTECTED: Final = (".git/hooks", ".git/config", ".envrc", ".vscode", ".idea", ".mcp.json")
+"""What programs on the host run or obey: a command must not write it, and neither may the file tools."""
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_DEFAULT_PROCESSES: Final = 512
+_DEFAULT_DISK: Final = 4 << 30
+Network: TypeAlias = Literal["none", "all"] | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class MountedPaths:
+    """The paths of this machine that a sandbox was given; relative ones start at its root."""
+
+    cwd: Path
+    directories: tuple[Path, ...]
+
+    def resolve(self, path: str) -> ResolvedPath:
+        """Resolve a path of this machine.
+
+        Raises:
+            BackendError: `invalid_path`, or `permission_denied` for what the sandbox was not given.
+        """
+        check_path(path)
+        full = Path(os.path.normpath(self.cwd / path))
+        for directory in self.directories:
+            if full.is_relative_to(directory):
+                return ResolvedPath(
+                    ConfinedDirectory(directory),
+                    full.relative_to(directory).parts,
+                    full.as_posix(),
+                    partial(_name_in, directory),
+                )
+        given = ", ".join(map(str, self.directories))
+        raise BackendError("permission_denied", f"'{full}' is outside of the sandbox, which has {given}.")
+
+    def resolve_start(self, path: str | None) -> ResolvedPath:
+        """Resolve the path where a search begins; `/` means the root here too."""
+        return self.resolve("." if path in (None, "", "/") else path)
+
+    def name_of(self, parts: tuple[str, ...]) -> str:
+        """Return the path of resolved parts below the root."""
+        return self.cwd.joinpath(*parts).as_posix()
+
+    def is_undeletable(self, parts: tuple[str, ...]) -> bool:
+        """Return whether this may never be deleted: a directory that was given."""
+        return not parts
+
+
+@dataclass(frozen=True, slots=True)
+class MayChange:
+    """An `Allowed` for changes: nothing protected, nothing outside of what is writable."""
+
+    writable: tuple[str, ...]
+    protected: tuple[str, ...]
+    further: Allowed | None
+
+    def __call__(self, path: str) -> bool:
+        """Return whether one path may be changed."""
+        return (
+            _is_in(path, self.writable)
+            and not _is_in(path, self.protected)
+            and (self.further is None or self.further(path))
+        )
+
+    def all_below(self, directory: str) -> bool:
+        """Return whether everything below a directory may be changed."""
+        return (
+            self(directory)
+            and not any(_is_in(each, (directory,)) for each in self.protected)
+            and (self.further is None or self.further.all_below(directory))
+        )
+
+
+def _name_in(directory: Path, parts: tuple[str, ...]) -> str:
+    return directory.joinpath(*parts).as_posix()
+
+
+def _is_in(path: str, directories: Sequence[str]) -> bool:
+    # Whether this file system ignores case is not known, and then `.GIT/hooks` would be the protected one.
+    folded = f"{path.rstrip('/')}/".casefold()
+    return any(folded.startswith(f"{each.rstrip('/')}/".casefold()) for each in directories)
+
+
+class LocalSandbox(FilesystemBackend, SandboxBackendProtocol):
+    """Files below a directory, and commands that see this directory, the programs of this machine, and no more.
+
+    Paths are those of this machine, for the file tools and for commands alike. Commands may change `root_dir` and
+    what is in `writable`, and read what is in `readable`; `protected` paths below the root, which programs outside
+    obey, cannot be changed by anyone. They have no network, all of it (`"all"`), or that of a list of host names.
+    `memory`, `processes` and `disk` bound a command with all that it starts, in bytes and in number; the defaults
+    are half of this machine's memory, 512 and 4 GiB. Commands see the variables in `env` alone.
+
+    Raises:
+        ConfigError: where commands cannot be confined, with what to install; `available` asks without raising.
+        ValueError: when `timeout` is not positive.
+    """
+
+    def __init__(
+        self,
+        root_dir: str | Path | None = None,
+        *,
+        readable: Sequence[str | Path] = (),
+        writable: Sequence[str | Path] = (),
+        protected: Sequence[str] = PROTECTED,
+        network: Network = "none",
+        env: Mapping[str, str] | None = None,
+        memory: int | None = None,
+        processes: int | None = None,
+        disk: int | None = None,
+        timeout: int = DEFAULT_EXECUTE_TIMEOUT,
+        max_output_bytes: int = 100_000,
+        max_file_size_mb: float = 10,
+    ) -> None:
+        super().__init__(root_dir, False, max_file_size_mb)
+        found = find_bubblewrap()
+        if isinstance(found, str):
+            raise ConfigError(f"LocalSandbox cannot run here: {found}")
+        if self.cwd.parent == self.cwd:
+            raise ConfigError(f"root_dir must be a directory of its own, got {str(self.cwd)!r}")
+        self._program: Bubblewrap = found
+        self._readable = tuple(map(_directory, readable))
+        self._writable = tuple(map(_directory, writable))
+        self._protected = tuple(map(_relative, protected))
+        self._network = network
+        self._rules = _host_rules(network)
+        self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **(env or {})}
+        self._limits = Limits(
+            memory or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
+            processes or _DEFAULT_PROCESSES,
+            disk or _DEFAULT_DISK,
+        )
+        directories = sorted({self.cwd, *self._readable, *self._writable}, key=lambda each: -len(each.parts))
+        self._paths = MountedPaths(self.cwd, tuple(directories))
+        self._may_change = MayChange(
+            tuple(map(str, (self.cwd, *self._writable))),
+            tuple(str(self.cwd / each) for each in self._protected),
+            None,
+        )
+        self._commands = Commands(self._start, timeout, max_output_bytes)
+        self._id = f"sandbox-{uuid.uuid4().hex[:8]}"
+
+    @staticmethod
+    def available() -> str | None:
+        """Return `None` where commands can be confined, else one sentence: why not, and what to install."""
+        found = find_bubblewrap()
+        return found if isinstance(found, str) else None
+
+    @property
+    def id(self) -> str:
+        """Return a name that is unique to this backend."""
+        return self._id
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Return what this backend can do: all that a directory can, and `execute`."""
+        return replace(super().capabilities(path), execute=True, exposed=True)
+
+    def real_path(self, path: str) -> str:
+        """Return where a path leads once every link on the way is resolved.
+
+        Raises:
+            BackendError: when there is no such path, or none that the sandbox was given.
+        """
+        resolved = self._paths.resolve(path)
+        return resolved.root.path_of(resolved.real_parts()).as_posix()
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        """Run a shell command in the root directory, for at most `timeout` seconds.
+
+        Raises:
+            ValueError: when `timeout` is not positive.
+        """
+        return self._commands.run(command, timeout)
+
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        """Run a shell command in the root directory; cancelling this ends the command."""
+        return await self._commands.arun(command, timeout)
+
+    def _resolve(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
+        if operation == "write":
+            allowed = replace(self._may_change, further=allowed)
+        return super()._resolve(path, operation, allowed)
+
+    def _start(self, command: str, seconds: float, is_cancelled: threading.Event) -> Ended:
+        controllers = find_controllers()
+        with ExitStack() as held:
+            group = ControlGroup.choose()
+            # Placeholders are removed last, when this command no longer holds the root.
+            protection = Protection.look(self.cwd, self._protected)
+            held.enter_context(guard(self.cwd, [*group.directories, *protection.missing]))
+            held.callback(protection.tidy)
+            held.enter_context(hold_root(self.cwd))
+            frozen = held.enter_context(protection.hold())
+            held.enter_context(group.hold(self._limits))
+            descriptors = held.enter_context(Descriptors())
+            bridge = held.enter_context(Bridge(self._rules)) if self._rules else None
+            view = View(
+                self.cwd,
+                [*self._readable, *(bridge.needs if bridge else ())],
+                self._writable,
+                frozen,
+                shares_network=self._network == "all",
+                temporary_bytes=min(self._limits.disk, self._limits.memory),
+            )
+            options = list(view.options(self._program.disables_namespaces, descriptors.hold))
+            for name, value in ((bridge.env if bridge else {}) | self._env).items():
+                options += ("--setenv", name, value)
+            no_shared_memory = controllers.memory is None
+            options += ("--seccomp", descriptors.hold(build_filter(no_shared_memory=no_shared_memory)))
+            # Nothing of a command line is hidden from other processes, so the options are not on it.
+            packed = descriptors.hold(b"".join(os.fsencode(each) + b"\0" for each in options))
+            watchdog = Watchdog(
+                self._limits, (self.cwd, *self._writable), watches_processes=not controllers.is_complete
+            )
+            ended = run_command(
+                (
+                    *group.enter(), self._program.path, "--args", packed, "--", *(bridge.enter if bridge else ()),
+                    "/bin/sh", "-c", _SHELL, "sh", str(self._limits.processes), str(self._limits.disk // 512),
+                    command,
+                ),
+                self.cwd,
+                {},
+                seconds,
+                self._commands.max_output_bytes,
+                is_cancelled,
+                pass_fds=[*descriptors.open, *(bridge.descriptors if bridge else ())],
+                describe_excess=watchdog.describe_excess,
+            )  # fmt: skip
+            notes = [f"[{each}]" for each in (bridge.refusals if bridge else ())]
+            if kind := group.find_enforced():
+                notes.append(f"[{self._limits.describe(kind)}]")
+        return replace(ended, output="\n".join(filter(None, [ended.output, *notes]))) if notes else ended
+
+
+# Shells have two names for the bound on processes; without either, the control group or the watchdog holds it.
+_SHELL: Final = (
+    'ulimit -c 0; ulimit -f "$2"; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; '
+    'exec /bin/sh -c "$3"'
+)
+
+
+def _directory(path: str | Path) -> Path:
+    full = Path(path).expanduser().resolve()
+    if not full.exists():
+        raise ConfigError(f"{str(path)!r} does not exist; a sandbox can be given existing paths only")
+    return full
+
+
+def _host_rules(network: Network) -> HostRules | None:
+    if network in ("none", "all"):
+        return None
+    if isinstance(network, str):
+        raise ConfigError(f"network must be 'none', 'all' or a list of host names, got {network!r}")
+    return HostRules(tuple(map(HostRule.parse, network)))
+
+
+def _relative(path: str) -> str:
+    normal = os.path.normpath(path)
+    if normal in (".", "..") or normal.startswith(("../", "/")):
+        raise ConfigError(f"protected must hold paths below root_dir, such as '.git/hooks', got {path!r}")
+    return normal

@@ -1,0 +1,74 @@
+"""Let a command reach the proxy, and through it the hosts that are named, without any other network."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from deepagents.backends.local_sandbox.network import HostRules
+from deepagents.backends.local_sandbox.proxy import Proxy
+
+_INSIDE: Final = Path(__file__).with_name("inside.py")
+_PROXY: Final = "http://127.0.0.1:3128"
+_DIRECT: Final = "localhost,127.0.0.1,::1"
+
+
+class Bridge:
+    """The proxy of one command: what starts in the sandbox before it, and what it needs there."""
+
+    env: Final = {
+        **dict.fromkeys(
+            ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"), _PROXY
+        ),
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), _DIRECT),
+        # Programs for Node.js look at those variables only when they are told to.
+        "NODE_USE_ENV_PROXY": "1",
+    }
+
+    def __init__(self, rules: HostRules) -> None:
+        self.refusals: list[str] = []
+        self._proxy = Proxy(rules, self._note)
+        self._outside, self._inside = socket.socketpair()
+
+    def __enter__(self) -> Bridge:
+        threading.Thread(target=self._receive, name="sandbox-bridge", daemon=True).start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._proxy.close()
+        for each in (self._inside, self._outside):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    @property
+    def descriptors(self) -> Sequence[int]:
+        """The open file that the program inside needs."""
+        return [self._inside.fileno()]
+
+    @property
+    def needs(self) -> Sequence[Path]:
+        """The directory of the interpreter, where the system's directories do not hold it."""
+        prefix = Path(sys.base_prefix).resolve()
+        return [] if prefix.is_relative_to("/usr") else [prefix]
+
+    @property
+    def enter(self) -> Sequence[str]:
+        """The beginning of the command line inside."""
+        python = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
+        return [python, "-I", "-S", "-c", _INSIDE.read_text(), str(self._inside.fileno())]
+
+    def _receive(self) -> None:
+        with suppress(OSError):
+            _, found, _, _ = socket.recv_fds(self._outside, 1, 1)
+            if found:
+                self._proxy.start(socket.socket(fileno=found[0]))
+
+    def _note(self, refusal: str) -> None:
+        if refusal not in self.refusals:
+            self.refusals.append(refusal)

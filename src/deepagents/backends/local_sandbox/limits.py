@@ -1,0 +1,290 @@
+"""Bound what a confined command and all that it starts may use together: memory, processes, disk.
+
+Memory and processes are bounded by control groups where this process may make some (version 2 where it is
+delegated, version 1 where it is writable), else by a watchdog that looks at the processes many times a second.
+Disk has no control group, so the watchdog looks at it always.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_PREFIX: Final = "deepagents-"
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+# Seconds between two looks. A process writes memory at some GiB a second, so it can pass its limit by that
+# much until the next look.
+LOOK_EVERY: Final = 0.02
+_LOOK_AT_DISK_EVERY: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds for one command, in bytes and in processes."""
+
+    memory: int
+    processes: int
+    disk: int
+
+    def describe(self, bound: str) -> str:
+        """Say in words that a bound was passed."""
+        match bound:
+            case "memory":
+                return f"it used more than {self.memory >> 20} MiB of memory"
+            case "disk":
+                return f"it wrote more than {self.disk >> 20} MiB to the disk"
+            case _:
+                return f"it started more than {self.processes} processes"
+
+
+@dataclass(frozen=True, slots=True)
+class Controllers:
+    """Where control groups can be made: one directory where version 2 serves, one for each of version 1."""
+
+    memory: Path | None = None
+    pids: Path | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether both memory and processes are bounded by the kernel."""
+        return self.memory is not None and self.pids is not None
+
+
+@lru_cache(maxsize=1)
+def find_controllers() -> Controllers:
+    """Return where this process may make control groups, found out by making some."""
+    own = _own_groups()
+    two = _CGROUPS / own.get("", "/").lstrip("/") if (_CGROUPS / "cgroup.controllers").exists() else None
+    if two is not None and _can_make(two, "memory.max", "pids.max"):
+        return Controllers(two, two)
+    one = {
+        name: _CGROUPS / name / own.get(name, "/").lstrip("/")
+        for name in ("memory", "pids")
+        if (_CGROUPS / name).is_dir()
+    }
+    memory, pids = one.get("memory"), one.get("pids")
+    return Controllers(
+        memory if memory and _can_make(memory, "memory.limit_in_bytes") else None,
+        pids if pids and _can_make(pids, "pids.max") else None,
+    )
+
+
+def _own_groups() -> dict[str, str]:
+    """Return the group of this process for each controller; that of version 2 has an empty name."""
+    groups: dict[str, str] = {}
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            groups |= dict.fromkeys(controllers.split(","), path)
+    return groups
+
+
+def _can_make(parent: Path, *files: str) -> bool:
+    probe = parent / f"{_PREFIX}probe-{os.getpid()}"
+    try:
+        probe.mkdir()
+    except OSError:
+        return False
+    try:
+        return all(os.access(probe / name, os.W_OK) for name in (*files, "cgroup.procs"))
+    finally:
+        probe.rmdir()
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroup:
+    """The control groups of one command."""
+
+    directories: tuple[Path, ...]
+
+    @classmethod
+    def choose(cls) -> ControlGroup:
+        """Choose names for the groups of one command; none where this process may not make any."""
+        controllers = find_controllers()
+        name = f"{_PREFIX}{os.getpid()}-{uuid4().hex[:12]}"
+        parents = dict.fromkeys(filter(None, (controllers.memory, controllers.pids)))
+        return cls(tuple(parent / name for parent in parents))
+
+    @contextmanager
+    def hold(self, limits: Limits) -> Generator[None]:
+        """Make the groups with their bounds, and remove them with whatever is left in them."""
+        bounds = {
+            "memory.max": limits.memory, "memory.swap.max": 0, "memory.limit_in_bytes": limits.memory,
+            "memory.memsw.limit_in_bytes": limits.memory, "pids.max": limits.processes,
+        }  # fmt: skip
+        try:
+            for directory in self.directories:
+                directory.mkdir()
+                for file, bound in bounds.items():
+                    # Which of them there are depends on version, controller and kernel.
+                    with suppress(OSError):
+                        if (directory / file).exists():
+                            (directory / file).write_text(str(bound))
+            yield
+        finally:
+            self._remove()
+
+    def enter(self) -> list[str]:
+        """Return the beginning of a command line that enters the groups before anything of it runs."""
+        if not self.directories:
+            return []
+        # 0 stands for the process that writes it.
+        script = 'for each; do shift; [ "$each" = -- ] && break; echo 0 > "$each/cgroup.procs" || exit 125; done; exec "$@"'
+        return ["/bin/sh", "-c", script, "sh", *map(str, self.directories), "--"]
+
+    def find_enforced(self) -> str | None:
+        """Return which bound the kernel enforced, by ending a process or by refusing one."""
+        for directory in self.directories:
+            for file in ("memory.events", "memory.oom_control", "pids.events"):
+                counts = dict(line.split()[:2] for line in _lines(directory / file) if len(line.split()) == 2)
+                if int(counts.get("oom_kill", 0)):
+                    return "memory"
+                if file == "pids.events" and int(counts.get("max", 0)):
+                    return "processes"
+        return None
+
+    def _remove(self) -> None:
+        for directory in self.directories:
+            deadline = time.monotonic() + 2
+            while time.monotonic() < deadline:
+                for line in _lines(directory / "cgroup.procs"):
+                    with suppress(OSError):
+                        os.kill(int(line), 9)
+                with suppress(OSError):
+                    directory.rmdir()
+                    break
+                time.sleep(0.005)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+@dataclass(slots=True)
+class Watchdog:
+    """Looks at what a command uses while it runs, and says which bound it passed."""
+
+    limits: Limits
+    directories: Sequence[Path]
+    watches_processes: bool
+    _free: list[int] = field(init=False)
+    _started: float = field(init=False)
+    _next_look_at_disk: float = 0.0
+
+    def __post_init__(self) -> None:
+        # File times are as coarse as the tick of the kernel's clock.
+        self._started = time.time() - 0.05
+        self._free = [_free_bytes(each) for each in self.directories]
+
+    def describe_excess(self, pid: int) -> str | None:
+        """Say which bound is passed now by a process and all that it started."""
+        excess = self._find_excess(pid)
+        return self.limits.describe(excess) if excess else None
+
+    def _find_excess(self, pid: int) -> str | None:
+        """Return which bound is passed now: `memory`, `processes` or `disk`."""
+        if self.watches_processes:
+            processes = list(_descendants(pid))
+            if len(processes) > self.limits.processes:
+                return "processes"
+            # Memory that processes share counts once, but finding out takes longer: only when it matters.
+            if (
+                sum(map(_resident, processes)) > self.limits.memory
+                and _memory(processes) > self.limits.memory
+            ):
+                return "memory"
+        now = time.monotonic()
+        if now < self._next_look_at_disk:
+            return None
+        self._next_look_at_disk = now + _LOOK_AT_DISK_EVERY
+        # Free space falls when anybody writes, and walking over files is slow: each alone would be wrong.
+        fallen = sum(
+            max(was - _free_bytes(each), 0) for was, each in zip(self._free, self.directories, strict=True)
+        )
+        if fallen > self.limits.disk and self._written(pid) > self.limits.disk:
+            return "disk"
+        return None
+
+    def _written(self, pid: int) -> int:
+        """Return the size of all files that changed since the start, removed ones that are open included."""
+        files = {
+            status.st_ino: status.st_blocks * 512
+            for directory in self.directories
+            for status in _walk(str(directory))
+            if max(status.st_mtime, status.st_ctime) >= self._started
+        }
+        for process in _descendants(pid):
+            files |= {
+                status.st_ino: status.st_blocks * 512
+                for status in _open_files(process)
+                if not status.st_nlink
+            }
+        return sum(files.values())
+
+
+def _free_bytes(directory: Path) -> int:
+    status = os.statvfs(directory)
+    return status.f_bfree * status.f_frsize
+
+
+def _walk(directory: str) -> Iterator[os.stat_result]:
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                yield entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _walk(entry.path)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """Yield a process and all that it started; what lost its parent belongs to the sandbox's first process."""
+    waiting = [pid]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        with suppress(OSError):
+            for task in os.listdir(f"/proc/{each}/task"):
+                waiting += map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split())
+
+
+def _resident(pid: int) -> int:
+    """Return the memory of one process, and what it keeps in memory files, whose pages no process need map."""
+    size = 0
+    with suppress(OSError, IndexError, ValueError):
+        size = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    return size + sum(_memory_files(pid).values())
+
+
+def _memory(processes: Sequence[int]) -> int:
+    files: dict[int, int] = {}
+    total = 0
+    for pid in processes:
+        files |= _memory_files(pid)
+        with suppress(OSError, IndexError, ValueError):
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            total += next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return total + sum(files.values())
+
+
+def _memory_files(pid: int) -> dict[int, int]:
+    """Return the memory files that a process holds open, and their sizes; mapped or not, they use memory."""
+    return {each.st_ino: each.st_blocks * 512 for each in _open_files(pid, "/memfd:")}
+
+
+def _open_files(pid: int, prefix: str = "/") -> Iterator[os.stat_result]:
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if os.readlink(entry.path).startswith(prefix):
+                    yield os.stat(entry.path)

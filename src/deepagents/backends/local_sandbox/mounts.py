@@ -1,0 +1,137 @@
+"""Decide what a confined command sees of this machine, as options of bubblewrap."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+# What programs need of /etc to start, to find libraries and time zones, and to check certificates. Not all of
+# it: it holds passwords, and the keys of this machine.
+_ETC: Final = (
+    "alternatives", "ca-certificates", "crypto-policies", "fonts", "gai.conf", "host.conf", "java*-openjdk",
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "magic", "mime.types", "nsswitch.conf",
+    "os-release", "perl", "pki/ca-trust", "pki/tls/certs", "protocols", "python3*", "services", "ssl/certs",
+    "ssl/openssl.cnf", "terminfo", "timezone",
+)  # fmt: skip
+# Parts of /proc that change the kernel, or tell of other processes, for whoever runs as root.
+_PROC: Final = (
+    "acpi", "asound", "bus", "driver", "fs", "irq", "kcore", "keys", "kmsg", "latency_stats", "scsi",
+    "sched_debug", "sys", "sysrq-trigger", "timer_list",
+)  # fmt: skip
+HOME: Final = "/tmp/home"
+_USER: Final = 1000
+_SHARED_MEMORY: Final = 64 << 20
+_FILES: Final = {
+    "/etc/passwd": f"root:x:0:0:root:/root:/bin/sh\nsandbox:x:{_USER}:{_USER}:sandbox:{HOME}:/bin/sh\n",
+    "/etc/group": f"root:x:0:\nsandbox:x:{_USER}:\n",
+    "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a command sees: real paths, each at its own place.
+
+    `hidden` and `frozen` are existing paths in those directories that cannot be read, or not be changed.
+    """
+
+    root: Path
+    readable: Sequence[Path] = ()
+    writable: Sequence[Path] = ()
+    frozen: Sequence[Path] = ()
+    hidden: Sequence[Path] = ()
+    shares_network: bool = False
+    temporary_bytes: int = 1 << 30
+
+    def options(self, disable_namespaces: bool, descriptor: Callable[[bytes], str]) -> Iterator[str]:
+        """Yield the options of bubblewrap; `descriptor` opens a file that has these bytes."""
+        yield from ("--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER))
+        if self.shares_network:
+            yield "--share-net"
+        if disable_namespaces:
+            yield "--disable-userns"
+        yield from ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
+        yield from _system()
+        # One file system for all that is temporary, so that it has one bound.
+        yield from ("--size", str(self.temporary_bytes), "--perms", "1777", "--tmpfs", "/tmp", "--dir", HOME)
+        yield from ("--symlink", "../tmp", "/var/tmp", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm")
+        for place, content in _FILES.items():
+            yield from ("--ro-bind-data", descriptor(content.encode()), place)
+        yield from self._given()
+        yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(self.root))
+
+    def _given(self) -> Iterator[str]:
+        mounts = dict.fromkeys(self.readable, "--ro-bind") | dict.fromkeys(self.writable, "--bind")
+        mounts[self.root] = "--bind"
+        done: set[Path] = set()
+        # The outer ones first, or they would cover the inner ones.
+        for path in sorted(mounts, key=lambda each: len(each.parts)):
+            yield from self._hold_parents(path, mounts, done)
+            yield from (mounts[path], str(path), str(path))
+            done.add(path)
+        for path in (*self.frozen, *self.hidden):
+            yield from self._hold_parents(path, mounts, done)
+            if path in self.hidden and path.is_dir():
+                yield from ("--perms", "0000", "--tmpfs", str(path), "--remount-ro", str(path))
+            elif path in self.hidden:
+                yield from ("--ro-bind", os.devnull, str(path))
+            else:
+                yield from ("--ro-bind", str(path), str(path))
+
+    def _hold_parents(self, path: Path, mounts: Iterable[Path], done: set[Path]) -> Iterator[str]:
+        """Mount each directory between a mount and what lies in it on itself: a mount cannot be renamed.
+
+        Else `mv .git old && mkdir -p .git/hooks` would go round a hook directory that is read-only.
+        """
+        for parent in reversed(path.parents):
+            inside = any(each in parent.parents for each in mounts)
+            if inside and parent not in done and parent not in mounts:
+                done.add(parent)
+                yield from ("--bind", str(parent), str(parent))
+
+
+@dataclass(slots=True)
+class Descriptors:
+    """Files in memory that a program is given open, for one start of it."""
+
+    open: list[int] = field(default_factory=list[int])
+
+    def __enter__(self) -> Descriptors:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for each in self.open:
+            os.close(each)
+
+    def hold(self, content: bytes) -> str:
+        """Open a file with this content, and return its number."""
+        fd = os.memfd_create("sandbox")
+        self.open.append(fd)
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(content)
+        os.lseek(fd, 0, os.SEEK_SET)
+        return str(fd)
+
+
+def _system() -> Iterator[str]:
+    for name in _SYSTEM:
+        path = Path(name)
+        if path.is_symlink():
+            yield from ("--symlink", os.readlink(path), name)
+        elif path.is_dir():
+            yield from ("--ro-bind", name, name)
+    for pattern in _ETC:
+        for path in Path("/etc").glob(pattern):
+            yield from ("--ro-bind", str(path), str(path))
+    yield from ("--proc", "/proc")
+    for name in _PROC:
+        path = f"/proc/{name}"
+        if os.path.isdir(path):
+            yield from ("--ro-bind", path, path) if name == "sys" else ("--tmpfs", path, "--remount-ro", path)
+        elif os.path.exists(path):
+            yield from ("--ro-bind", os.devnull, path)
+    yield from ("--dev", "/dev")

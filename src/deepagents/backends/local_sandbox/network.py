@@ -1,0 +1,160 @@
+"""Decide which host a command may reach, by name and by every address that the name has."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from deepagents.errors import ConfigError
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
+"""Returns the addresses of a name."""
+
+PORTS: Final = (80, 443)
+_LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+# Addresses of this machine, of its networks and of its provider: what the machine may reach and strangers may not
+# (IANA's special-purpose registries; Azure's and Alibaba's metadata services lie outside of them or in 100.64/10).
+_INNER: Final = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16",
+            "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
+            "::/128", "::1/128", "100::/64", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+        ),
+    )
+)  # fmt: skip
+# Addresses of version 6 that hold one of version 4 in their last 32 bits.
+_EMBEDDING: Final = tuple(
+    map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+)
+_SIX_TO_FOUR: Final = ipaddress.ip_network("2002::/16")
+
+
+class RefusedHostError(Exception):
+    """A command may not reach a host; the text names the rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRule:
+    """One host that commands may reach: a name, all names below one, or an address, and the ports."""
+
+    host: str
+    ports: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> HostRule:
+        """Read `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`, each with `:port` or without.
+
+        Raises:
+            ConfigError: for anything else.
+        """
+        host, port = split_authority(text, 0)
+        is_known = _address(host) is not None or _NAME.fullmatch(host)
+        if not is_known or port is None or host == "*":
+            raise ConfigError(
+                f"network must hold host names such as 'pypi.org' or '*.pypi.org', with ':port' or without; got {text!r}"
+            )
+        return cls(host, (port,) if port else PORTS)
+
+    def matches(self, host: str, port: int) -> bool:
+        """Return whether a host is meant by this rule."""
+        if port not in self.ports:
+            return False
+        return host.endswith(self.host[1:]) if self.host.startswith("*.") else host == self.host
+
+
+def resolve(host: str, port: int) -> Sequence[str]:
+    """Return the addresses of a name, as this machine resolves it."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(each[4][0]) for each in found]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRules:
+    """All hosts that commands may reach."""
+
+    rules: tuple[HostRule, ...]
+    resolve: Resolve = resolve
+
+    def find_address(self, host: str, port: int) -> str:
+        """Return the address to connect to: the one that was checked, or a name could change in between.
+
+        Raises:
+            RefusedHostError: when no rule allows the host, or any of its addresses is an inner one.
+            OSError: when it has no address.
+        """
+        shown = f"{host}:{port}"
+        address = _address(host)
+        if not any(rule.matches(host, port) for rule in self.rules):
+            same = [rule for rule in self.rules if any(rule.matches(host, each) for each in rule.ports)]
+            if same:
+                raise RefusedHostError(
+                    f"{shown} is refused: only the ports {_join(same[0].ports)} of it are allowed"
+                )
+            if address is not None:
+                raise RefusedHostError(f"{shown} is refused: addresses are allowed only where they are named")
+            allowed = _join([rule.host for rule in self.rules]) or "none"
+            raise RefusedHostError(f"{shown} is refused: it is not among the allowed hosts ({allowed})")
+        # An address that is named is meant, wherever it leads.
+        if address is not None:
+            return str(address)
+        found = list(self.resolve(host, port))
+        for each in found:
+            if is_inner(each):
+                raise RefusedHostError(
+                    f"{shown} is refused: its name leads to an address of this machine's own networks"
+                )
+        if not found:
+            raise OSError(f"{host} has no address")
+        return found[0]
+
+
+def is_inner(text: str) -> bool:
+    """Return whether an address is this machine's, of its own networks, or its provider's."""
+    address = _address(text)
+    return address is None or any(
+        each.version == network.version and each in network
+        for each in _all_forms(address)
+        for network in _INNER
+    )
+
+
+def _all_forms(address: Address) -> list[Address]:
+    forms: list[Address] = [address]
+    if isinstance(address, ipaddress.IPv6Address):
+        if any(address in network for network in _EMBEDDING):
+            forms.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        if address in _SIX_TO_FOUR:
+            forms.append(ipaddress.IPv4Address((int(address) >> 80) & 0xFFFFFFFF))
+        if address.teredo is not None:
+            forms.extend(address.teredo)
+    return forms
+
+
+def _address(text: str) -> Address | None:
+    try:
+        # The library of C also takes `0x7f.1` and `2130706433`. Those are names here, which no rule allows.
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def split_authority(text: str, default: int) -> tuple[str, int | None]:
+    """Split `host:port` or `[address]:port`, in lower case and without a dot at the end; `None`: no such port."""
+    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+|[0-9A-Fa-f:]{3,}?))(?::(\d{1,5}))?", text)
+    if match is None:
+        return text.lower(), None
+    host = (match[1] or match[2]).lower().removesuffix(".")
+    port = int(match[3]) if match[3] else default
+    return host, port if port <= 65_535 else None
+
+
+def _join(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values))

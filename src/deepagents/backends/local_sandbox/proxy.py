@@ -1,0 +1,234 @@
+"""The only way out of a sandbox with named hosts: a proxy for HTTP and CONNECT, which refuses every other host.
+
+It takes one request a connection and is strict about its form (RFC 9112), so that nobody can hide a second
+request in the first.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from deepagents.backends.local_sandbox.network import HostRules, RefusedHostError, split_authority
+
+_MOST_HEAD: Final = 65_536
+_BLOCK: Final = 65_536
+_MOST_CONNECTIONS: Final = 128
+_SECONDS_TO_CONNECT: Final = 20.0
+_SECONDS_IDLE: Final = 300.0
+_REQUEST: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) HTTP/1\.[01]")
+_HEADER: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+_NOT_FORWARDED: Final = frozenset(
+    (b"host", b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive", b"te", b"upgrade")
+)
+_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?")
+
+
+class BadRequestError(Exception):
+    """A request that has no clear meaning."""
+
+
+@dataclass(slots=True)
+class Proxy:
+    """Serves the connections of one command; `on_refusal` gets the sentence of each refusal."""
+
+    rules: HostRules
+    on_refusal: Callable[[str], None]
+    _open: set[socket.socket] = field(default_factory=set[socket.socket])
+    _listener: socket.socket | None = None
+
+    def start(self, listener: socket.socket) -> None:
+        """Serve what connects to a listening socket, until `close`."""
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,), name="sandbox-proxy", daemon=True).start()
+
+    def close(self) -> None:
+        """End all connections."""
+        for each in (self._listener, *list(self._open)):
+            if each is not None:
+                # Closing alone would not wake a thread that waits for this socket.
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+                each.close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            if len(self._open) >= _MOST_CONNECTIONS:
+                client.close()
+                continue
+            self._open.add(client)
+            threading.Thread(target=self._serve, args=(client,), name="sandbox-proxy", daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with suppress(OSError), client:
+            client.settimeout(_SECONDS_IDLE)
+            try:
+                self._answer(_Reader(client), client)
+            except RefusedHostError as error:
+                self.on_refusal(str(error))
+                _reply(client, "403 Forbidden", f"{error}.")
+            except BadRequestError as error:
+                _reply(client, "400 Bad Request", f"{error}.")
+            except OSError as error:
+                _reply(
+                    client, "502 Bad Gateway", f"The host could not be reached: {error.strerror or error}."
+                )
+        self._open.discard(client)
+
+    def _answer(self, reader: _Reader, client: socket.socket) -> None:
+        head = reader.head()
+        request = _REQUEST.fullmatch(head[0])
+        if request is None:
+            raise BadRequestError("The request line is malformed")
+        method, target = request[1], request[2].decode()
+        if method == b"CONNECT":
+            host, port = split_authority(target, 443)
+            with self._connect(host, port) as server:
+                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                server.sendall(reader.rest())
+                _relay(client, server)
+            return
+        url = urlsplit(target)
+        host, port = split_authority(url.netloc, 80)
+        if url.scheme.lower() != "http" or not url.netloc:
+            raise BadRequestError("Only http:// addresses and CONNECT are served")
+        headers = _parse_headers(head[1:])
+        body = reader.body(headers)
+        path = target.partition("://")[2].partition("/")[2]
+        with self._connect(host, port) as server:
+            lines = [b"%s /%s HTTP/1.1" % (method, path.encode()), b"Host: %s" % url.netloc.encode()]
+            lines += [b"%s: %s" % each for each in headers if each[0].lower() not in _NOT_FORWARDED]
+            server.sendall(b"\r\n".join([*lines, b"Connection: close", b"", b""]))
+            for part in body:
+                server.sendall(part)
+            while data := server.recv(_BLOCK):
+                client.sendall(data)
+
+    def _connect(self, host: str, port: int | None) -> socket.socket:
+        if port is None:
+            raise BadRequestError(f"{host!r} is no host and port")
+        address = self.rules.find_address(host, port)
+        server = socket.create_connection((address, port), _SECONDS_TO_CONNECT)
+        server.settimeout(_SECONDS_IDLE)
+        return server
+
+
+class _Reader:
+    """Reads one request from a connection."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self._client = client
+        self._buffer = b""
+
+    def head(self) -> list[bytes]:
+        while (end := self._buffer.find(b"\r\n\r\n")) < 0:
+            if len(self._buffer) > _MOST_HEAD:
+                raise BadRequestError("The head of the request is too long")
+            self._fill()
+        head, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
+        lines = head.split(b"\r\n")
+        if any(b"\n" in line or b"\r" in line for line in lines):
+            raise BadRequestError("A line must end with CRLF")
+        return lines
+
+    def rest(self) -> bytes:
+        rest, self._buffer = self._buffer, b""
+        return rest
+
+    def body(self, headers: list[tuple[bytes, bytes]]) -> Iterator[bytes]:
+        """Return the parts of the body as they are to be sent; its length must be told in one way only."""
+        lengths = [value for name, value in headers if name.lower() == b"content-length"]
+        codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
+        if len(lengths) + len(codings) > 1 or any(each != b"chunked" for each in codings):
+            raise BadRequestError("The length of the body is told in more than one way")
+        if codings:
+            return self._chunks()
+        if lengths and not re.fullmatch(rb"\d{1,15}", lengths[0]):
+            raise BadRequestError("The length of the body is no number")
+        return self._exactly(int(lengths[0]) if lengths else 0)
+
+    def _exactly(self, size: int) -> Iterator[bytes]:
+        while size:
+            if not self._buffer:
+                self._fill()
+            part, self._buffer = self._buffer[:size], self._buffer[size:]
+            size -= len(part)
+            yield part
+
+    def _chunks(self) -> Iterator[bytes]:
+        while True:
+            match = _CHUNK.fullmatch(self._line())
+            if match is None:
+                raise BadRequestError("A chunk of the body is malformed")
+            size = int(match[1], 16)
+            if not size:
+                # Trailers are not forwarded.
+                while self._line():
+                    pass
+                yield b"0\r\n\r\n"
+                return
+            yield b"%x\r\n" % size
+            yield from self._exactly(size)
+            if self._line():
+                raise BadRequestError("A chunk of the body is longer than it says")
+            yield b"\r\n"
+
+    def _line(self) -> bytes:
+        while (end := self._buffer.find(b"\r\n")) < 0:
+            if len(self._buffer) > _MOST_HEAD:
+                raise BadRequestError("A line of the body is too long")
+            self._fill()
+        line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
+        return line
+
+    def _fill(self) -> None:
+        data = self._client.recv(_BLOCK)
+        if not data:
+            raise BadRequestError("The request ends early")
+        self._buffer += data
+
+
+def _parse_headers(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
+    found = [_HEADER.fullmatch(line) for line in lines]
+    if not all(found):
+        raise BadRequestError("A header is malformed")
+    return [(each[1], each[2]) for each in found if each]
+
+
+def _reply(client: socket.socket, status: str, text: str) -> None:
+    body = f"deepagents sandbox: {text}\n".encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
+    with suppress(OSError):
+        client.sendall(head.encode() + b"Connection: close\r\n\r\n" + body)
+
+
+def _relay(one: socket.socket, other: socket.socket) -> None:
+    """Pass bytes both ways until both sides have ended, or neither says anything for a long time."""
+    to = {one: other, other: one}
+    with selectors.DefaultSelector() as selector:
+        for each in to:
+            selector.register(each, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(_SECONDS_IDLE)
+            if not ready:
+                return
+            for key, _ in ready:
+                source: socket.socket = key.fileobj  # pyright: ignore[reportAssignmentType]
+                data = source.recv(_BLOCK)
+                if data:
+                    to[source].sendall(data)
+                    continue
+                selector.unregister(source)
+                with suppress(OSError):
+                    to[source].shutdown(socket.SHUT_WR)

@@ -1,0 +1,135 @@
+"""Run shell commands on this machine, blocking or awaited, and tell in words what came of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from deepagents.backends.local_shell.process import Ended
+from deepagents.backends.results import ExecuteResponse
+
+DEFAULT_EXECUTE_TIMEOUT = 120
+"""Seconds that a command may take by default."""
+
+_TIMED_OUT = 124
+_FAILED = 1
+_SIGNALLED = 128
+
+Start: TypeAlias = Callable[[str, float, threading.Event], Ended]
+"""Runs a command for so many seconds, or until the event is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """How one backend runs commands: their time, and how much of their output is kept.
+
+    Raises:
+        ValueError: when `timeout` is not positive.
+    """
+
+    start: Start
+    timeout: int
+    max_output_bytes: int
+
+    def __post_init__(self) -> None:
+        _positive(self.timeout)
+
+    def run(self, command: str, timeout: int | None, start: Start | None = None) -> ExecuteResponse:
+        """Run a command to its end.
+
+        Raises:
+            ValueError: when `timeout` is not positive.
+        """
+        return self._run(command, timeout, start or self.start, threading.Event())
+
+    async def arun(self, command: str, timeout: int | None, start: Start | None = None) -> ExecuteResponse:
+        """Run a command to its end; cancelling this ends the command."""
+        is_cancelled = threading.Event()
+        # A thread of its own: the loop's pool has few, and long commands would keep other work waiting.
+        thread = ThreadPoolExecutor(1, "execute")
+        running = asyncio.get_running_loop().run_in_executor(
+            thread, self._run, command, timeout, start or self.start, is_cancelled
+        )
+        thread.shutdown(wait=False)
+        try:
+            # Cancelled directly, the command would go on with nothing to stop it.
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            is_cancelled.set()
+            await asyncio.wait([running])
+            raise
+
+    def _run(
+        self, command: str, timeout: int | None, start: Start, is_cancelled: threading.Event
+    ) -> ExecuteResponse:
+        seconds = self.timeout if timeout is None else _positive(timeout)
+        if problem := _problem(command):
+            return ExecuteResponse(problem, _FAILED)
+        try:
+            ended = start(command, seconds, is_cancelled)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else "unknown reason"
+            return ExecuteResponse(f"Error executing command ({type(error).__name__}): {reason}", _FAILED)
+        exit_code = _TIMED_OUT if ended.exit_code is None else ended.exit_code
+        notes = [ended.output.rstrip("\n") or "<no output>", *self._notes(ended, seconds, timeout is None)]
+        return ExecuteResponse("\n".join(notes), exit_code, truncated=ended.left_out > 0)
+
+    def _notes(self, ended: Ended, seconds: int, is_default: bool) -> list[str]:
+        notes: list[str] = []
+        if ended.left_out:
+            notes.append(
+                f"[Output truncated at {self.max_output_bytes} bytes: {ended.left_out} bytes between the "
+                "beginning and the end were left out.]"
+            )
+        if ended.excess:
+            notes.append(f"Error: Command was ended: {ended.excess}.")
+        elif ended.exit_code is None:
+            notes.append(_describe_timeout(seconds, is_default))
+        elif ended.exit_code:
+            notes.append(f"Exit code: {ended.exit_code}{_in_words(ended.exit_code)}")
+        return notes
+
+
+def _positive(timeout: int) -> int:
+    if timeout <= 0:
+        raise ValueError(f"timeout must be positive, got {timeout!r}")
+    return timeout
+
+
+def _problem(command: object) -> str | None:
+    if not isinstance(command, str) or not command.strip():
+        return "Error: Command must be a non-empty string."
+    if "\0" in command:
+        return "Error: Command must not hold a NUL character."
+    try:
+        os.fsencode(command)
+    except UnicodeEncodeError:
+        return "Error: Command must be text that can be encoded."
+    return None
+
+
+def _describe_timeout(seconds: int, is_default: bool) -> str:
+    if is_default:
+        return (
+            f"Error: Command timed out after {seconds} seconds and was ended. "
+            "For a longer run use the timeout parameter."
+        )
+    return (
+        f"Error: Command timed out after {seconds} seconds (custom timeout) and was ended. "
+        "It may be stuck, or need more time."
+    )
+
+
+def _in_words(exit_code: int) -> str:
+    """Return the signal behind an exit code: negative when the shell got it, over 128 when its child did."""
+    number = -exit_code if exit_code < 0 else exit_code - _SIGNALLED
+    if number not in set(signal.Signals):
+        return ""
+    name = signal.Signals(number).name
+    return f" (killed by {name})" if exit_code < 0 else f" (128 + {number}: a process was killed by {name})"

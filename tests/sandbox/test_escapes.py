@@ -1,0 +1,45 @@
+"""Commands try to escape: each attempt succeeds on a plain shell, as the same user, and is held by the sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepagents.backends import LocalSandbox
+from tests.sandbox.attacks import ATTACKS, Attack
+from tests.sandbox.ground import SECRET, USER
+
+pytestmark = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
+IS_ROOT = os.geteuid() == 0
+USERS = {"root": 0, "an ordinary user": USER} if IS_ROOT else {"an ordinary user": os.geteuid()}
+
+
+@cache
+def outcomes(user: str, backend: str) -> dict[str, Any]:
+    """Try all attacks as one user with one backend; once, for building the ground takes longer than they do."""
+    attacks = [each.as_json() for each in ATTACKS if user == "root" or not each.needs_root]
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.sandbox.ground", str(USERS[user]), backend],
+        input=json.dumps(attacks), capture_output=True, text=True, timeout=570, check=False,
+        cwd=Path(__file__).parents[2], env={**os.environ, "HARNESS_SECRET": SECRET},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda each: each.name)
+def test_an_attempt_that_succeeds_on_a_plain_shell_is_held(user: str, attack: Attack) -> None:
+    if attack.needs_root and user != "root":
+        pytest.skip("only root can try this")
+    free, held = (outcomes(user, each)[attack.name] for each in ("shell", "sandbox"))
+
+    assert free["succeeded"], f"proves nothing: {free['output']}"
+    assert not held["succeeded"], held["output"]
