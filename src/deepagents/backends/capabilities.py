@@ -19,9 +19,13 @@ class Capabilities:
     that commands do not find at their paths. `in_process`: answers without waiting for anything outside this
     process. `capture`: the output of a command can be kept in a file at this path, where it runs. `part`: the
     directory whose backend serves this path; calls that hang in one part do not hold up others.
+    `background`: commands can run in the background; `keeps_commands`: those that do go on when the run of an
+    agent ends.
     """
 
     execute: bool = False
+    background: bool = False
+    keeps_commands: bool = False
     delete: bool = False
     versions: bool = False
     state_files: bool = False

@@ -22,6 +22,7 @@ from deepagents.backends.results import (
     INVALID_PATH,
     IS_DIRECTORY,
     PERMISSION_DENIED,
+    CommandStatus,
     ContextLine,
     DeleteResult,
     EditResult,
@@ -50,6 +51,7 @@ __all__ = [
     "DEFAULT_GREP_TIMEOUT",
     "BackendFactory",
     "BackendProtocol",
+    "CommandStatus",
     "ContextLine",
     "DeleteResult",
     "EditResult",
@@ -239,16 +241,58 @@ class SandboxBackendProtocol(BackendProtocol):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do at `path`: always `execute`, which goes round rules."""
-        return replace(super().capabilities(path), execute=True, exposed=True)
+        kind = type(self)
+        background = overrides(kind, "start_command") or overrides(kind, "astart_command")
+        return replace(super().capabilities(path), execute=True, exposed=True, background=background)
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
-        """Run a shell command; `timeout` is in seconds."""
+        """Run a shell command; `timeout` is in seconds.
+
+        A method whose signature names `on_output` is given a function to call, in any thread, with pieces of
+        the output and the name of their stream (`stdout` or `stderr`), a few times a second.
+        """
         raise NotImplementedError(lacks(self, "execute"))
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
         options = {"timeout": timeout} if timeout is not None and execute_accepts_timeout(type(self)) else {}
         return await await_blocking(self, "execute", command, **options)
+
+    def start_command(self, command: str, *, timeout: int | None = None) -> str:
+        """Start a command in the background, and return its id at once; without `timeout` it has no bound.
+
+        A backend need not have this and the next three: where it has, agents may run commands in the
+        background. All of them raise `BackendError`.
+        """
+        raise NotImplementedError(lacks(self, "start_command"))
+
+    async def astart_command(self, command: str, *, timeout: int | None = None) -> str:
+        """Start a command in the background, and return its id at once."""
+        return await await_blocking(self, "start_command", command, timeout=timeout)
+
+    def poll_command(self, command_id: str, *, offset: int = 0, wait: float = 0) -> CommandStatus:
+        """Return what a command printed from an offset on, once it has ended or `wait` seconds are over."""
+        raise NotImplementedError(lacks(self, "poll_command"))
+
+    async def apoll_command(self, command_id: str, *, offset: int = 0, wait: float = 0) -> CommandStatus:
+        """Return what a command printed from an offset on, once it has ended or `wait` seconds are over."""
+        return await await_blocking(self, "poll_command", command_id, offset=offset, wait=wait)
+
+    def write_command(self, command_id: str, text: str, *, close: bool = False) -> None:
+        """Write to the standard input of a command, and `close` it if nothing more comes."""
+        raise NotImplementedError(lacks(self, "write_command"))
+
+    async def awrite_command(self, command_id: str, text: str, *, close: bool = False) -> None:
+        """Write to the standard input of a command, and `close` it if nothing more comes."""
+        await await_blocking(self, "write_command", command_id, text, close=close)
+
+    def stop_command(self, command_id: str) -> None:
+        """End a command with all that it started; one that has ended stays as it is."""
+        raise NotImplementedError(lacks(self, "stop_command"))
+
+    async def astop_command(self, command_id: str) -> None:
+        """End a command with all that it started; one that has ended stays as it is."""
+        await await_blocking(self, "stop_command", command_id)
 
 
 BackendFactory: TypeAlias = Callable[[Any], BackendProtocol]

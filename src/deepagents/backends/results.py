@@ -226,6 +226,19 @@ class ExecuteResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandStatus:
+    """What a command in the background printed from an offset on; `exit_code` is `None` while it runs.
+
+    `next_offset` is where to read on. `left_out` counts characters from the offset on that are not kept.
+    """
+
+    output: str
+    next_offset: int
+    exit_code: int | None = None
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ExecuteOffloadResult:
     """A command's output, kept in a file when it was too large to return."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -23,9 +22,10 @@ from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watch
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
 from deepagents.backends.local_sandbox.seccomp import build_filter
+from deepagents.backends.local_shell.background import Background, BackgroundCommands
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands
-from deepagents.backends.local_shell.process import Ended, run_command
-from deepagents.backends.protocol import Allowed, SandboxBackendProtocol
+from deepagents.backends.local_shell.process import Control, Ended, OnOutput, run_command
+from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError, ConfigError
 
@@ -111,7 +111,7 @@ def _is_in(path: str, directories: Sequence[str]) -> bool:
     return any(folded.startswith(f"{each.rstrip('/')}/".casefold()) for each in directories)
 
 
-class LocalSandbox(FilesystemBackend, SandboxBackendProtocol):
+class LocalSandbox(FilesystemBackend, BackgroundCommands):
     """Files below a directory, and commands that see this directory, the programs of this machine, and no more.
 
     Paths are those of this machine, for the file tools and for commands alike. Commands may change `root_dir` and
@@ -167,6 +167,7 @@ class LocalSandbox(FilesystemBackend, SandboxBackendProtocol):
             None,
         )
         self._commands = Commands(self._start, timeout, max_output_bytes)
+        self._background = Background(self._start)
         self._id = f"sandbox-{uuid.uuid4().hex[:8]}"
 
     @staticmethod
@@ -182,7 +183,13 @@ class LocalSandbox(FilesystemBackend, SandboxBackendProtocol):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do: all that a directory can, and `execute`."""
-        return replace(super().capabilities(path), execute=True, exposed=True)
+        return replace(
+            super().capabilities(path),
+            execute=True,
+            exposed=True,
+            background=True,
+            keeps_commands=self._is_kept,
+        )
 
     def real_path(self, path: str) -> str:
         """Return where a path leads once every link on the way is resolved.
@@ -193,24 +200,28 @@ class LocalSandbox(FilesystemBackend, SandboxBackendProtocol):
         resolved = self._paths.resolve(path)
         return resolved.root.path_of(resolved.real_parts()).as_posix()
 
-    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+    def execute(
+        self, command: str, *, timeout: int | None = None, on_output: OnOutput | None = None
+    ) -> ExecuteResponse:
         """Run a shell command in the root directory, for at most `timeout` seconds.
 
         Raises:
             ValueError: when `timeout` is not positive.
         """
-        return self._commands.run(command, timeout)
+        return self._commands.run(command, timeout, on_output=on_output)
 
-    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+    async def aexecute(
+        self, command: str, *, timeout: int | None = None, on_output: OnOutput | None = None
+    ) -> ExecuteResponse:
         """Run a shell command in the root directory; cancelling this ends the command."""
-        return await self._commands.arun(command, timeout)
+        return await self._commands.arun(command, timeout, on_output=on_output)
 
     def _resolve(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
         if operation == "write":
             allowed = replace(self._may_change, further=allowed)
         return super()._resolve(path, operation, allowed)
 
-    def _start(self, command: str, seconds: float, is_cancelled: threading.Event) -> Ended:
+    def _start(self, command: str, seconds: float, control: Control) -> Ended:
         controllers = find_controllers()
         with ExitStack() as held:
             group = ControlGroup.choose()
@@ -251,14 +262,14 @@ class LocalSandbox(FilesystemBackend, SandboxBackendProtocol):
                 {},
                 seconds,
                 self._commands.max_output_bytes,
-                is_cancelled,
+                control,
                 pass_fds=[*descriptors.open, *(bridge.descriptors if bridge else ())],
                 describe_excess=watchdog.describe_excess,
             )  # fmt: skip
             notes = [f"[{each}]" for each in (bridge.refusals if bridge else ())]
             if kind := group.find_enforced():
                 notes.append(f"[{self._limits.describe(kind)}]")
-        return replace(ended, output="\n".join(filter(None, [ended.output, *notes]))) if notes else ended
+        return replace(ended, notes=tuple(notes))
 
 
 # Shells have two names for the bound on processes; without either, the control group or the watchdog holds it.

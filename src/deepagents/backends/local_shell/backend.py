@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -12,9 +11,9 @@ from pathlib import Path
 
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.local_shell.background import Background, BackgroundCommands
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands
-from deepagents.backends.local_shell.process import Ended, run_command
-from deepagents.backends.protocol import SandboxBackendProtocol
+from deepagents.backends.local_shell.process import Control, Ended, OnOutput, run_command
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
 
@@ -22,13 +21,13 @@ from deepagents.errors import ConfigError
 _ALWAYS_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
-class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
+class LocalShellBackend(FilesystemBackend, BackgroundCommands):
     """Files below a directory, and commands run there by this machine's shell with this user's rights.
 
     `virtual_mode` confines the file operations, never the commands: use this where the model and the task are
     trusted, or where a person approves each command. Linux and macOS only. Commands see `env`, the variables
     `PATH`, `HOME`, `LANG` and `TMPDIR` of this process, and those that `inherit_env` names (`True`: all).
-    A command that is to go on in the background must send its output elsewhere (`... > log 2>&1 &`).
+    Commands that an agent runs in the background end with its run, unless this is used as a context manager.
 
     Raises:
         ValueError: when `timeout` is not positive.
@@ -48,6 +47,7 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
             raise ConfigError("LocalShellBackend needs Linux or macOS. Use FilesystemBackend, or a sandbox.")
         super().__init__(root_dir, virtual_mode)
         self._commands = Commands(self._start, timeout, max_output_bytes)
+        self._background = Background(self._start)
         self._env = {**_inherit(inherit_env), **(env or {})}
         self._id = f"local-{uuid.uuid4().hex[:8]}"
 
@@ -58,23 +58,33 @@ class LocalShellBackend(FilesystemBackend, SandboxBackendProtocol):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do: all that a directory can, and `execute`."""
-        return replace(super().capabilities(path), execute=True, exposed=True)
+        return replace(
+            super().capabilities(path),
+            execute=True,
+            exposed=True,
+            background=True,
+            keeps_commands=self._is_kept,
+        )
 
-    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+    def execute(
+        self, command: str, *, timeout: int | None = None, on_output: OnOutput | None = None
+    ) -> ExecuteResponse:
         """Run a shell command in the root directory, for at most `timeout` seconds.
 
         Raises:
             ValueError: when `timeout` is not positive.
         """
-        return self._commands.run(command, timeout)
+        return self._commands.run(command, timeout, on_output=on_output)
 
-    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+    async def aexecute(
+        self, command: str, *, timeout: int | None = None, on_output: OnOutput | None = None
+    ) -> ExecuteResponse:
         """Run a shell command in the root directory; cancelling this ends the command."""
-        return await self._commands.arun(command, timeout)
+        return await self._commands.arun(command, timeout, on_output=on_output)
 
-    def _start(self, command: str, seconds: float, is_cancelled: threading.Event) -> Ended:
+    def _start(self, command: str, seconds: float, control: Control) -> Ended:
         most = self._commands.max_output_bytes
-        return run_command(command, self.cwd, self._env, seconds, most, is_cancelled)
+        return run_command(command, self.cwd, self._env, seconds, most, control)
 
 
 def _inherit(inherit_env: bool | Collection[str]) -> dict[str, str]:

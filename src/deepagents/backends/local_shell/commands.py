@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final, TypeAlias
 
-from deepagents.backends.local_shell.process import Ended
+from deepagents.backends.local_shell.process import Control, Ended, OnOutput
 from deepagents.backends.results import ExecuteResponse
 
 DEFAULT_EXECUTE_TIMEOUT = 120
 """Seconds that a command may take by default."""
 
-_TIMED_OUT = 124
+TIMED_OUT = 124
 _FAILED = 1
 _SIGNALLED = 128
+_PIECES_EVERY: Final = 0.2
+_MOST_IN_A_PIECE: Final = 8_000
+_MOST_PIECES: Final = 4
 
-Start: TypeAlias = Callable[[str, float, threading.Event], Ended]
-"""Runs a command for so many seconds, or until the event is set."""
+Start: TypeAlias = Callable[[str, float, Control], Ended]
+"""Runs a command for so many seconds, or until it is cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,46 +41,59 @@ class Commands:
     max_output_bytes: int
 
     def __post_init__(self) -> None:
-        _positive(self.timeout)
+        positive(self.timeout)
 
-    def run(self, command: str, timeout: int | None, start: Start | None = None) -> ExecuteResponse:
+    def run(
+        self,
+        command: str,
+        timeout: int | None,
+        start: Start | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ExecuteResponse:
         """Run a command to its end.
 
         Raises:
             ValueError: when `timeout` is not positive.
         """
-        return self._run(command, timeout, start or self.start, threading.Event())
+        return self._run(command, timeout, start or self.start, Control(on_output=_throttled(on_output)))
 
-    async def arun(self, command: str, timeout: int | None, start: Start | None = None) -> ExecuteResponse:
+    async def arun(
+        self,
+        command: str,
+        timeout: int | None,
+        start: Start | None = None,
+        on_output: OnOutput | None = None,
+    ) -> ExecuteResponse:
         """Run a command to its end; cancelling this ends the command."""
-        is_cancelled = threading.Event()
+        control = Control(on_output=_throttled(on_output))
         # A thread of its own: the loop's pool has few, and long commands would keep other work waiting.
         thread = ThreadPoolExecutor(1, "execute")
         running = asyncio.get_running_loop().run_in_executor(
-            thread, self._run, command, timeout, start or self.start, is_cancelled
+            thread, self._run, command, timeout, start or self.start, control
         )
         thread.shutdown(wait=False)
         try:
             # Cancelled directly, the command would go on with nothing to stop it.
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            is_cancelled.set()
+            control.is_cancelled.set()
             await asyncio.wait([running])
             raise
 
-    def _run(
-        self, command: str, timeout: int | None, start: Start, is_cancelled: threading.Event
-    ) -> ExecuteResponse:
-        seconds = self.timeout if timeout is None else _positive(timeout)
-        if problem := _problem(command):
+    def _run(self, command: str, timeout: int | None, start: Start, control: Control) -> ExecuteResponse:
+        seconds = self.timeout if timeout is None else positive(timeout)
+        if problem := find_problem(command):
             return ExecuteResponse(problem, _FAILED)
         try:
-            ended = start(command, seconds, is_cancelled)
+            ended = start(command, seconds, control)
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else "unknown reason"
             return ExecuteResponse(f"Error executing command ({type(error).__name__}): {reason}", _FAILED)
-        exit_code = _TIMED_OUT if ended.exit_code is None else ended.exit_code
-        notes = [ended.output.rstrip("\n") or "<no output>", *self._notes(ended, seconds, timeout is None)]
+        exit_code = TIMED_OUT if ended.exit_code is None else ended.exit_code
+        notes = [
+            "\n".join(filter(None, [ended.output, *ended.notes])).rstrip("\n") or "<no output>",
+            *self._notes(ended, seconds, timeout is None),
+        ]
         return ExecuteResponse("\n".join(notes), exit_code, truncated=ended.left_out > 0)
 
     def _notes(self, ended: Ended, seconds: int, is_default: bool) -> list[str]:
@@ -96,13 +112,19 @@ class Commands:
         return notes
 
 
-def _positive(timeout: int) -> int:
+def positive(timeout: int) -> int:
+    """Return a number of seconds.
+
+    Raises:
+        ValueError: when it is not positive.
+    """
     if timeout <= 0:
         raise ValueError(f"timeout must be positive, got {timeout!r}")
     return timeout
 
 
-def _problem(command: object) -> str | None:
+def find_problem(command: object) -> str | None:
+    """Return why this is no command that a shell can be given."""
     if not isinstance(command, str) or not command.strip():
         return "Error: Command must be a non-empty string."
     if "\0" in command:
@@ -133,3 +155,30 @@ def _in_words(exit_code: int) -> str:
         return ""
     name = signal.Signals(number).name
     return f" (killed by {name})" if exit_code < 0 else f" (128 + {number}: a process was killed by {name})"
+
+
+@dataclass(slots=True)
+class _Throttled:
+    """Passes output on a few times a second, and of a flood the newest part.
+
+    Nothing is passed on of a command that ends sooner: its result comes at once.
+    """
+
+    on_output: OnOutput
+    _held: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    _next: float = field(default_factory=lambda: monotonic() + _PIECES_EVERY)
+
+    def __call__(self, text: str, stream: str) -> None:
+        if text and self._held and self._held[-1][1] == stream:
+            text = self._held.pop()[0] + text
+        if text:
+            self._held.append((text[-_MOST_IN_A_PIECE:], stream))
+            del self._held[:-_MOST_PIECES]
+        if self._held and monotonic() >= self._next:
+            held, self._held, self._next = self._held, [], monotonic() + _PIECES_EVERY
+            for each in held:
+                self.on_output(*each)
+
+
+def _throttled(on_output: OnOutput | None) -> OnOutput | None:
+    return _Throttled(on_output) if on_output else None

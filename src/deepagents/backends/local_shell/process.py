@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Final, Protocol, TypeAlias
 
 _LONGEST_HELD_LINE = 8192
 STDERR_PREFIX = "[stderr] "
@@ -24,6 +24,11 @@ _LOOK_EVERY = 0.05
 _WATCH_EVERY = 0.02
 _PAUSE = 0.001
 _GRACE = 1.0
+
+OnOutput: TypeAlias = Callable[[str, str], None]
+"""Takes a piece of output as it was printed, and the name of its stream."""
+STDOUT: Final = "stdout"
+STDERR: Final = "stderr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,20 @@ class Ended:
     left_out: int
     exit_code: int | None
     excess: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the caller of a command has to do with it while it runs.
+
+    `on_output` is also called without text, many times a second, so that it can pass on what it holds back.
+    `stdin` is a descriptor; by default the command's input is empty.
+    """
+
+    is_cancelled: threading.Event = field(default_factory=threading.Event)
+    on_output: OnOutput | None = None
+    stdin: int = subprocess.DEVNULL
 
 
 def run_command(
@@ -45,7 +64,7 @@ def run_command(
     env: Mapping[str, str],
     seconds: float,
     most_bytes: int,
-    is_cancelled: threading.Event,
+    control: Control,
     *,
     pass_fds: Collection[int] = (),
     describe_excess: Callable[[int], str | None] | None = None,
@@ -56,21 +75,91 @@ def run_command(
     `describe_excess` gets its process number many times a second, and says which bound it passed, if any.
     """
     # A session of its own, so that a signal reaches all that the command started and not this process.
-    process = subprocess.Popen(
+    started = subprocess.Popen(
         command, shell=isinstance(command, str), cwd=cwd, env=dict(env), start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=tuple(pass_fds),
+        stdin=control.stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=tuple(pass_fds),
     )  # fmt: skip
+    assert started.stdout is not None
+    assert started.stderr is not None
+    child = _Child(started.stdout, started.stderr, started)
+    return follow(child, seconds, most_bytes, control, describe_excess)
+
+
+class Process(Protocol):
+    """A command that was started, with the other ends of its pipes."""
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """What it prints."""
+        ...
+
+    @property
+    def stderr(self) -> IO[bytes]:
+        """What it prints about errors."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """Its number, or that of the process which holds it and all that it starts."""
+        ...
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended."""
+        ...
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal it and what it started."""
+        ...
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code, negative for a signal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A command that is a child of this process."""
+
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+    started: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        return self.started.pid
+
+    def has_ended(self) -> bool:
+        # Without waiting for it: that would free its number.
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def signal(self, number: signal.Signals) -> None:
+        # Nobody has waited for it yet, so the system cannot have given its number to another process.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def wait(self) -> int:
+        return self.started.wait()
+
+
+def follow(
+    process: Process,
+    seconds: float,
+    most_bytes: int,
+    control: Control,
+    describe_excess: Callable[[int], str | None] | None = None,
+) -> Ended:
+    """Listen to a command until it ends, and end it when its time is over or it is cancelled."""
     try:
-        with _Listener(process, most_bytes, describe_excess) as listener:
-            in_time = listener.listen(time.monotonic() + seconds, is_cancelled)
+        with _Listener(process, most_bytes, control.on_output, describe_excess) as listener:
+            in_time = listener.listen(time.monotonic() + seconds, control.is_cancelled)
             if not in_time:
                 # First a request, so that the command may tidy up and say why; then nothing can refuse.
-                _signal(process, signal.SIGTERM)
+                process.signal(signal.SIGTERM)
                 listener.listen_to_the_last(time.monotonic() + _GRACE)
-                _signal(process, signal.SIGKILL)
+                process.signal(signal.SIGKILL)
             output, left_out = listener.close()
     except BaseException:
-        _signal(process, signal.SIGKILL)
+        process.signal(signal.SIGKILL)
         raise
     finally:
         exit_code = process.wait()
@@ -86,24 +175,25 @@ class _Listener:
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: Process,
         most_bytes: int,
+        on_output: OnOutput | None,
         describe_excess: Callable[[int], str | None] | None,
     ) -> None:
         self.excess: str | None = None
         self._process = process
+        self._on_output = on_output
         self._describe_excess = describe_excess
         self._next_look = 0.0
         self._kept = Bounded(most_bytes)
         self._selector = selectors.DefaultSelector()
         self._streams: list[tuple[IO[bytes], Stream]] = []
-        for pipe, prefix in ((process.stdout, ""), (process.stderr, STDERR_PREFIX)):
-            if pipe is not None:
-                # A selector may report a pipe that has nothing after all; reading it must not wait.
-                os.set_blocking(pipe.fileno(), False)
-                stream = Stream(prefix)
-                self._streams.append((pipe, stream))
-                self._selector.register(pipe, selectors.EVENT_READ, stream)
+        for pipe, name, prefix in ((process.stdout, STDOUT, ""), (process.stderr, STDERR, STDERR_PREFIX)):
+            # A selector may report a pipe that has nothing after all; reading it must not wait.
+            os.set_blocking(pipe.fileno(), False)
+            stream = Stream(prefix, name)
+            self._streams.append((pipe, stream))
+            self._selector.register(pipe, selectors.EVENT_READ, stream)
 
     def __enter__(self) -> _Listener:
         return self
@@ -115,7 +205,7 @@ class _Listener:
 
     def listen(self, deadline: float, is_cancelled: threading.Event) -> bool:
         """Take output until the command ends; `False` when it did not end in time."""
-        while not _has_ended(self._process):
+        while not self._process.has_ended():
             if is_cancelled.is_set() or time.monotonic() >= deadline or self._look():
                 return False
             self._take_or_wait()
@@ -130,7 +220,7 @@ class _Listener:
 
     def listen_to_the_last(self, deadline: float) -> None:
         """Take output until the command and all that it started are silent, or until the deadline."""
-        while time.monotonic() < deadline and (self._selector.get_map() or not _has_ended(self._process)):
+        while time.monotonic() < deadline and (self._selector.get_map() or not self._process.has_ended()):
             self._take_or_wait()
         self._drain()
 
@@ -139,6 +229,8 @@ class _Listener:
             self._take(_WATCH_EVERY if self._describe_excess else _LOOK_EVERY)
         else:
             time.sleep(_PAUSE)
+        if self._on_output:
+            self._on_output("", STDOUT)
 
     def _drain(self) -> None:
         """Take what is there without waiting for more."""
@@ -162,7 +254,10 @@ class _Listener:
             if data == b"":
                 self._selector.unregister(key.fileobj)
             elif data:
-                self._kept.add(key.data.feed(data))
+                stream: Stream = key.data
+                self._kept.add(stream.feed(data))
+                if self._on_output:
+                    self._on_output(stream.decode_now(data), stream.name)
         return bool(ready)
 
 
@@ -171,18 +266,6 @@ def _read(fd: int) -> bytes | None:
         return os.read(fd, _BLOCK)
     except BlockingIOError:
         return None
-
-
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Signal the process group of a command."""
-    # Nobody has waited for the command yet, so the system cannot have given its number to another process.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a command has ended, without waiting for it: that would free its number."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 @dataclass(slots=True)
@@ -218,14 +301,17 @@ class Bounded:
         self.left_out += count
 
 
+_DECODER: Final = codecs.getincrementaldecoder("utf-8")
+
+
 @dataclass(slots=True)
 class Stream:
     """One stream of a command, decoded and prefixed line by line."""
 
     prefix: str
-    _decoder: codecs.IncrementalDecoder = field(
-        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
-    )
+    name: str = STDOUT
+    _decoder: codecs.IncrementalDecoder = field(default_factory=lambda: _DECODER("replace"))
+    _decoder_of_pieces: codecs.IncrementalDecoder = field(default_factory=lambda: _DECODER("replace"))
     _held: str = ""
     _inside_line: bool = False
 
@@ -239,6 +325,10 @@ class Stream:
             ready += self._start() + self._held
             self._held, self._inside_line = "", True
         return ready
+
+    def decode_now(self, data: bytes) -> str:
+        """Return the same text as it comes: without a prefix, and not only when a line is whole."""
+        return self._decoder_of_pieces.decode(data)
 
     def _start(self) -> str:
         return "" if self._inside_line else self.prefix
