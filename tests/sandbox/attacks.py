@@ -12,24 +12,30 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Attack:
-    """One attempt: commands, each a call of its own; some need root to succeed on a plain shell at all."""
+    """One attempt: commands, each a call of its own; some need root to succeed on a plain shell at all.
+
+    `setup` is what the user did in the workspace before.
+    """
 
     name: str
     commands: tuple[str, ...]
     check: str = ""
     needs_root: bool = False
+    setup: str = ""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def sh(name: str, *commands: str, check: str = "", root: bool = False, **options: Any) -> Attack:
-    return Attack(name, commands, check, root, options)
+def sh(
+    name: str, *commands: str, check: str = "", root: bool = False, setup: str = "", **options: Any
+) -> Attack:
+    return Attack(name, commands, check, root, setup, options)
 
 
 def py(name: str, code: str, *, check: str = "", root: bool = False, **options: Any) -> Attack:
-    return Attack(name, (f"python3 -I - <<'END'\n{_PRELUDE}{code}\nEND",), check, root, options)
+    return Attack(name, (f"python3 -I - <<'END'\n{_PRELUDE}{code}\nEND",), check, root, "", options)
 
 
 _PRELUDE = """
@@ -98,7 +104,7 @@ PROCESSES = [
         "stop a process of the host by name",
         "for each in /proc/[0-9]*; do grep -q {secret} $each/cmdline 2>/dev/null && test ${each#/proc/} = {canary} && echo PWNED; done",
     ),
-    sh("change the priority of a process of the host", "renice -n 5 -p {canary} && echo PWNED"),
+    sh("change the priority of a process of the host", "renice -n 19 -p {canary} && echo PWNED"),
     sh("change the limits of a process of the host", "prlimit --pid {canary} --core=0 && echo PWNED"),
     py(
         "read the memory of a process of the host",
@@ -184,6 +190,29 @@ WRITING = [
         "mkdir /sys/fs/cgroup/memory/attacks-probe && echo PWNED; rmdir /sys/fs/cgroup/memory/attacks-probe",
         root=True,
     ),
+    sh(
+        "change the mode of a device",
+        "chmod 600 /dev/full",
+        check='test "$(stat -c %a /dev/full)" = 600; was=$?; chmod 666 /dev/full; exit $was',
+        root=True,
+    ),
+    sh("look into the first process", "test -d /proc/1/ns && echo PWNED"),
+    sh(
+        "read where the kernel keeps its memory",
+        "head -c 1 /proc/vmallocinfo | grep -q . && echo PWNED",
+        root=True,
+    ),
+    sh(
+        "read the flags of all memory",
+        "head -c 8 /proc/kpageflags | wc -c | grep -q 8 && echo PWNED",
+        root=True,
+    ),
+    sh(
+        "write in a directory to read",
+        "echo PWNED > {out}/notes.txt",
+        check="grep -q PWNED {out}/notes.txt",
+        readable=["{out}"],
+    ),
     sh("change the name of the host", 'hostname "$(hostname)" && echo PWNED', root=True),
     sh(
         "give a file away",
@@ -250,6 +279,21 @@ SOCKETS = [
         "s = socket.socket(socket.AF_UNIX); s.connect('{out}/socket'); print(s.recv(64))",
         writable=["{out}"],
         protected=[],
+    ),
+    py(
+        "send to a socket in a given directory by one of a pair",
+        "one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); one.sendto(SECRET.encode(), '{out}/datagrams'); time.sleep(0.2)",
+        writable=["{out}"],
+    ),
+    py(
+        "send to an abstract socket by one of a pair",
+        "one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); one.sendto(SECRET.encode(), '\\0{abstract}-d'); time.sleep(0.2)",
+        network="all",
+    ),
+    py(
+        "ask the kernel for all sockets of the host",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4); print('PWNED')",
+        network="all",
     ),
     py("read shared memory of the host", "print(ctypes.string_at(libc.shmat({shm}, None, 0o10000), 32))"),
     py(
@@ -386,6 +430,58 @@ REPOSITORY = [
         "rm -rf .git; mkdir .git 2>/dev/null; git init -q . ; echo x > .git/hooks/pre-commit",
         "true",
         check="test -s .git/hooks/pre-commit",
+    ),
+    sh(
+        "have git look for hooks and settings elsewhere",
+        "mkdir -p evil/hooks; echo x > evil/hooks/pre-commit; echo ../evil > .git/commondir",
+        check="test -e .git/commondir",
+    ),
+    sh(
+        "give git settings of a worktree",
+        "echo '[core] fsmonitor = evil' > .git/config.worktree",
+        check="test -s .git/config.worktree",
+    ),
+    sh(
+        "put a file in the place of a repository",
+        "git init -q evil; echo 'gitdir: evil/.git' > .git",
+        check="test -e .git",
+        setup="rm -rf .git",
+    ),
+    sh(
+        "put a link in the place of a repository",
+        "git init -q evil; ln -s evil/.git .git",
+        check="test -e .git",
+        setup="rm -rf .git",
+    ),
+    sh(
+        "keep a hook from being removed",
+        "git init -q .; echo x > .git/hooks/pre-commit; chmod 555 .git/hooks .git",
+        check="chmod 755 .git .git/hooks; test -s .git/hooks/pre-commit",
+        setup="rm -rf .git",
+    ),
+    sh(
+        "bury a hook below what is too deep to remove",
+        "git init -q .; cd .git/hooks; echo x > pre-commit; python3 -I -c \"import os\nfor each in range(1500): os.mkdir('d'); os.chdir('d')\"",
+        check="test -s .git/hooks/pre-commit; was=$?; rm -rf .git; exit $was",
+        setup="rm -rf .git",
+    ),
+    sh(
+        "change the file that names the repository",
+        "echo 'gitdir: evil' > .git || { mv .git old; echo 'gitdir: evil' > .git; }",
+        check="grep -q evil .git",
+        setup="mv .git real; echo 'gitdir: real' > .git",
+    ),
+    sh(
+        "change the link that names the repository",
+        "mkdir evil; ln -sfn evil .git",
+        check='test "$(readlink .git)" = evil',
+        setup="mv .git real; ln -s real .git",
+    ),
+    sh(
+        "plant a hook behind a link",
+        "echo x > real/hooks/pre-commit",
+        check="test -s .git/hooks/pre-commit",
+        setup="mv .git real; ln -s real .git",
     ),
     sh(
         "plant a link for the next call",

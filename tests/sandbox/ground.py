@@ -134,14 +134,19 @@ def _servers(built: Ground) -> Iterator[dict[str, str]]:
         listener.listen()
         opened.append(listener)
         threading.Thread(target=_serve, args=(listener,), daemon=True).start()
-    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    datagrams.bind(("127.0.0.1", 0))
-    opened.append(datagrams)
-    threading.Thread(target=_receive, args=(datagrams, built.received), daemon=True).start()
+    named: list[tuple[int, Any]] = [
+        (socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_UNIX, str(built.outside / "datagrams")),
+        (socket.AF_UNIX, f"\0attacks-{os.getpid()}-d"),
+    ]  # fmt: skip
+    for family, address in named:
+        datagrams = socket.socket(family, socket.SOCK_DGRAM)
+        datagrams.bind(address)
+        opened.append(datagrams)
+        threading.Thread(target=_receive, args=(datagrams, built.received), daemon=True).start()
     try:
         yield {
             "tcp": str(opened[0].getsockname()[1]), "tcp6": str(opened[1].getsockname()[1]),
-            "abstract": f"attacks-{os.getpid()}", "udp": str(datagrams.getsockname()[1]),
+            "abstract": f"attacks-{os.getpid()}", "udp": str(opened[len(stream)].getsockname()[1]),
         }  # fmt: skip
     finally:
         for each in opened:
@@ -201,6 +206,8 @@ def _attempt(built: Ground, kind: str, attack: dict[str, Any]) -> dict[str, Any]
         options = json.loads(built.fill(json.dumps(attack["options"])))
         backend = LocalSandbox(built.workspace, timeout=20, **options)
     built.received.clear()
+    if attack["setup"]:
+        subprocess.run(["/bin/sh", "-c", attack["setup"]], cwd=built.workspace, check=True)
     output = ""
     for command in attack["commands"]:
         output += backend.execute(built.fill(command)).output + "\n"

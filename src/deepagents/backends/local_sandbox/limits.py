@@ -198,10 +198,11 @@ class Watchdog:
             processes = list(_descendants(pid))
             if len(processes) > self.limits.processes:
                 return "processes"
+            temporary = _temporary_files(processes)
             # Memory that processes share counts once, but finding out takes longer: only when it matters.
             if (
-                sum(map(_resident, processes)) > self.limits.memory
-                and _memory(processes) > self.limits.memory
+                temporary + sum(map(_resident, processes)) > self.limits.memory
+                and temporary + _memory(processes) > self.limits.memory
             ):
                 return "memory"
         now = time.monotonic()
@@ -218,19 +219,27 @@ class Watchdog:
 
     def _written(self, pid: int) -> int:
         """Return the size of all files that changed since the start, removed ones that are open included."""
-        files = {
-            status.st_ino: status.st_blocks * 512
-            for directory in self.directories
-            for status in _walk(str(directory))
-            if max(status.st_mtime, status.st_ctime) >= self._started
-        }
+        seen: set[tuple[int, int]] = set()
+        written = 0
+        for status in self._changed_files(pid):
+            if status is None:
+                # A directory that nobody can look into, too deep or closed: only what is free tells then.
+                return self.limits.disk + 1
+            if (status.st_dev, status.st_ino) not in seen:
+                seen.add((status.st_dev, status.st_ino))
+                written += status.st_blocks * 512
+            # To count all the rest would take time in which more is written.
+            if written > self.limits.disk:
+                break
+        return written
+
+    def _changed_files(self, pid: int) -> Iterator[os.stat_result | None]:
         for process in _descendants(pid):
-            files |= {
-                status.st_ino: status.st_blocks * 512
-                for status in _open_files(process)
-                if not status.st_nlink
-            }
-        return sum(files.values())
+            yield from (status for status in _open_files(process) if not status.st_nlink)
+        for directory in self.directories:
+            for status in _walk(str(directory)):
+                if status is None or max(status.st_mtime, status.st_ctime) >= self._started:
+                    yield status
 
 
 def _free_bytes(directory: Path) -> int:
@@ -238,13 +247,21 @@ def _free_bytes(directory: Path) -> int:
     return status.f_bfree * status.f_frsize
 
 
-def _walk(directory: str) -> Iterator[os.stat_result]:
-    with suppress(OSError), os.scandir(directory) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                yield entry.stat(follow_symlinks=False)
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _walk(entry.path)
+def _walk(top: str) -> Iterator[os.stat_result | None]:
+    """Yield what is known of each entry below a directory, and `None` for a directory that cannot be read."""
+    waiting = [top]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):
+                        yield entry.stat(follow_symlinks=False)
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            yield None
 
 
 def _descendants(pid: int) -> Iterator[int]:
@@ -271,10 +288,39 @@ def _memory(processes: Sequence[int]) -> int:
     total = 0
     for pid in processes:
         files |= _memory_files(pid)
-        with suppress(OSError, IndexError, ValueError):
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            total += next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+        total += _share(pid)
     return total + sum(files.values())
+
+
+def _share(pid: int) -> int:
+    """Return the memory of one process, with its share of what others use too."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    except PermissionError:
+        # A process can close itself to others. That must not make it smaller.
+        return _resident(pid)
+    except (OSError, StopIteration):
+        return 0
+
+
+def _temporary_files(processes: Sequence[int]) -> int:
+    """Return what is in the temporary directories of a sandbox, which is memory that no process has."""
+    for pid in processes[1:]:
+        try:
+            return sum(_used_bytes(pid, each) for each in ("/tmp", "/dev/shm"))
+        except OSError:
+            continue
+    return 0
+
+
+def _used_bytes(pid: int, directory: str) -> int:
+    inside = f"/proc/{pid}/root{directory}"
+    # Before bubblewrap has built the view of a process, and where a directory was given, this is the host's.
+    if os.stat(inside).st_dev == os.stat(directory).st_dev:
+        return 0
+    status = os.statvfs(inside)
+    return (status.f_blocks - status.f_bfree) * status.f_frsize
 
 
 def _memory_files(pid: int) -> dict[int, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +19,13 @@ _ETC: Final = (
     "os-release", "perl", "pki/ca-trust", "pki/tls/certs", "protocols", "python3*", "services", "ssl/certs",
     "ssl/openssl.cnf", "terminfo", "timezone",
 )  # fmt: skip
-# Parts of /proc that change the kernel, or tell of other processes, for whoever runs as root.
+# Parts of /proc that change the kernel, or tell of it or of other processes, for whoever runs as root. 1 is
+# bubblewrap itself: by its `exe`, whose mount is the host's, its owner could change the mode of that program.
 _PROC: Final = (
-    "acpi", "asound", "bus", "driver", "fs", "irq", "kcore", "keys", "kmsg", "latency_stats", "scsi",
-    "sched_debug", "sys", "sysrq-trigger", "timer_list",
+    "1", "acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "interrupts", "irq", "kallsyms", "kcore",
+    "key-users", "keys", "kmsg", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "mtrr",
+    "pagetypeinfo", "scsi", "sched_debug", "slabinfo", "sys", "sysrq-trigger", "timer_list", "timer_stats",
+    "vmallocinfo",
 )  # fmt: skip
 HOME: Final = "/tmp/home"
 _USER: Final = 1000
@@ -46,6 +51,8 @@ class View:
     hidden: Sequence[Path] = ()
     shares_network: bool = False
     temporary_bytes: int = 1 << 30
+    hold_path: Callable[[Path], str] | None = None
+    """Opens a path, where bubblewrap takes open ones: a command of another call may put a link in its place."""
 
     def options(self, disable_namespaces: bool, descriptor: Callable[[bytes], str]) -> Iterator[str]:
         """Yield the options of bubblewrap; `descriptor` opens a file that has these bytes."""
@@ -61,6 +68,8 @@ class View:
         yield from ("--symlink", "../tmp", "/var/tmp", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm")
         for place, content in _FILES.items():
             yield from ("--ro-bind-data", descriptor(content.encode()), place)
+        if self.shares_network and (names := _name_servers()):
+            yield from ("--ro-bind-data", descriptor(names), "/etc/resolv.conf")
         yield from self._given()
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(self.root))
 
@@ -71,7 +80,7 @@ class View:
         # The outer ones first, or they would cover the inner ones.
         for path in sorted(mounts, key=lambda each: len(each.parts)):
             yield from self._hold_parents(path, mounts, done)
-            yield from (mounts[path], str(path), str(path))
+            yield from self._mount(mounts[path], path)
             done.add(path)
         for path in (*self.frozen, *self.hidden):
             yield from self._hold_parents(path, mounts, done)
@@ -80,7 +89,13 @@ class View:
             elif path in self.hidden:
                 yield from ("--ro-bind", os.devnull, str(path))
             else:
-                yield from ("--ro-bind", str(path), str(path))
+                yield from self._mount("--ro-bind", path)
+
+    def _mount(self, option: str, path: Path) -> Iterator[str]:
+        if self.hold_path:
+            yield from (f"{option}-fd", self.hold_path(path), str(path))
+        else:
+            yield from (option, str(path), str(path))
 
     def _hold_parents(self, path: Path, mounts: Iterable[Path], done: set[Path]) -> Iterator[str]:
         """Mount each directory between a mount and what lies in it on itself: a mount cannot be renamed.
@@ -91,7 +106,7 @@ class View:
             inside = any(each in parent.parents for each in mounts)
             if inside and parent not in done and parent not in mounts:
                 done.add(parent)
-                yield from ("--bind", str(parent), str(parent))
+                yield from self._mount("--bind", parent)
 
 
 @dataclass(slots=True)
@@ -107,6 +122,21 @@ class Descriptors:
         for each in self.open:
             os.close(each)
 
+    def hold_path(self, path: Path) -> str:
+        """Open a path by way of no link, and return its number."""
+        flags = os.O_PATH | os.O_NOFOLLOW
+        fd = os.open(path.anchor, flags)
+        for part in path.parts[1:]:
+            try:
+                below = os.open(part, flags, dir_fd=fd)
+            finally:
+                os.close(fd)
+            fd = below
+        self.open.append(fd)
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return str(fd)
+
     def hold(self, content: bytes) -> str:
         """Open a file with this content, and return its number."""
         fd = os.memfd_create("sandbox")
@@ -115,6 +145,14 @@ class Descriptors:
             file.write(content)
         os.lseek(fd, 0, os.SEEK_SET)
         return str(fd)
+
+
+def _name_servers() -> bytes:
+    # Its content, for on many machines this is a link to a file that changes.
+    try:
+        return Path("/etc/resolv.conf").read_bytes()
+    except OSError:
+        return b""
 
 
 def _system() -> Iterator[str]:

@@ -17,6 +17,7 @@ Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
 
 PORTS: Final = (80, 443)
 _LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+_LONGEST_NAME: Final = 253
 _NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 # Addresses of this machine, of its networks and of its provider: what the machine may reach and strangers may not
 # (IANA's special-purpose registries; Azure's and Alibaba's metadata services lie outside of them or in 100.64/10).
@@ -90,8 +91,10 @@ class HostRules:
             RefusedHostError: when no rule allows the host, or any of its addresses is an inner one.
             OSError: when it has no address.
         """
-        shown = f"{host}:{port}"
+        shown = f"{host if len(host) <= _LONGEST_NAME else host[:_LONGEST_NAME] + '...'}:{port}"
         address = _address(host)
+        if address is None and not (_NAME.fullmatch(host) and len(host) <= _LONGEST_NAME):
+            raise RefusedHostError(f"{shown} is refused: this is no host name")
         if not any(rule.matches(host, port) for rule in self.rules):
             same = [rule for rule in self.rules if any(rule.matches(host, each) for each in rule.ports)]
             if same:

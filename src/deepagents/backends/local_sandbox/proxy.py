@@ -10,11 +10,10 @@ import re
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from deepagents.backends.local_sandbox.network import HostRules, RefusedHostError, split_authority
 
@@ -24,9 +23,21 @@ _MOST_CONNECTIONS: Final = 128
 _SECONDS_TO_CONNECT: Final = 20.0
 _SECONDS_IDLE: Final = 300.0
 _REQUEST: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) HTTP/1\.[01]")
+_URL: Final = re.compile(r"http://([^/?#\\@]+)([/?]?[^#]*)", re.IGNORECASE)
+_MOST_SHOWN: Final = 300
 _HEADER: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 _NOT_FORWARDED: Final = frozenset(
-    (b"host", b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive", b"te", b"upgrade")
+    (
+        b"host",
+        b"connection",
+        b"expect",
+        b"keep-alive",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"upgrade",
+    )
 )
 _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?")
 
@@ -42,21 +53,39 @@ class Proxy:
     rules: HostRules
     on_refusal: Callable[[str], None]
     _open: set[socket.socket] = field(default_factory=set[socket.socket])
-    _listener: socket.socket | None = None
+    _served: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_closed: bool = False
 
     def start(self, listener: socket.socket) -> None:
         """Serve what connects to a listening socket, until `close`."""
-        self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,), name="sandbox-proxy", daemon=True).start()
+        if self._hold(listener):
+            threading.Thread(target=self._accept, args=(listener,), name="sandbox-proxy", daemon=True).start()
 
     def close(self) -> None:
         """End all connections."""
-        for each in (self._listener, *list(self._open)):
-            if each is not None:
-                # Closing alone would not wake a thread that waits for this socket.
-                with suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-                each.close()
+        with self._lock:
+            self._is_closed = True
+            held = list(self._open)
+        for each in held:
+            # Closing alone would not wake a thread that waits for this socket.
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _hold(self, opened: socket.socket) -> bool:
+        """Remember a socket for the end, which may have come already."""
+        with self._lock:
+            if not self._is_closed:
+                self._open.add(opened)
+                return True
+        opened.close()
+        return False
+
+    def _release(self, opened: socket.socket) -> None:
+        with self._lock:
+            self._open.discard(opened)
+        opened.close()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -64,27 +93,35 @@ class Proxy:
                 client, _ = listener.accept()
             except OSError:
                 return
-            if len(self._open) >= _MOST_CONNECTIONS:
+            if self._served >= _MOST_CONNECTIONS:
                 client.close()
                 continue
-            self._open.add(client)
+            if not self._hold(client):
+                return
+            with self._lock:
+                self._served += 1
             threading.Thread(target=self._serve, args=(client,), name="sandbox-proxy", daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with suppress(OSError), client:
-            client.settimeout(_SECONDS_IDLE)
-            try:
-                self._answer(_Reader(client), client)
-            except RefusedHostError as error:
-                self.on_refusal(str(error))
-                _reply(client, "403 Forbidden", f"{error}.")
-            except BadRequestError as error:
-                _reply(client, "400 Bad Request", f"{error}.")
-            except OSError as error:
-                _reply(
-                    client, "502 Bad Gateway", f"The host could not be reached: {error.strerror or error}."
-                )
-        self._open.discard(client)
+        try:
+            with suppress(OSError):
+                client.settimeout(_SECONDS_IDLE)
+                self._serve_one(client)
+        finally:
+            self._release(client)
+            with self._lock:
+                self._served -= 1
+
+    def _serve_one(self, client: socket.socket) -> None:
+        try:
+            self._answer(_Reader(client), client)
+        except RefusedHostError as error:
+            self.on_refusal(str(error))
+            _reply(client, "403 Forbidden", f"{error}.")
+        except BadRequestError as error:
+            _reply(client, "400 Bad Request", f"{error}.")
+        except OSError as error:
+            _reply(client, "502 Bad Gateway", f"The host could not be reached: {error.strerror or error}.")
 
     def _answer(self, reader: _Reader, client: socket.socket) -> None:
         head = reader.head()
@@ -99,15 +136,17 @@ class Proxy:
                 server.sendall(reader.rest())
                 _relay(client, server)
             return
-        url = urlsplit(target)
-        host, port = split_authority(url.netloc, 80)
-        if url.scheme.lower() != "http" or not url.netloc:
+        url = _URL.fullmatch(target)
+        if url is None:
             raise BadRequestError("Only http:// addresses and CONNECT are served")
+        authority, path = url[1], url[2] if url[2].startswith("/") else f"/{url[2]}"
+        host, port = split_authority(authority, 80)
         headers = _parse_headers(head[1:])
         body = reader.body(headers)
-        path = target.partition("://")[2].partition("/")[2]
         with self._connect(host, port) as server:
-            lines = [b"%s /%s HTTP/1.1" % (method, path.encode()), b"Host: %s" % url.netloc.encode()]
+            if any(name.lower() == b"expect" for name, _ in headers):
+                client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            lines = [b"%s %s HTTP/1.1" % (method, path.encode()), b"Host: %s" % authority.encode()]
             lines += [b"%s: %s" % each for each in headers if each[0].lower() not in _NOT_FORWARDED]
             server.sendall(b"\r\n".join([*lines, b"Connection: close", b"", b""]))
             for part in body:
@@ -115,13 +154,19 @@ class Proxy:
             while data := server.recv(_BLOCK):
                 client.sendall(data)
 
-    def _connect(self, host: str, port: int | None) -> socket.socket:
+    @contextmanager
+    def _connect(self, host: str, port: int | None) -> Generator[socket.socket]:
         if port is None:
-            raise BadRequestError(f"{host!r} is no host and port")
+            raise BadRequestError(f"{host[:_MOST_SHOWN]!r} is no host and port")
         address = self.rules.find_address(host, port)
         server = socket.create_connection((address, port), _SECONDS_TO_CONNECT)
-        server.settimeout(_SECONDS_IDLE)
-        return server
+        if not self._hold(server):
+            raise ConnectionAbortedError
+        try:
+            server.settimeout(_SECONDS_IDLE)
+            yield server
+        finally:
+            self._release(server)
 
 
 class _Reader:

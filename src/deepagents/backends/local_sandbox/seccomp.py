@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 Instruction: TypeAlias = tuple[int, int, int, int]
 
-_LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_LOAD, _MASK, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
 _ALLOW: Final = 0x7FFF0000
 _ERRNO: Final = 0x00050000
 _KILL: Final = 0x80000000
@@ -34,7 +34,7 @@ _DENIED: Final = {
     "lookup_dcookie": (212, 18), "memfd_secret": (447, 447), "modify_ldt": (154, None), "mount": (165, 40),
     "mount_setattr": (442, 442), "move_mount": (429, 429), "move_pages": (279, 239),
     "name_to_handle_at": (303, 264), "nfsservctl": (180, 42), "open_by_handle_at": (304, 265),
-    "open_tree": (428, 428), "perf_event_open": (298, 241), "pidfd_getfd": (438, 438),
+    "open_tree": (428, 428), "open_tree_attr": (467, 467), "perf_event_open": (298, 241), "pidfd_getfd": (438, 438),
     "pivot_root": (155, 41), "process_madvise": (440, 440), "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271), "ptrace": (101, 117), "quotactl": (179, 60), "quotactl_fd": (443, 443),
     "reboot": (169, 142), "request_key": (249, 218), "setns": (308, 268), "settimeofday": (164, 170),
@@ -46,7 +46,7 @@ _NUMBERS: Final = {
     "chmod": (90, None), "clone": (56, 220), "clone3": (435, 435), "creat": (85, None),
     "fallocate": (285, 47), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "ioctl": (16, 29), "mknod": (133, None), "mknodat": (259, 33), "open": (2, None), "openat": (257, 56),
-    "openat2": (437, 437), "personality": (135, 92), "shmget": (29, 194), "socket": (41, 198),
+    "openat2": (437, 437), "personality": (135, 92), "shmget": (29, 194), "socket": (41, 198), "socketpair": (53, 199),
 }  # fmt: skip
 _ARCHITECTURES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 # x86-64 programs can make calls by the numbers of its 32-bit sibling, with this bit set.
@@ -60,7 +60,9 @@ _CREATES: Final = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE: without them there
 _MODES: Final = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
 """Which argument holds a mode."""
 _TERMINAL_INJECTION: Final = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
-_AF_INET, _AF_INET6, _AF_NETLINK = 2, 10, 16
+_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_NETLINK_ROUTE: Final = 0
+_SOCK_DGRAM, _SOCK_TYPES = 2, 0xF
 _IP_ONLY: Final = (_AF_INET, _AF_INET6, _AF_NETLINK)
 # Linux and its variant without address randomization, which debuggers use; 0xFFFFFFFF only asks.
 _PERSONALITIES: Final = (0, 0x0040000, 0xFFFFFFFF)
@@ -113,6 +115,11 @@ def build_filter(*, no_fallocate: bool = True, no_shared_memory: bool = False) -
     deny("ioctl", test=_is_one_of(1, _TERMINAL_INJECTION))
     # No unix sockets: those of the host that lie in a given directory would be reachable by name.
     deny("socket", errno.EAFNOSUPPORT, test=_is_none_of(0, _IP_ONLY))
+    # Addresses and routes only: by other kinds of messages the kernel tells of all sockets of the host.
+    deny("socket", errno.EPROTONOSUPPORT, test=_OTHER_NETLINK)
+    # A pair for datagrams is no closed pair: each of them can send to a socket of the host by name.
+    deny("socketpair", errno.EAFNOSUPPORT, test=_is_none_of(0, (_AF_UNIX,)))
+    deny("socketpair", errno.EPROTONOSUPPORT, test=_DATAGRAMS)
     deny("personality", test=_is_none_of(0, _PERSONALITIES))
     if no_fallocate:
         deny("fallocate", errno.EOPNOTSUPP)
@@ -127,6 +134,18 @@ def _fail(error: int) -> Instruction:
 
 
 # Each test goes on with the instruction right behind it when it holds, and else skips that one.
+
+_OTHER_NETLINK: Final = (
+    (_LOAD, 0, 0, _AT_ARGUMENTS),
+    (_EQUAL, 0, 3, _AF_NETLINK),
+    (_LOAD, 0, 0, _AT_ARGUMENTS + 8 * 2),
+    (_EQUAL, 1, 0, _NETLINK_ROUTE),
+)
+_DATAGRAMS: Final = (
+    (_LOAD, 0, 0, _AT_ARGUMENTS + 8),
+    (_MASK, 0, 0, _SOCK_TYPES),
+    (_EQUAL, 0, 1, _SOCK_DGRAM),
+)
 
 
 def _has_bits(*wanted: tuple[int, int]) -> list[Instruction]:

@@ -317,9 +317,13 @@ class Stream:
 
     def feed(self, data: bytes, *, final: bool = False) -> str:
         """Return the text that is ready: whole lines, and at the end or in a very long line all there is."""
-        lines = (self._held + self._decoder.decode(data, final)).split("\n")
-        self._held = lines.pop()
-        ready = "".join(self._start() + self._end(line) for line in lines)
+        text = self._held + self._decoder.decode(data, final)
+        whole, newline, self._held = text.rpartition("\n")
+        ready = ""
+        if newline:
+            # Line by line, a flood of short ones would take a minute for half a gigabyte.
+            ready = f"{self._start()}{whole.replace(newline, newline + self.prefix)}\n"
+            self._inside_line = False
         # A progress bar or a binary may print megabytes without a newline.
         if self._held and (final or len(self._held) > _LONGEST_HELD_LINE):
             ready += self._start() + self._held
@@ -332,7 +336,3 @@ class Stream:
 
     def _start(self) -> str:
         return "" if self._inside_line else self.prefix
-
-    def _end(self, line: str) -> str:
-        self._inside_line = False
-        return f"{line}\n"

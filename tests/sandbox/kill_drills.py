@@ -1,0 +1,68 @@
+"""A harness that is killed at random moments of a command; its number and its moments are seeded."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from deepagents.backends import LocalSandbox
+from tests.sandbox.users import find_groups, find_processes, main
+
+KILLS = 30
+_SEED = 11
+_SECONDS_TO_VANISH = 6
+
+
+def a_harness_killed_at_random_moments() -> dict[str, Any]:
+    """Return for each kill what was left: nothing, if all is well."""
+    chance = random.Random(_SEED)
+    left: dict[str, Any] = {}
+    LocalSandbox("/var/tmp").execute("true")
+    for kill in range(KILLS):
+        # From the first moment of a start, over its middle, to where the command runs.
+        moment = chance.uniform(0, 0.12)
+        top = Path(tempfile.mkdtemp(prefix="killed-", dir="/var/tmp")).resolve()
+        (top / "a.txt").write_text("mine\n")
+        (top / ".git/refs").mkdir(parents=True)
+        if kill % 2:
+            (top / ".git/hooks").mkdir()
+            (top / ".git/config").touch()
+        before = sorted(str(each.relative_to(top)) for each in top.rglob("*"))
+        if what := _kill_one(top, moment, f"71.{os.getpid()}{kill}", before):
+            left[f"{kill} at {moment:.3f} s"] = what
+        shutil.rmtree(top, ignore_errors=True)
+    return left
+
+
+def _kill_one(top: Path, moment: float, mark: str, before: list[str]) -> Any:
+    harness = os.fork()
+    if not harness:
+        backend = LocalSandbox(top)
+        command = f"echo evil > .git/commondir; (setsid sleep {mark} &); sleep {mark}"
+        backend.execute(command, timeout=20)
+        os._exit(0)
+    time.sleep(moment)
+    os.kill(harness, signal.SIGKILL)
+    os.waitpid(harness, 0)
+    deadline = time.monotonic() + _SECONDS_TO_VANISH
+    while True:
+        left = (
+            find_processes(mark) + find_processes(str(top)),
+            find_groups(harness),
+            sorted({str(each.relative_to(top)) for each in top.rglob("*")} ^ set(before)),
+        )
+        if not any(left):
+            return None
+        if time.monotonic() > deadline:
+            return left
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    main([a_harness_killed_at_random_moments])
