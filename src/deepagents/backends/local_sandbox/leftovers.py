@@ -25,7 +25,9 @@ _GIT_KEYS: Final = re.compile(
 )
 _MOST_OF_A_CONFIG: Final = 65_536
 # Git would fail at an empty one, so no placeholder can stand for it; what is made there is removed.
-_NEVER_EMPTY: Final = (".git/commondir", ".git/config.worktree")
+_NEVER_EMPTY: Final = (".git/config", ".git/commondir", ".git/config.worktree")
+# An empty directory, which git does not see, that nobody may write in; the sticky bit tells it from the user's.
+_PLACEHOLDER: Final = 0o1555
 # Root owns these on the host, so a command of root can change their modes, though not what they do.
 _DEVICES: Final = ("full", "null", "random", "tty", "urandom", "zero")
 _OWNERS_RIGHTS: Final = 0o700
@@ -55,11 +57,11 @@ for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
             [ -L "${each%/*}" ] && each=${each%/*}
             [ -e "$each" ] || [ -L "$each" ] || continue
             if command -v flock; then flock -n "$root" rm -rf "$each" || left=1; else rm -rf "$each"; fi
-        elif [ -d "$each" ]; then
+        elif [ -e "$each/cgroup.procs" ]; then
             while read -r process; do kill -9 "$process"; done < "$each/cgroup.procs"
             rmdir "$each" || left=1
-        elif [ -f "$each" ] && [ ! -s "$each" ]; then
-            if command -v flock; then flock -n "$root" rm -f "$each" || left=1; else rm -f "$each"; fi
+        elif [ -d "$each" ] && [ -k "$each" ]; then
+            if command -v flock; then flock -n "$root" rmdir "$each" || left=1; else rmdir "$each"; fi
         fi
     done
     [ -z "$left" ] && exit
@@ -72,7 +74,7 @@ done
 def guard(root: Path, mark: str, leftovers: Sequence[Path], made: Sequence[Path]) -> Generator[None]:
     """Have a small program end a command and remove what it left, if this process is killed meanwhile.
 
-    `mark` is on the command line of all that belongs to the command; `leftovers` are empty files and control
+    `mark` is on the command line of all that belongs to the command; `leftovers` are placeholders and control
     groups, `made` is what a command may make and must not leave.
     """
     # A session of its own: Ctrl-C and the end of a terminal must not end it first.
@@ -188,9 +190,8 @@ class Protection:
         for path in self.missing:
             try:
                 with _opened(self.root, path.parent.relative_to(self.root).parts) as directory:
-                    flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY
                     with suppress(FileExistsError):
-                        os.close(os.open(path.name, flags, 0, dir_fd=directory))
+                        os.mkdir(path.name, _PLACEHOLDER, dir_fd=directory)
                 held.append(path)
             except OSError:
                 # Its directory is gone or closed by now: a command may still make it anew.
@@ -218,7 +219,7 @@ class Protection:
                     _opened(self.root, path.parent.relative_to(self.root).parts) as directory,
                 ):
                     if _is_placeholder(os.lstat(path.name, dir_fd=directory)):
-                        os.unlink(path.name, dir_fd=directory)
+                        os.rmdir(path.name, dir_fd=directory)
 
     def _put_back(self, relative: str, target: str) -> None:
         *parents, name = relative.split("/")
@@ -245,7 +246,8 @@ class Protection:
 
 
 def _is_placeholder(status: os.stat_result) -> bool:
-    return stat.S_ISREG(status.st_mode) and not status.st_size and not stat.S_IMODE(status.st_mode)
+    mode = status.st_mode
+    return stat.S_ISDIR(mode) and bool(mode & stat.S_ISVTX) and not mode & 0o222
 
 
 @contextmanager

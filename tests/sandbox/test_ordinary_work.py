@@ -1,0 +1,154 @@
+"""What people do all day works in a sandbox: shells, repositories, compilers, servers, packages."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deepagents.backends import LocalSandbox
+from tests.sandbox.users import UNAVAILABLE, USERS, run_drills
+
+pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
+_GIT = "git -c user.name=me -c user.email=me@example.org"
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    missing = [each for each in programs if shutil.which(each, path="/usr/bin:/bin:/usr/local/bin") is None]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+def run(backend: LocalSandbox, command: str) -> str:
+    ran = backend.execute(command, timeout=100)
+    assert ran.exit_code == 0, ran.output
+    return ran.output
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> LocalSandbox:
+    return LocalSandbox(tmp_path)
+
+
+@needs("bash")
+def test_bash_with_pipes_arrays_here_documents_and_process_substitution(backend: LocalSandbox) -> None:
+    script = """bash <<'END'
+set -euo pipefail
+names=(one two three)
+sort -r <(printf '%s\\n' "${names[@]}") | tee sorted.txt | wc -l
+cat sorted.txt | while read -r each; do echo "-$each"; done
+mkfifo pipe; (echo through > pipe &); cat pipe
+echo $((1 << 10)) > /dev/stderr 2>/dev/null; date +%Y >/dev/null; id -un
+END"""
+    assert run(backend, script).splitlines()[:5] == ["3", "-two", "-three", "-one", "through"]
+
+
+def test_files_of_commands_and_of_tools_are_the_same_at_the_same_paths(
+    backend: LocalSandbox, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "sub/a.txt")
+    backend.write(path, "from a tool\n")
+
+    assert run(backend, f"cat {path}; echo from a command >> sub/a.txt; pwd").splitlines() == [
+        "from a tool",
+        str(tmp_path),
+    ]
+    assert (tmp_path / "sub/a.txt").read_text() == "from a tool\nfrom a command\n"
+
+
+@needs("python3")
+def test_a_virtual_environment_of_python(backend: LocalSandbox) -> None:
+    if subprocess.run(
+        ["/usr/bin/python3", "-c", "import ensurepip"], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("the system's Python has no ensurepip")
+
+    output = run(
+        backend,
+        "/usr/bin/python3 -m venv --without-pip env && . env/bin/activate && "
+        "python -c 'import sys, sqlite3, ssl, ctypes, multiprocessing; print(sys.prefix)'",
+    )
+
+    assert output.endswith("/env")
+
+
+@needs("python3")
+def test_processes_and_threads_of_python(backend: LocalSandbox) -> None:
+    code = """
+import multiprocessing, concurrent.futures
+def square(n): return n * n
+if __name__ == '__main__':
+    with multiprocessing.Pool(2) as pool:
+        print(pool.map(square, range(4)))
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        print(sum(threads.map(square, range(100))))
+"""
+    assert run(backend, f"cat > work.py <<'END'\n{code}\nEND\npython3 work.py").splitlines() == [
+        "[0, 1, 4, 9]",
+        "328350",
+    ]
+
+
+@needs("git")
+def test_a_repository_is_made_and_gets_commits_branches_and_a_merge_over_several_calls(
+    backend: LocalSandbox, tmp_path: Path
+) -> None:
+    run(backend, "git init -q -b main . && echo one > a.txt && git add -A")
+    run(backend, f"{_GIT} commit -q -m first && git switch -q -c side && echo two > b.txt && git add b.txt")
+    run(
+        backend, f"{_GIT} commit -q -m second && git switch -q main && {_GIT} merge -q --no-ff -m merged side"
+    )
+
+    assert run(backend, "git status --short; git log --format=%s").splitlines() == [
+        "merged",
+        "second",
+        "first",
+    ]
+    # A hook directory is made by `git init`, and gone afterwards; git does well without one.
+    seen = subprocess.run(
+        ["git", "log", "--format=%s"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert seen.stdout.splitlines() == ["merged", "second", "first"] or "dubious ownership" in seen.stderr
+    assert not (tmp_path / ".git/hooks").exists()
+
+
+@needs("gcc")
+def test_a_program_is_compiled_and_runs(backend: LocalSandbox) -> None:
+    run(
+        backend,
+        "printf '#include <stdio.h>\\nint main(void) { puts(\"compiled\"); }\\n' > a.c && gcc -O1 -o a a.c",
+    )
+
+    assert run(backend, "./a") == "compiled"
+
+
+@needs("python3", "curl")
+def test_a_server_is_started_and_asked_within_one_command(backend: LocalSandbox) -> None:
+    assert run(
+        backend,
+        "echo served > page.txt; python3 -m http.server 8123 --bind 127.0.0.1 >/dev/null 2>&1 & "
+        "curl -sS --retry 50 --retry-connrefused --retry-delay 0 --retry-max-time 20 http://127.0.0.1:8123/page.txt",
+    ).endswith("served")
+
+
+@needs("node")
+def test_javascript_runs(backend: LocalSandbox) -> None:
+    code = "const {execSync} = require('child_process'); console.log(1 + 1, String(execSync('echo child')).trim())"
+
+    assert run(backend, f'node -e "{code}"') == "2 child"
+
+
+@pytest.mark.parametrize(
+    ("package", "shown"),
+    [
+        pytest.param("python_package", "True", marks=needs("python3")),
+        pytest.param("javascript_package", "001", marks=needs("npm", "node")),
+    ],
+)
+def test_a_package_is_installed_through_the_proxy(package: str, shown: str) -> None:
+    output: str = run_drills("tests.sandbox.package_drills", next(iter(USERS)))[package]
+    if output.startswith("unreachable"):
+        pytest.skip(output)
+
+    assert output == shown
