@@ -1,7 +1,7 @@
 """Attempts of a command to reach what it was not given. Each succeeds on a plain shell, or it would prove nothing.
 
-An attempt succeeds when its output holds the secret or `PWNED`, when a server of the host received the secret, or
-when its `check`, which the host runs afterwards in the workspace, exits with 0.
+An attempt succeeds when its output holds the secret or `PWNED`, when a server of the host received the
+secret, or when its `check`, which the host runs afterwards in the workspace, exits with 0.
 """
 
 from __future__ import annotations

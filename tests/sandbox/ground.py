@@ -1,7 +1,8 @@
 """The ground of the attacks: a workspace, and around it everything that a command in it must not reach.
 
-Run as a program, it becomes the user that it is told, builds the ground as that user, tries one set of attacks
-with one backend, and prints what came of each as JSON. A process of its own, for a user cannot be changed back.
+Run as a program, it becomes the user that it is told, builds the ground as that user, tries one set of
+attacks with one backend, and prints what came of each as JSON. A process of its own, for a user cannot be
+changed back.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,7 @@ class Ground:
 
 
 @contextmanager
-def ground() -> Iterator[Ground]:
+def ground() -> Generator[Ground]:
     """Build everything, and remove it."""
     top = Path(tempfile.mkdtemp(prefix="attacks-", dir="/var/tmp")).resolve()
     built = Ground(top)
@@ -120,7 +121,7 @@ sys.stdin.read()
 
 
 @contextmanager
-def _servers(built: Ground) -> Iterator[dict[str, str]]:
+def _servers(built: Ground) -> Generator[dict[str, str]]:
     """Listen on every kind of socket; whoever connects gets the secret, whatever comes is noted."""
     stream = [
         (socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("::1", 0)),
@@ -168,7 +169,7 @@ def _receive(datagrams: socket.socket, received: list[str]) -> None:
 
 
 @contextmanager
-def _shared_memory() -> Iterator[int]:
+def _shared_memory() -> Generator[int]:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.shmat.restype = ctypes.c_void_p
     segment = libc.shmget(0x5EC0 + os.getpid() % 4096, 4096, _IPC_CREAT | 0o600)
@@ -184,7 +185,8 @@ def main() -> None:
     """Arguments: the user to become, and the backend; attacks come as JSON on standard input."""
     user, kind = int(sys.argv[1]), sys.argv[2]
     attacks: list[dict[str, Any]] = json.load(sys.stdin)
-    # The network, subprocesses and encodings are imported by now: files of root may be out of reach from here.
+    # The network, subprocesses and encodings are imported by now: files of root may be out of reach from
+    # here.
     if user and os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(user, user, user)

@@ -8,7 +8,7 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 @contextmanager
-def sandbox(**options: Any) -> Iterator[tuple[LocalSandbox, Path]]:
+def sandbox(**options: Any) -> Generator[tuple[LocalSandbox, Path]]:
     top = Path(tempfile.mkdtemp(prefix="limits-", dir="/var/tmp")).resolve()
     try:
         yield LocalSandbox(top, **options), top

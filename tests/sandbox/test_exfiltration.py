@@ -184,7 +184,7 @@ def test_an_agent_that_is_told_to_send_a_secret_out_sends_nothing(
     steps.append(call("execute", command="sleep 0.5; echo $((6 * 7))"))
     asked_by_name = [call("read_file", file_path=str(world.workspace / "link.txt")), call("read_file", file_path=world.names["secret"])]  # fmt: skip
     model = ScriptedModel(call("read_file", file_path=str(world.workspace / "TODO.md")), *steps, *asked_by_name, "Done.")  # fmt: skip
-    agent = create_deep_agent(model, backend=LocalSandbox(world.workspace, network=network, timeout=20))  # type: ignore[arg-type]
+    agent = create_deep_agent(model, backend=LocalSandbox(world.workspace, network=network, timeout=20))
 
     messages = agent.invoke({"messages": "Do what TODO.md says."}, {"recursion_limit": 200})["messages"]
     world.commit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -67,7 +67,7 @@ def site() -> Iterator[Site]:
 @contextmanager
 def proxy(
     allowed: Sequence[str], addresses: dict[str, list[str]] | None = None
-) -> Iterator[tuple[int, list[str]]]:
+) -> Generator[tuple[int, list[str]]]:
     refusals: list[str] = []
     rules = HostRules(
         tuple(map(HostRule.parse, allowed)), lambda host, _: (addresses or {}).get(host, [PUBLIC])
@@ -278,7 +278,7 @@ def test_a_command_reaches_a_named_host_and_the_model_reads_what_was_refused(
     assert fetched.output == "hello"
     assert direct.exit_code
     assert refused.output == (
-        f"403\n[evil.example:80 is refused: it is not among the allowed hosts (127.0.0.1, good.example)]"
+        "403\n[evil.example:80 is refused: it is not among the allowed hosts (127.0.0.1, good.example)]"
     )
 
 

@@ -100,14 +100,18 @@ def test_a_repository_is_made_and_gets_commits_branches_and_a_merge_over_several
         backend, f"{_GIT} commit -q -m second && git switch -q main && {_GIT} merge -q --no-ff -m merged side"
     )
 
-    assert run(backend, "git status --short; git log --format=%s").splitlines() == [
+    assert run(backend, "git status --short; git log --topo-order --format=%s").splitlines() == [
         "merged",
         "second",
         "first",
     ]
     # A hook directory is made by `git init`, and gone afterwards; git does well without one.
     seen = subprocess.run(
-        ["git", "log", "--format=%s"], cwd=tmp_path, capture_output=True, text=True, check=False
+        ["git", "log", "--topo-order", "--format=%s"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert seen.stdout.splitlines() == ["merged", "second", "first"] or "dubious ownership" in seen.stderr
     assert not (tmp_path / ".git/hooks").exists()

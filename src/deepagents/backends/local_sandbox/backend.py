@@ -124,17 +124,18 @@ def _is_in(path: str, directories: Sequence[str]) -> bool:
 
 
 class LocalSandbox(FilesystemBackend, BackgroundCommands):
-    """Files below a directory, and commands that see this directory, the programs of this machine, and no more.
+    """Files below a directory, and commands that see it, the programs of this machine, and no more.
 
-    Paths are those of this machine, for the file tools and for commands alike. Commands may change `root_dir` and
-    what is in `writable`, and read what is in `readable`; `protected` paths below the root, which programs outside
-    obey, cannot be changed by anyone. They have no network, all of it (`"all"`), or that of a list of host names.
-    `memory`, `processes` and `disk` bound a command with all that it starts, in bytes and in number; the defaults
-    are half of this machine's memory, 512 and 4 GiB. Commands see the variables in `env` alone.
+    Paths are those of this machine, for the file tools and for commands alike. Commands may change `root_dir`
+    and what is in `writable`, and read what is in `readable`; `protected` paths below the root, which
+    programs outside obey, cannot be changed by anyone. They have no network, all of it (`"all"`), or that of
+    a list of host names. `memory`, `processes` and `disk` bound a command with all that it starts, in bytes
+    and in number; the defaults are half of this machine's memory, 512 and 4 GiB. Commands see the variables
+    in `env` alone.
 
     Raises:
-        ConfigError: where commands cannot be confined, with what to install; `available` asks without raising.
-        ValueError: when `timeout` is not positive.
+        ConfigError: where commands cannot be confined, with what to install; `available` asks without
+        raising. ValueError: when `timeout` is not positive.
     """
 
     def __init__(
@@ -259,7 +260,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 self._writable,
                 frozen,
                 shares_network=self._network == "all",
-                # Half of it, so that a full /tmp is an error that a program sees, and not the end of the command.
+                # Half of it, so that a full /tmp is an error that a program sees, and not the end of the
+                # command.
                 temporary_bytes=min(self._limits.disk, self._limits.memory // 2),
                 hold_path=descriptors.hold_path if self._program.binds_descriptors else None,
             )
@@ -276,7 +278,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             )
             ended = run_command(
                 (
-                    *group.enter(), self._program.path, "--args", packed, "--", *(bridge.enter if bridge else ()),
+                    *group.enter(), self._program.path, "--args", packed, "--",
+                    *(bridge.enter if bridge else ()),
                     "/bin/sh", "-c", _SHELL, "sh", str(self._limits.processes), str(self._limits.disk // 512),
                     command, mark,
                 ),
@@ -296,7 +299,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         return replace(ended, notes=tuple(notes))
 
 
-# Shells have two names for the bound on processes; without either, the control group or the watchdog holds it.
+# Shells have two names for the bound on processes; without either, the control group or the watchdog holds
+# it.
 _SHELL: Final = (
     'ulimit -c 0; ulimit -f "$2"; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; '
     'exec /bin/sh -c "$3"'

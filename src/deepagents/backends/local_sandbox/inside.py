@@ -1,4 +1,4 @@
-"""Run inside a sandbox, before the command: open the port of the proxy there, and hand its socket to the harness.
+"""Run inside a sandbox, before the command: open the port of the proxy, and hand its socket to the harness.
 
 The network of a sandbox is its own, and nothing of the host listens in it. A socket belongs to the network in
 which it was made, whoever holds it; so the proxy outside serves this one without any relay.

@@ -1,4 +1,4 @@
-"""Keep protected paths from being made, and leave no trace of it: for one call, or if this process is killed."""
+"""Keep protected paths from being made, and leave no trace of it, also if this process is killed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-# What `git init` and `git clone` write, and what runs nothing. Other keys of a new configuration are dropped: git on
-# the host would run what core.fsmonitor, core.hooksPath, filters and aliases name.
+# What `git init` and `git clone` write, and what runs nothing. Other keys of a new configuration are dropped:
+# git on the host would run what core.fsmonitor, core.hooksPath, filters and aliases name.
 _GIT_KEYS: Final = re.compile(
     r"\s*(\[(core|user|init|remote \"[\w./-]+\"|branch \"[\w./-]+\")\]"
     r"|(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks) = \w+"
@@ -26,18 +26,20 @@ _GIT_KEYS: Final = re.compile(
 _MOST_OF_A_CONFIG: Final = 65_536
 # Git would fail at an empty one, so no placeholder can stand for it; what is made there is removed.
 _NEVER_EMPTY: Final = (".git/config", ".git/commondir", ".git/config.worktree")
-# An empty directory, which git does not see, that nobody may write in; the sticky bit tells it from the user's.
+# An empty directory, which git does not see, that nobody may write in; the sticky bit tells it from the
+# user's.
 _PLACEHOLDER: Final = 0o1555
 # Root owns these on the host, so a command of root can change their modes, though not what they do.
 _DEVICES: Final = ("full", "null", "random", "tty", "urandom", "zero")
 _OWNERS_RIGHTS: Final = 0o700
 
 
-# Runs beside a command and waits for a line from the harness. The end of the pipe instead of a line means that
-# the harness was killed. The kernel kills the sandbox then, but not one that was just starting: so all that has
-# the mark on its command line is killed, twice, for a process has none before it begins. A placeholder is removed
-# only under the lock that every running command shares, for on it something may be mounted. After `--` come
-# paths that a command may have made and must not leave, each in a directory that it may have made.
+# Runs beside a command and waits for a line from the harness. The end of the pipe instead of a line means
+# that the harness was killed. The kernel kills the sandbox then, but not one that was just starting: so all
+# that has the mark on its command line is killed, twice, for a process has none before it begins. A
+# placeholder is removed only under the lock that every running command shares, for on it something may be
+# mounted. After `--` come paths that a command may have made and must not leave, each in a directory that it
+# may have made.
 _GUARD: Final = r"""
 read -r _ && exit
 root=$1; mark=$2; shift 2
@@ -189,9 +191,9 @@ class Protection:
         held: list[Path] = []
         for path in self.missing:
             try:
-                with _opened(self.root, path.parent.relative_to(self.root).parts) as directory:
-                    with suppress(FileExistsError):
-                        os.mkdir(path.name, _PLACEHOLDER, dir_fd=directory)
+                above = path.parent.relative_to(self.root).parts
+                with _opened(self.root, above) as directory, suppress(FileExistsError):
+                    os.mkdir(path.name, _PLACEHOLDER, dir_fd=directory)
                 held.append(path)
             except OSError:
                 # Its directory is gone or closed by now: a command may still make it anew.

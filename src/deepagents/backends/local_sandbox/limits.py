@@ -1,7 +1,7 @@
 """Bound what a confined command and all that it starts may use together: memory, processes, disk.
 
 Memory and processes are bounded by control groups where this process may make some (version 2 where it is
-delegated, version 1 where it is writable), else by a watchdog that looks at the processes many times a second.
+delegated, version 1 where it is writable), else by a watchdog that looks at processes many times a second.
 Disk has no control group, so the watchdog looks at it always.
 """
 
@@ -137,7 +137,10 @@ class ControlGroup:
         if not self.directories:
             return []
         # 0 stands for the process that writes it.
-        script = 'for each; do shift; [ "$each" = -- ] && break; echo 0 > "$each/cgroup.procs" || exit 125; done; exec "$@"'
+        script = (
+            'for each; do shift; [ "$each" = -- ] && break; echo 0 > "$each/cgroup.procs" || exit 125; done; '
+            'exec "$@"'
+        )
         return ["/bin/sh", "-c", script, "sh", *map(str, self.directories), "--"]
 
     def find_enforced(self) -> str | None:
@@ -265,7 +268,7 @@ def _walk(top: str) -> Iterator[os.stat_result | None]:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """Yield a process and all that it started; what lost its parent belongs to the sandbox's first process."""
+    """Yield a process and all that it started; what lost its parent belongs to the first one inside."""
     waiting = [pid]
     while waiting:
         each = waiting.pop()
@@ -276,7 +279,7 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def _resident(pid: int) -> int:
-    """Return the memory of one process, and what it keeps in memory files, whose pages no process need map."""
+    """Return the memory of one process, and its memory files, whose pages no process need map."""
     size = 0
     with suppress(OSError, IndexError, ValueError):
         size = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE

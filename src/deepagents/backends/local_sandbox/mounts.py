@@ -52,7 +52,7 @@ class View:
     shares_network: bool = False
     temporary_bytes: int = 1 << 30
     hold_path: Callable[[Path], str] | None = None
-    """Opens a path, where bubblewrap takes open ones: a command of another call may put a link in its place."""
+    """Opens a path, where bubblewrap takes open ones: another call may put a link in its place."""
 
     def options(self, disable_namespaces: bool, descriptor: Callable[[bytes], str]) -> Iterator[str]:
         """Yield the options of bubblewrap; `descriptor` opens a file that has these bytes."""
@@ -165,6 +165,11 @@ def _system() -> Iterator[str]:
     for pattern in _ETC:
         for path in Path("/etc").glob(pattern):
             yield from ("--ro-bind", str(path), str(path))
+    yield from _processes()
+    yield from ("--dev", "/dev")
+
+
+def _processes() -> Iterator[str]:
     yield from ("--proc", "/proc")
     for name in _PROC:
         path = f"/proc/{name}"
@@ -172,4 +177,3 @@ def _system() -> Iterator[str]:
             yield from ("--ro-bind", path, path) if name == "sys" else ("--tmpfs", path, "--remount-ro", path)
         elif os.path.exists(path):
             yield from ("--ro-bind", os.devnull, path)
-    yield from ("--dev", "/dev")

@@ -19,8 +19,9 @@ PORTS: Final = (80, 443)
 _LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _LONGEST_NAME: Final = 253
 _NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
-# Addresses of this machine, of its networks and of its provider: what the machine may reach and strangers may not
-# (IANA's special-purpose registries; Azure's and Alibaba's metadata services lie outside of them or in 100.64/10).
+# Addresses of this machine, of its networks and of its provider: what the machine may reach and strangers may
+# not (IANA's special-purpose registries; Azure's and Alibaba's metadata services lie outside of them or in
+# 100.64/10).
 _INNER: Final = tuple(
     map(
         ipaddress.ip_network,
@@ -60,7 +61,8 @@ class HostRule:
         is_known = _address(host) is not None or _NAME.fullmatch(host)
         if not is_known or port is None or host == "*":
             raise ConfigError(
-                f"network must hold host names such as 'pypi.org' or '*.pypi.org', with ':port' or without; got {text!r}"
+                "network must hold host names such as 'pypi.org' or '*.pypi.org', with ':port' or without; "
+                f"got {text!r}"
             )
         return cls(host, (port,) if port else PORTS)
 
@@ -91,9 +93,8 @@ class HostRules:
             RefusedHostError: when no rule allows the host, or any of its addresses is an inner one.
             OSError: when it has no address.
         """
-        shown = f"{host if len(host) <= _LONGEST_NAME else host[:_LONGEST_NAME] + '...'}:{port}"
-        address = _address(host)
-        if address is None and not (_NAME.fullmatch(host) and len(host) <= _LONGEST_NAME):
+        shown, address = f"{host[:_LONGEST_NAME]}:{port}", _address(host)
+        if address is None and not _is_name(host):
             raise RefusedHostError(f"{shown} is refused: this is no host name")
         if not any(rule.matches(host, port) for rule in self.rules):
             same = [rule for rule in self.rules if any(rule.matches(host, each) for each in rule.ports)]
@@ -109,11 +110,10 @@ class HostRules:
         if address is not None:
             return str(address)
         found = list(self.resolve(host, port))
-        for each in found:
-            if is_inner(each):
-                raise RefusedHostError(
-                    f"{shown} is refused: its name leads to an address of this machine's own networks"
-                )
+        if any(map(is_inner, found)):
+            raise RefusedHostError(
+                f"{shown} is refused: its name leads to an address of this machine's own networks"
+            )
         if not found:
             raise OSError(f"{host} has no address")
         return found[0]
@@ -141,6 +141,10 @@ def _all_forms(address: Address) -> list[Address]:
     return forms
 
 
+def _is_name(text: str) -> bool:
+    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
+
+
 def _address(text: str) -> Address | None:
     try:
         # The library of C also takes `0x7f.1` and `2130706433`. Those are names here, which no rule allows.
@@ -150,7 +154,7 @@ def _address(text: str) -> Address | None:
 
 
 def split_authority(text: str, default: int) -> tuple[str, int | None]:
-    """Split `host:port` or `[address]:port`, in lower case and without a dot at the end; `None`: no such port."""
+    """Split `host:port` or `[address]:port`, in lower case, without a dot at the end; `None`: no port."""
     match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+|[0-9A-Fa-f:]{3,}?))(?::(\d{1,5}))?", text)
     if match is None:
         return text.lower(), None

@@ -1,4 +1,4 @@
-"""The only way out of a sandbox with named hosts: a proxy for HTTP and CONNECT, which refuses every other host.
+"""The only way out of a sandbox with named hosts: a proxy for HTTP and CONNECT, which refuses all others.
 
 It takes one request a connection and is strict about its form (RFC 9112), so that nobody can hide a second
 request in the first.

@@ -34,7 +34,8 @@ _DENIED: Final = {
     "lookup_dcookie": (212, 18), "memfd_secret": (447, 447), "modify_ldt": (154, None), "mount": (165, 40),
     "mount_setattr": (442, 442), "move_mount": (429, 429), "move_pages": (279, 239),
     "name_to_handle_at": (303, 264), "nfsservctl": (180, 42), "open_by_handle_at": (304, 265),
-    "open_tree": (428, 428), "open_tree_attr": (467, 467), "perf_event_open": (298, 241), "pidfd_getfd": (438, 438),
+    "open_tree": (428, 428), "open_tree_attr": (467, 467), "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438),
     "pivot_root": (155, 41), "process_madvise": (440, 440), "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271), "ptrace": (101, 117), "quotactl": (179, 60), "quotactl_fd": (443, 443),
     "reboot": (169, 142), "request_key": (249, 218), "setns": (308, 268), "settimeofday": (164, 170),
@@ -46,7 +47,8 @@ _NUMBERS: Final = {
     "chmod": (90, None), "clone": (56, 220), "clone3": (435, 435), "creat": (85, None),
     "fallocate": (285, 47), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "ioctl": (16, 29), "mknod": (133, None), "mknodat": (259, 33), "open": (2, None), "openat": (257, 56),
-    "openat2": (437, 437), "personality": (135, 92), "shmget": (29, 194), "socket": (41, 198), "socketpair": (53, 199),
+    "openat2": (437, 437), "personality": (135, 92), "shmget": (29, 194), "socket": (41, 198),
+    "socketpair": (53, 199),
 }  # fmt: skip
 _ARCHITECTURES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 # x86-64 programs can make calls by the numbers of its 32-bit sibling, with this bit set.
@@ -84,14 +86,7 @@ def build_filter(*, no_fallocate: bool = True, no_shared_memory: bool = False) -
         KeyError: for an architecture that has no filter; ask `is_supported` first.
     """
     column, architecture = _ARCHITECTURES[platform.machine()]
-    code: list[Instruction] = [
-        (_LOAD, 0, 0, _AT_ARCHITECTURE),
-        (_EQUAL, 1, 0, architecture),
-        (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, _AT_NUMBER),
-    ]
-    if column == 0:
-        code += [(_AT_LEAST, 0, 1, _X32), _fail(errno.ENOSYS)]
+    code = _check_architecture(architecture, has_sibling=column == 0)
 
     def deny(name: str, error: int = errno.EPERM, test: Sequence[Instruction] = ()) -> None:
         number = (_DENIED.get(name) or _NUMBERS[name])[column]
@@ -127,6 +122,16 @@ def build_filter(*, no_fallocate: bool = True, no_shared_memory: bool = False) -
         deny("shmget")
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *each) for each in code)
+
+
+def _check_architecture(architecture: int, *, has_sibling: bool) -> list[Instruction]:
+    code: list[Instruction] = [
+        (_LOAD, 0, 0, _AT_ARCHITECTURE),
+        (_EQUAL, 1, 0, architecture),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _AT_NUMBER),
+    ]
+    return [*code, (_AT_LEAST, 0, 1, _X32), _fail(errno.ENOSYS)] if has_sibling else code
 
 
 def _fail(error: int) -> Instruction:
