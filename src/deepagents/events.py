@@ -86,6 +86,16 @@ class ToolCalled(_OfAgent):
 
 
 @dataclass(frozen=True, slots=True)
+class CommandOutput(_OfAgent):
+    """A piece of what a command prints while it runs; of a long output not all pieces come."""
+
+    type: ClassVar[str] = "command_output"
+    call_id: str
+    text: str
+    stream: Literal["stdout", "stderr"] = "stdout"
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished(_OfAgent):
     """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed."""
 
@@ -262,7 +272,7 @@ class RunFailed(_Event):
 
 _OfRuns: TypeAlias = RunStarted | RunStopped | RunFailed | FinalAnswer
 _OfModels: TypeAlias = Token | Reasoning | ModelFailed | ContextCompacted | LimitNear | LimitReached | Usage
-_OfTools: TypeAlias = ToolCalled | ToolFinished | PlanChanged | Custom
+_OfTools: TypeAlias = ToolCalled | CommandOutput | ToolFinished | PlanChanged | Custom
 _OfOthers: TypeAlias = SubagentStarted | SubagentFinished | TaskChanged
 _OfPeople: TypeAlias = ApprovalNeeded | QuestionAsked | ApprovalGiven
 Event: TypeAlias = _OfRuns | _OfModels | _OfTools | _OfOthers | _OfPeople

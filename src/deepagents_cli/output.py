@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 from rich.console import Console
 
 from deepagents.events import (
+    CommandOutput,
     ContextCompacted,
     Custom,
     Event,
@@ -35,6 +36,8 @@ from deepagents_cli.terminal import clean, one_line, style_text
 _SPECS: Final = specs_by_name()
 _PLANNING: Final = frozenset({"write_todos", "read_todos"})
 _MIN_RESULT: Final = 24
+_MOST_LINES: Final = 20
+_MOST_OF_A_LINE: Final = 1000
 _TODO_MARKS: Final = {"completed": "[x]", "in_progress": "[>]"}
 _TODO_STYLES: Final = {"completed": "green", "in_progress": "bold"}
 
@@ -65,6 +68,7 @@ class Printer:
         self._after_line = True
         self._subagent_text: dict[str, str] = {}
         self._calls: dict[str, ToolCalled] = {}
+        self._started_lines: dict[tuple[str, str], str] = {}
         self._plans: dict[str | None, tuple[Todo, ...]] = {}
         self._used = [0, 0]
         self._marks = (
@@ -75,6 +79,7 @@ class Printer:
             RunStarted: self._run_started,
             Token: self._token,
             ToolCalled: self._tool_called,
+            CommandOutput: self._command_output,
             ToolFinished: self._tool_finished,
             PlanChanged: self._plan_changed,
             SubagentStarted: self._subagent_started,
@@ -148,6 +153,8 @@ class Printer:
 
     def _tool_finished(self, event: ToolFinished) -> None:
         call = self._calls.pop(event.call_id, None)
+        for stream in ("stdout", "stderr"):
+            self._started_lines.pop((event.call_id, stream), None)
         if event.name in _PLANNING and event.status == "success":
             return
         result = result_line(event.name, event.status, event.text)
@@ -159,6 +166,19 @@ class Printer:
         name = call_line(call.name, call.args) if call is not None else event.name
         self.end_line()
         self._line(f"{_indent(event.agent)}{mark} ", f"{name}  {result}".rstrip(), style)
+
+    def _command_output(self, event: CommandOutput) -> None:
+        """Show the lines that a command has printed whole; what follows comes with the next piece."""
+        key = (event.call_id, event.stream)
+        *lines, self._started_lines[key] = (self._started_lines.get(key, "") + event.text).split("\n")
+        self._started_lines[key] = self._started_lines[key][-_MOST_OF_A_LINE:]
+        left_out = len(lines) - _MOST_LINES
+        if left_out > 0:
+            lines = [f"... {_count(left_out, 'line')} more", *lines[left_out:]]
+        if lines:
+            self.end_line()
+        for line in lines:
+            self._line(f"{_indent(event.agent)}    ", one_line(line), "dim")
 
     def _finish_call(self, call: ToolCalled, mark: str, result: str, style: str) -> None:
         """Show a result behind its call, or below it where the line has no room left."""

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from deepagents.events import (
     ApprovalGiven,
+    CommandOutput,
     ContextCompacted,
     Custom,
     Event,
@@ -52,6 +53,28 @@ def printed(*events: Event, width: int = 60, encoding: str = "utf-8", colour: bo
     _, *middle, blank, last = written.getvalue().decode(encoding).splitlines()
     assert (blank, "1.0 s" in last) == ("", True)
     return "\n".join(middle)
+
+
+def test_what_a_command_prints_stands_below_its_call() -> None:
+    shown = printed(
+        ToolCalled("execute", {"command": "make"}, "1"),
+        CommandOutput("1", "compiling a\ncompil"),
+        CommandOutput("1", "warning\n", "stderr"),
+        CommandOutput("1", "ing b\nlinking"),
+        ToolFinished("1", "execute", "success", "compiling a"),
+    )
+
+    assert shown.splitlines() == [
+        "→ execute make", "    compiling a", "    warning", "    compiling b", "✓ execute make  compiling a",
+    ]  # fmt: skip
+
+
+def test_of_a_flood_the_newest_lines_are_shown() -> None:
+    flood = "".join(f"line {number}\n" for number in range(1000))
+    shown = printed(ToolCalled("execute", {"command": "yes"}, "1"), CommandOutput("1", flood)).splitlines()
+
+    assert shown[1] == "    ... 980 lines more"
+    assert shown[-1] == "    line 999"
 
 
 def test_a_call_and_its_result_share_a_line() -> None:

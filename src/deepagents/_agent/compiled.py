@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.graph.state import CompiledStateGraph
 
-from deepagents._state.runtime import LatestValue, has_newer_events, stream_through
+from deepagents._state.runtime import LatestValue, aending, ending, has_newer_events, stream_through
 from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
 
@@ -78,11 +78,14 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
         _check_input(input)
         view = _StreamView(shows_failures=has_newer_events(config))
         # Closed here: a reader that stops early ends the run at once, not when the generator is collected.
-        with closing(
-            cast(Any, super()).stream(
-                input, stream_through(config, view.rewrite), **self._name_output_keys(options)
-            )
-        ) as parts:
+        with (
+            ending(config) as config,
+            closing(
+                cast(Any, super()).stream(
+                    input, stream_through(config, view.rewrite), **self._name_output_keys(options)
+                )
+            ) as parts,
+        ):
             for part in parts:
                 yield view.rewrite_part(part, options.get("stream_mode") or self.stream_mode)
 
@@ -91,11 +94,14 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Stream a run, awaiting."""
         _check_input(input)
         view = _StreamView(shows_failures=has_newer_events(config))
-        async with aclosing(
-            cast(Any, super()).astream(
-                input, stream_through(config, view.rewrite), **self._name_output_keys(options)
-            )
-        ) as parts:
+        async with (
+            aending(config) as config,
+            aclosing(
+                cast(Any, super()).astream(
+                    input, stream_through(config, view.rewrite), **self._name_output_keys(options)
+                )
+            ) as parts,
+        ):
             async for part in parts:
                 yield view.rewrite_part(part, options.get("stream_mode") or self.stream_mode)
 

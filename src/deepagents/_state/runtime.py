@@ -7,10 +7,13 @@ upgrade changes any of these.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import copy_context
 from functools import partial
+from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -27,6 +30,9 @@ from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import message as langgraph_message
 from langgraph.graph.state import CompiledStateGraph
 
+from deepagents._async import Coro, arun, as_io_call, gather_threads, run, start_thread
+
+_log = logging.getLogger(__name__)
 Channel: TypeAlias = BaseChannel[Any, Any, Any]
 Channels: TypeAlias = Mapping[str, Channel]
 
@@ -37,6 +43,8 @@ _SEND = "__pregel_send"
 _SAVER = "__pregel_checkpointer"
 _SCRATCHPAD = "__pregel_scratchpad"
 _STREAM = "__pregel_stream"
+# Names that begin with underscores are in no metadata of a trace or a checkpoint.
+_RUN_END = "__deepagents_run_end"
 _NEWER_EVENTS = "__pregel_stream_messages_v2"
 _MESSAGES = "langgraph.pregel._messages"
 MESSAGES_REDUCER: Callable[..., list[BaseMessage]] = vars(langgraph_message)["_messages_delta_reducer"]
@@ -256,6 +264,85 @@ def emit(kind: str, /, **about: object) -> None:
     """Write an event to the stream of mode `custom` of the running graph; outside of a run do nothing."""
     if in_graph():
         get_stream_writer()(LibraryEvent({"type": kind, **about}))
+
+
+def emit_anywhere() -> Callable[..., None]:
+    """Return what does the same as `emit` here, and may be called in another thread."""
+    # What writes asks the context whose step it belongs to, and other threads have none.
+    context = copy_context()
+
+    def emit_there(kind: str, /, **about: object) -> None:
+        context.copy().run(emit, kind, **about)
+
+    return emit_there
+
+
+class RunEnd:
+    """What is to be done when a run ends, however it ends."""
+
+    def __init__(self) -> None:
+        self._due: list[Callable[[], Coro[None]]] = []
+        self._is_over = False
+        self._lock = Lock()
+
+    def add(self, work: Callable[[], Coro[None]]) -> None:
+        """Have this done when the run ends; now, if a step that was cancelled comes too late for that."""
+        with self._lock:
+            if not self._is_over:
+                self._due.append(work)
+                return
+        start_thread(lambda: run(self._try(work)))
+
+    async def finish(self) -> None:
+        """Do all of it, at the same time; what fails is logged."""
+        with self._lock:
+            due, self._is_over = self._due, True
+        await gather_threads([as_io_call(partial(self._try, work)) for work in due])
+
+    async def _try(self, work: Callable[[], Coro[None]]) -> None:
+        try:
+            await work()
+        # The run has ended: there is nobody to tell, and the rest is to be done all the same.
+        except Exception:  # noqa: BLE001
+            _log.warning("something could not be done at the end of a run", exc_info=True)
+
+
+def run_end() -> RunEnd | None:
+    """Return where to leave what is to be done when this run ends; `None` outside of our agents."""
+    return _configurable().get(_RUN_END) if in_graph() else None
+
+
+@contextmanager
+def ending(config: RunnableConfig | None) -> Generator[RunnableConfig]:
+    """Yield the config of a run, and do at its end what was left for that; one inside another has no end."""
+    inside, end = _with_end(config)
+    try:
+        yield inside
+    finally:
+        if end:
+            run(end.finish())
+
+
+@asynccontextmanager
+async def aending(config: RunnableConfig | None) -> AsyncGenerator[RunnableConfig]:
+    """Do the same as `ending`, awaiting."""
+    inside, end = _with_end(config)
+    try:
+        yield inside
+    finally:
+        if end:
+            await arun(end.finish())
+
+
+def _with_end(config: RunnableConfig | None) -> tuple[RunnableConfig, RunEnd | None]:
+    outer, own = run_end(), RunEnd()
+    given = config or RunnableConfig()
+    # Named anew also for a run inside another: a config that has a configurable hides that of the outer run.
+    inside: RunnableConfig = {
+        **given,
+        "configurable": {**given.get("configurable", {}), _RUN_END: outer or own},
+    }
+    return inside, None if outer else own
 
 
 def has_newer_events(config: RunnableConfig | None) -> bool:

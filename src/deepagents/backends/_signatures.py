@@ -14,7 +14,7 @@ _PROTOCOL = ("deepagents.backends.protocol", "deepagents.backends._older")
 _PACKAGE = "deepagents."
 _OPTIONS = (
     *("allowed", "expected_version", "max_count", "regex", "context_lines"),
-    *("timeout", "max_capture_bytes"),
+    *("timeout", "max_capture_bytes", "on_output"),
 )
 _POSITIONAL = frozenset(("offset", "limit", "replace_all", "path", "glob"))
 """The protocol's own parameters that it also allows by position, in the order in which it has them."""
@@ -84,13 +84,18 @@ def method_facts(kind: type[Any], method: str) -> MethodFacts:
     return MethodFacts(
         blocking=signature_of(kind, method) if blocks else None,
         awaiting=signature_of(kind, twin) if awaits else None,
-        options=frozenset(each for each in _OPTIONS if all(form.takes(each) for form in forms)),
+        options=frozenset(each for each in _OPTIONS if all(_takes(form, each) for form in forms)),
         only_blocking=newest is not None and blocks and (by_default or not awaits),
         is_ours=newest is not None and newest.__module__.startswith(_PACKAGE),
         is_described=newest is None or issubclass(_definer(kind, "capabilities") or kind, newest),
         enforces=any("allowed" in signature_of(kind, name).names for name in newer)
         and all(form.takes("allowed") for form in forms),
     )
+
+
+def _takes(form: Signature, option: str) -> bool:
+    # What a method passes on as `**options` may leave this process, and a function cannot.
+    return option in form.names if option == "on_output" else form.takes(option)
 
 
 def _defines(kind: type, *methods: str) -> bool:

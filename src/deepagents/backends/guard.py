@@ -39,7 +39,7 @@ class CallRights:
             ToolFailure: `permission_denied`.
         """
         match op:
-            case ops.Execute() | ops.Resolve():
+            case ops.CommandOperation() | ops.Resolve():
                 return await following(op)
             case ops.Ls() | ops.Glob() | ops.Grep():
                 return await self._search(op, following)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -20,6 +20,7 @@ from deepagents.backends.guard import CallRights, find_exposed_rule
 from deepagents.backends.operations import METHODS, Operation, Perform
 from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
 from deepagents.backends.results import (
+    CommandStatus,
     DeleteResult,
     EditResult,
     ExecuteOffloadResult,
@@ -263,15 +264,13 @@ class FileCalls:
         timeout: int | None,
         seconds: float | None = None,
         capture: OutputCapture | None = None,
+        on_output: Callable[[str, str], None] | None = None,
     ) -> ExecuteOffloadResult:
-        """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for."""
-        exposed = self.rights and find_exposed_rule(self.capabilities_or_raise, self.rights.rules)
-        if exposed:
-            raise ToolFailure(
-                "permission_denied",
-                f"permission denied for execute: commands could go round the rule for {exposed}. Use the "
-                "file tools.",
-            )
+        """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for.
+
+        A backend that can calls `on_output`, in any thread, with pieces of the output and their streams.
+        """
+        self._check_exposed()
         # A command must not outlast the time that is left for the whole run.
         left = seconds_left()
         if capture is not None and self.capabilities(capture.path).capture:
@@ -280,8 +279,35 @@ class FileCalls:
                 capture_path=capture.path, max_inline_bytes=capture.most_inline, seconds=seconds,
             )  # fmt: skip
             return await self._do(op)
-        ran = await self._do(ops.Execute(command, timeout, left, seconds=seconds))
-        return ExecuteOffloadResult(False, ran)
+        op = ops.Execute(command, timeout, left, seconds=seconds, on_output=on_output)
+        return ExecuteOffloadResult(False, await self._do(op))
+
+    async def start_command(self, command: str, timeout: int | None) -> str:
+        """Start a command in the background, and return its id."""
+        self._check_exposed()
+        return await self._do(ops.StartCommand(command, timeout))
+
+    async def poll_command(self, command_id: str, offset: int = 0, wait: float = 0) -> CommandStatus:
+        """Return what a command printed from an offset on, once it has ended or `wait` seconds are over."""
+        seconds = None if self.seconds is None else self.seconds + wait
+        return await self._do(ops.PollCommand(command_id, offset, wait, seconds=seconds))
+
+    async def write_command(self, command_id: str, text: str, close: bool) -> None:
+        """Write to the standard input of a command, and `close` it if nothing more comes."""
+        await self._do(ops.WriteCommand(command_id, text, close))
+
+    async def stop_command(self, command_id: str) -> None:
+        """End a command with all that it started."""
+        await self._do(ops.StopCommand(command_id))
+
+    def _check_exposed(self) -> None:
+        exposed = self.rights and find_exposed_rule(self.capabilities_or_raise, self.rights.rules)
+        if exposed:
+            raise ToolFailure(
+                "permission_denied",
+                f"permission denied for execute: commands could go round the rule for {exposed}. Use the "
+                "file tools.",
+            )
 
     def capabilities_or_raise(self, path: str) -> Capabilities:
         """Return what can be done at a path; raise what the backend raises when it cannot tell."""

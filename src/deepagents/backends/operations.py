@@ -180,14 +180,21 @@ class Download(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Execute(Operation):
+class CommandOperation(Operation):
+    """An operation on commands: it is about no path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execute(CommandOperation):
     """Run a shell command; `left` is how many seconds there are at most, for backends that take a timeout."""
 
     method = "execute"
-    by_position, optional = ("command",), ("timeout",)
+    by_position, optional = ("command",), ("timeout", "on_output")
     command: str
     timeout: int | None = None
     left: float | None = None
+    _: KW_ONLY
+    on_output: Callable[[str, str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +208,47 @@ class CapturedExecute(Execute):
     capture_path: str
     max_inline_bytes: int
     max_capture_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartCommand(CommandOperation):
+    """Start a command in the background."""
+
+    method = "start_command"
+    by_position, by_name = ("command",), ("timeout",)
+    command: str
+    timeout: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PollCommand(CommandOperation):
+    """Return what a command printed from an offset on, once it has ended or `wait` seconds are over."""
+
+    method = "poll_command"
+    by_position, by_name = ("command_id",), ("offset", "wait")
+    command_id: str
+    offset: int = 0
+    wait: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCommand(CommandOperation):
+    """Write to the standard input of a command, and `close` it if nothing more comes."""
+
+    method = "write_command"
+    by_position, by_name = ("command_id", "text"), ("close",)
+    command_id: str
+    text: str
+    close: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StopCommand(CommandOperation):
+    """End a command with all that it started."""
+
+    method = "stop_command"
+    by_position = ("command_id",)
+    command_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class ExecuteArtifact(TypedDict):
     exit_code: NotRequired[int]
     truncated: NotRequired[bool]
     output_file: NotRequired[str]
+    command_id: NotRequired[str]
 
 
 @dataclass

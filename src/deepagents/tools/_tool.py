@@ -77,6 +77,7 @@ class ToolSpec:
         clipped_arguments: long texts that may be cut from old calls, because the file holds them.
         summary_arguments: what a person reads of a call in one line.
         result_unit: what one line of its result is, so that a person reads "3 paths" instead of them.
+        about_background: whether it is about commands in the background.
     """
 
     name: str
@@ -89,6 +90,7 @@ class ToolSpec:
     clipped_arguments: tuple[str, ...] = ()
     summary_arguments: tuple[str, ...] = ()
     result_unit: str | None = None
+    about_background: bool = False
 
     @property
     def changes_files(self) -> bool:
@@ -101,8 +103,10 @@ class ToolSpec:
         return self.changes_files or self.effect == "run"
 
     @property
-    def needs(self) -> Literal["execute", "delete"] | None:
+    def needs(self) -> Literal["execute", "delete", "background"] | None:
         """The capability that a backend needs, beyond what all have."""
+        if self.about_background:
+            return "background"
         return "execute" if self.effect == "run" else "delete" if self.effect == "delete" else None
 
     def is_possible(self, can: Capabilities) -> bool:

@@ -74,6 +74,8 @@ class CompositeBackend(TransferBackend):
         parts = [(served, here), *below]
         return Capabilities(
             execute=default.execute,
+            background=default.background,
+            keeps_commands=default.keeps_commands,
             delete=any(can.delete for _, can in parts),
             versions=here.versions,
             state_files=any(can.state_files for _, can in parts),

@@ -220,7 +220,7 @@ class Router:
                 return check_answer(op, await self._search(op))
             case ops.Upload() | ops.Download():
                 return await self._transfer(op)
-            case ops.Execute():
+            case ops.CommandOperation():
                 return await self._open(self.routes.default)(op)
             case ops.Delete() if self.routes.is_held(normalise(op.path)):
                 text = f"{op.path!r} is the root, a route, or leads to a route; delete what is in it instead."

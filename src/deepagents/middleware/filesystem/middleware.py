@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, Final, Literal, Self, TypeAlias, cast
+from typing import Any, Final, Literal, Self, TypeAlias, cast, get_args
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ToolCallRequest
@@ -43,6 +43,7 @@ from deepagents.middleware.approval import (
     was_asked,
 )
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
+from deepagents.middleware.filesystem.commands import announce_ended
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
 from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation, Shortened
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
@@ -59,6 +60,7 @@ from deepagents.tools._tool import (
     failure_message,
     make_tool,
 )
+from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
 
 ReadFormat: TypeAlias = Literal["numbered", "header"]
 
@@ -144,7 +146,10 @@ class FilesystemMiddleware(BaseMiddleware):
         self._descriptions = custom_tool_descriptions or {}
         self._specs = {spec.name: spec for spec in self._tool_specs()}
         self._readers = {name for name, spec in self._specs.items() if spec.effect == "read"}
-        chosen = _choose_tools(list(self._specs), tools)
+        chosen = _choose_tools(list(dict.fromkeys((*self._specs, *get_args(FsToolName)))), tools)
+        # An id that nothing takes would be of no use.
+        if "read_command" not in chosen and self._specs.get(EXECUTE.name) is EXECUTE_IN_BACKGROUND:
+            self._specs[EXECUTE.name] = EXECUTE
         self.tools = [self._make_by_name(name) for name in self._specs if name in chosen]
         self._check_rules()
 
@@ -209,7 +214,7 @@ class FilesystemMiddleware(BaseMiddleware):
 
     def _tool_specs(self) -> Sequence[ToolSpec]:
         """Return the tools to choose from; a subclass may add its own."""
-        return file_tools()
+        return file_tools(background=self._handle.capabilities().background)
 
     def _create_tool(self, name: str) -> Any:
         return make_tool(self._specs[name], self._open_context, self._descriptions.get(name))
@@ -257,6 +262,7 @@ class FilesystemMiddleware(BaseMiddleware):
             request = with_changes(request, tools=offered)
         # If the call fails, what preparing it has written is taken back: a resumed run starts before it.
         with writes_undone_on_failure():
+            request = await announce_ended(request, files)
             request, for_state = await self._preparation(files).prepare(request)
             response = await inner(handler, add_section(request, self._section(offered, can)))
         return keeping(response, for_state, await self._find_links(files, request, response))
@@ -270,7 +276,7 @@ class FilesystemMiddleware(BaseMiddleware):
     def _capabilities(self, files: FileCalls) -> Capabilities:
         can = files.capabilities()
         hidden = can.execute and find_exposed_rule(files.capabilities_or_raise, self._rules)
-        return replace(can, execute=False) if hidden else can
+        return replace(can, execute=False, background=False) if hidden else can
 
     def _is_offered(self, tool: Any, can: Capabilities) -> bool:
         possible = not isinstance(tool, SpecTool) or tool.spec.is_possible(can)

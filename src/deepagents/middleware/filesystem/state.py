@@ -13,9 +13,16 @@ from deepagents._state.runtime import run_memory
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.results import FileData
 from deepagents.backends.state import reduce_files
+from deepagents.tools.background import KnownCommand
 
 Versions = Annotated[
     dict[str, str], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
+]
+Commands = Annotated[
+    dict[str, KnownCommand],
+    GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER),
+    PrivateStateAttr,
+    NOT_SHARED,
 ]
 Kept = Annotated[dict[str, FileData], InheritedChannel(reduce_files, snapshot_frequency=SNAPSHOT_AFTER)]
 Links = Annotated[dict[str, list[str]], PrivateStateAttr, NOT_SHARED]
@@ -27,6 +34,7 @@ class FilesElsewhereState(AgentState[Any]):
     """For files that live outside the graph's state."""
 
     file_versions: NotRequired[Versions]
+    background_commands: NotRequired[Commands]
     file_links: NotRequired[Links]
     file_calls_asked: NotRequired[Asked]
     _blob_payloads: NotRequired[Payloads]

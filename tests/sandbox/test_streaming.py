@@ -1,0 +1,132 @@
+"""A command runs, and whoever watches the run reads what it prints meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepagents import create_deep_agent
+from deepagents.backends import CompositeBackend, LocalSandbox, LocalShellBackend, StateBackend
+from deepagents.backends.protocol import ExecuteResponse, SandboxBackendProtocol
+from deepagents.events import CommandOutput, Event, ToolFinished
+from deepagents.observe import aobserve, observe
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import CallMode
+
+needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
+KINDS = [LocalShellBackend, pytest.param(LocalSandbox, marks=needs_sandbox)]
+
+
+def watch(call_mode: CallMode, backend: Any, command: str) -> list[Event]:
+    """Let an agent run one command, and return all events of its run."""
+    with ScriptedModel(call("execute", command=command), "Done.") as model:
+        agent = create_deep_agent(model, backend=backend)
+        if call_mode.name == "sync":
+            return list(observe(agent, {"messages": "Go"}))
+
+        async def collect() -> list[Event]:
+            return [event async for event in aobserve(agent, {"messages": "Go"})]
+
+        return asyncio.run(collect())
+
+
+def printed(events: list[Event], stream: str = "stdout") -> str:
+    return "".join(each.text for each in events if isinstance(each, CommandOutput) and each.stream == stream)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_output_comes_while_a_command_runs(kind: Any, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    command = "echo first; read line < gate; echo second; exec sleep 0.5"
+    with ScriptedModel(call("execute", command=command), "Done.") as model:
+        agent = create_deep_agent(model, backend=kind(tmp_path, timeout=30))
+
+        async def collect() -> list[Event]:
+            events: list[Event] = []
+            async for event in aobserve(agent, {"messages": "Go"}):
+                events.append(event)
+                if printed(events) == "first\n" and isinstance(event, CommandOutput):
+                    # The command waits for this line, so what came before came while it ran.
+                    gate.write_text("go on\n")
+            return events
+
+        events = asyncio.run(collect())
+
+    assert printed(events) == "first\nsecond\n"
+    finished = next(each for each in events if isinstance(each, ToolFinished))
+    assert finished.text.startswith("first\nsecond")
+    assert {each.call_id for each in events if isinstance(each, CommandOutput)} == {finished.call_id}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_streams_are_told_apart(kind: Any, tmp_path: Path, call_mode: CallMode) -> None:
+    events = watch(call_mode, kind(tmp_path), "echo good; echo bad >&2; sleep 0.6")
+
+    assert printed(events, "stdout") == "good\n"
+    assert printed(events, "stderr") == "bad\n"
+
+
+def test_a_line_that_is_not_whole_yet_is_shown(tmp_path: Path, call_mode: CallMode) -> None:
+    events = watch(call_mode, LocalShellBackend(tmp_path), "printf 'half a l'; sleep 0.6; echo ine")
+
+    assert printed(events).startswith("half a l")
+
+
+def test_a_flood_is_bounded(tmp_path: Path, call_mode: CallMode) -> None:
+    events = watch(call_mode, LocalShellBackend(tmp_path), "timeout 1 yes; exit 0")
+
+    pieces = [each for each in events if isinstance(each, CommandOutput)]
+    assert pieces
+    assert len(pieces) < 50
+    assert max(len(each.text) for each in pieces) <= 10_000
+
+
+def test_a_quick_command_makes_no_event_of_its_own(tmp_path: Path, call_mode: CallMode) -> None:
+    backend = LocalShellBackend(tmp_path)
+    backend.execute("true")
+    events = watch(call_mode, backend, "echo quick")
+
+    assert [each.text for each in events if isinstance(each, ToolFinished)][0].startswith("quick")
+    assert len([each for each in events if isinstance(each, CommandOutput)]) <= 1
+
+
+def test_output_streams_through_a_composite_too(tmp_path: Path, call_mode: CallMode) -> None:
+    backend = CompositeBackend(LocalShellBackend(tmp_path), {"/notes/": StateBackend()})
+
+    assert printed(watch(call_mode, backend, "echo here; sleep 0.6")) == "here\n"
+
+
+class Hosted(SandboxBackendProtocol):
+    """A provider whose method names `on_output`, and one that only passes on what it is given."""
+
+    @property
+    def id(self) -> str:
+        return "hosted"
+
+    def execute(self, command: str, *, timeout: int | None = None, on_output: Any = None) -> ExecuteResponse:
+        on_output("from afar\n", "stdout")
+        return ExecuteResponse("from afar\n", 0)
+
+
+class PassesOn(SandboxBackendProtocol):
+    """A provider that sends all options to its server, which could not take a function."""
+
+    @property
+    def id(self) -> str:
+        return "older"
+
+    def execute(self, command: str, **options: Any) -> ExecuteResponse:
+        return ExecuteResponse(f"options: {sorted(options)}", 0)
+
+
+def test_a_provider_streams_if_its_method_names_the_option(call_mode: CallMode) -> None:
+    assert printed(watch(call_mode, Hosted(), "anything")) == "from afar\n"
+
+    events = watch(call_mode, PassesOn(), "anything")
+    assert printed(events) == ""
+    assert next(each for each in events if isinstance(each, ToolFinished)).text.startswith("options: []")
