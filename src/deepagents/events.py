@@ -97,7 +97,10 @@ class CommandOutput(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished(_OfAgent):
-    """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed."""
+    """A tool call has its result; `code` is one of `errors.ErrorCode` where it failed.
+
+    A command that ended with another `exit_code` than 0 has failed too, without such a code.
+    """
 
     type: ClassVar[str] = "tool_finished"
     call_id: str
@@ -105,6 +108,7 @@ class ToolFinished(_OfAgent):
     status: Status
     text: str
     code: str | None = None
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

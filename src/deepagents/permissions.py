@@ -119,6 +119,34 @@ class Rules:
         """Return whether everything below a directory is surely allowed."""
         return self._first_below(operation, directory, ("deny", "interrupt")) is None
 
+    def is_closed_below(self, operation: FilesystemOperation, directory: str) -> bool:
+        """Return whether everything below a directory is surely denied."""
+        name = self._name(directory)
+        for mode, patterns in self._compiled[operation]:
+            if mode == "deny" and any(pattern.glob.matches_all_below(name) for pattern in patterns):
+                return True
+            if mode != "deny" and any(pattern.glob.may_match_below(name) for pattern in patterns):
+                return False
+        return False
+
+    def find_without_match(self, directories: Sequence[str]) -> str | None:
+        """Return a pattern that denies or waits, and that matches nothing at or below these directories."""
+        names = [self._name(each) for each in directories]
+        for rule in self.given:
+            for text in rule.paths if rule.mode != "allow" else ():
+                pattern = _compile(text, self._fold)
+                if not any(pattern.matches(each) or pattern.glob.may_match_below(each) for each in names):
+                    return text
+        return None
+
+    def may_wait_in(self, directories: Sequence[str]) -> bool:
+        """Return whether anything at or below these directories may wait for a person."""
+        return any(
+            self.decide(operation, each) == "interrupt" or self.waiting_below(operation, each)
+            for operation in get_args(FilesystemOperation)
+            for each in directories
+        )
+
     def doubtful_names(
         self, operation: FilesystemOperation, directory: str
     ) -> Callable[[str], object] | None:
@@ -207,9 +235,33 @@ class Access:
         """Return whether every path below a directory is surely allowed."""
         return self.rules.is_free_below(self.operation, directory)
 
+    def none_below(self, directory: str) -> bool:
+        """Return whether every path below a directory is surely denied."""
+        return self.rules.is_closed_below(self.operation, directory)
+
     def is_approved(self, path: str) -> bool:
         """Return whether a person approved of a path."""
         return any(is_within(path, each) for each in self.approved)
+
+
+class CommandAccess(Access):
+    """The rights of one command: what it may `read` and what it may `write`, and as a whole both.
+
+    A person who approved of a command approved of all that waits.
+    """
+
+    def __init__(self, rules: Rules, is_approved: bool) -> None:
+        super().__init__(rules, "read", ["/"] if is_approved else [])
+        self.read = Access(rules, "read", self.approved)
+        self.write = Access(rules, "write", self.approved)
+
+    def __call__(self, path: str) -> bool:
+        """Return whether the command may read and change a path."""
+        return self.read(path) and self.write(path)
+
+    def all_below(self, directory: str) -> bool:
+        """Return whether every path below a directory may surely be read and changed."""
+        return self.read.all_below(directory) and self.write.all_below(directory)
 
 
 class DeleteAccess(Access):

@@ -10,8 +10,10 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from deepagents import create_deep_agent
+from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_shell import LocalShellBackend
+from deepagents.errors import BackendError
 from deepagents.limits import Limits, price_of_profile
 from deepagents.models import default_model, resolve_model
 from deepagents.models.traits import model_identifier, model_provider
@@ -101,9 +103,13 @@ def make_agent(
 
 def reader(backend: FilesystemBackend) -> Read:
     """Read files as the agent sees them, for diffs."""
+    paths = CommandPaths.of(backend.capabilities())
 
     def read(path: str) -> str | None:
-        (found,) = backend.download_files([path])
+        try:
+            (found,) = backend.download_files([paths.own(path)])
+        except BackendError:
+            return None
         return None if found.content is None else found.content.decode("utf-8", "replace")
 
     return read

@@ -157,7 +157,7 @@ class Printer:
             self._started_lines.pop((event.call_id, stream), None)
         if event.name in _PLANNING and event.status == "success":
             return
-        result = result_line(event.name, event.status, event.text)
+        result = result_line(event.name, event.status, event.text, exit_code=event.exit_code)
         style = "red" if event.status == "error" else "dim"
         mark = self._marks[event.status]
         if call is not None and call is self._open:
@@ -272,8 +272,18 @@ def call_line(name: str, args: Mapping[str, Any], specs: Mapping[str, ToolSpec] 
     return " ".join(map(one_line, [name, *shown]))
 
 
-def result_line(name: str, status: str, text: str, specs: Mapping[str, ToolSpec] = _SPECS) -> str:
+def result_line(
+    name: str,
+    status: str,
+    text: str,
+    specs: Mapping[str, ToolSpec] = _SPECS,
+    *,
+    exit_code: int | None = None,
+) -> str:
     """Shorten a result to what fits behind its call; an empty string where the mark says it all."""
+    if exit_code:
+        # Its output is that of any command: too much for one line.
+        return f"exit code {exit_code}: {result_line(name, 'success', text, specs)}"
     if status == "error":
         return one_line(text)
     lines = [line for line in clean(text).split("\n") if line.strip()]

@@ -124,6 +124,15 @@ def test_a_long_result_is_cut_to_the_width() -> None:
     assert len(shown) <= 60
 
 
+def test_a_command_that_failed_is_marked_with_its_exit_code_and_how_its_output_begins() -> None:
+    shown = printed(
+        ToolCalled("execute", {"command": "make"}, "1"),
+        ToolFinished("1", "execute", "error", "no rule\nExit code: 2", exit_code=2),
+    )
+
+    assert shown.strip() == "→ execute make  ✗ exit code 2: no rule (+1 line)"
+
+
 def test_a_result_with_no_room_left_takes_a_line_of_its_own() -> None:
     shown = printed(
         ToolCalled("execute", {"command": "c" * 100}, "1"),

@@ -93,15 +93,17 @@ def test_places_that_commands_do_not_find_are_named_in_one_sentence(tmp_path: Pa
         agent.invoke({"messages": [("user", "Go")]})
 
     said = model.asked[0].system
-    assert said.endswith("Commands do not find what is below /memories/, /skills/: use the file tools there.")
-    assert str(tmp_path) not in said
+    assert said.endswith(
+        f"Commands start in {tmp_path}, where your files are. Commands do not find what is below /memories/, "
+        "/skills/: use the file tools there."
+    )
 
 
 def test_nothing_is_said_of_commands_where_there_is_nothing_to_say(tmp_path: Path) -> None:
     shell, routes = LocalShellBackend(root_dir=tmp_path), {"/memories/": StateBackend()}
     routed = CompositeBackend(default=shell, routes=routes)
     silent = [
-        FilesystemMiddleware(backend=shell),
+        FilesystemMiddleware(backend=shell, tools=["ls", "read_file"]),
         FilesystemMiddleware(backend=CompositeBackend(default=StateBackend(), routes=routes)),
         FilesystemMiddleware(backend=routed, tools=["ls", "read_file"]),
         FilesystemMiddleware(backend=routed, system_prompt=""),

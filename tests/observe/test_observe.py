@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from pydantic import BaseModel
 
 from deepagents import create_deep_agent
-from deepagents.backends import StateBackend
+from deepagents.backends import LocalShellBackend, StateBackend
 from deepagents.events import (
     ApprovalNeeded,
     ContextCompacted,
@@ -101,6 +102,16 @@ def test_a_failed_call_has_an_error_result() -> None:
     (finished,) = of_kind(events, ToolFinished)
     assert finished.status == "error"
     assert "/none" in finished.text
+
+
+@pytest.mark.parametrize(("command", "status", "exit_code"), [("true", "success", 0), ("exit 3", "error", 3)])
+def test_a_command_has_failed_where_its_exit_code_says_so(
+    tmp_path: Path, command: str, status: str, exit_code: int
+) -> None:
+    model = ScriptedModel(call("execute", command=command), "Done.")
+
+    (finished,) = of_kind(events_of(model, backend=LocalShellBackend(tmp_path)), ToolFinished)
+    assert (finished.status, finished.code, finished.exit_code) == (status, None, exit_code)
 
 
 def test_a_plan_is_told_when_it_changes() -> None:

@@ -89,4 +89,4 @@ def _root(main: AgentPlan) -> str | None:
     if handle.is_factory:
         return None
     can = handle.capabilities()
-    return None if can.execute else can.artifacts_root.rstrip("/")
+    return None if can.execute and not can.ruled else can.artifacts_root.rstrip("/")

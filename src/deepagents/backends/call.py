@@ -27,6 +27,7 @@ from deepagents.backends.operations import (
     Perform,
     Read,
     Resolve,
+    StartCommand,
     TransferBackend,
     Upload,
     Write,
@@ -69,7 +70,7 @@ def call_methods(backend: BackendProtocol, can: Capabilities) -> Perform:
         if isinstance(op, Resolve) and not (resolves_cheaply if op.if_cheap else resolves):
             return op.path
         facts = method_facts(kind, op.method)
-        op = _as_taken(op, facts, kind)
+        op = _as_taken(op, facts, kind, can)
         try:
             # The method of an `OperationBackend` would only make this operation again.
             if perform := _performer(backend, op.method):
@@ -141,7 +142,7 @@ async def _resolve(backend: BackendProtocol, op: Resolve, in_process: bool) -> s
     return resolve() if in_process else await IOCall(resolve, lambda: await_thread(resolve))
 
 
-def _as_taken(op: Operation, facts: MethodFacts, kind: type[BackendProtocol]) -> Operation:
+def _as_taken(op: Operation, facts: MethodFacts, kind: type[BackendProtocol], can: Capabilities) -> Operation:
     """Return an operation that asks for nothing that this backend could not do.
 
     Raises:
@@ -150,6 +151,13 @@ def _as_taken(op: Operation, facts: MethodFacts, kind: type[BackendProtocol]) ->
     if isinstance(op, Grep) and op.regex and "regex" not in facts.options:
         # Searched literally, an expression would seem to match nothing.
         raise BackendError("not_supported", "This backend finds literal text only; leave regex out.")
+    if isinstance(op, Execute | StartCommand) and op.allowed and can.ruled and "allowed" not in facts.options:
+        # It repeats what another backend says of itself, whose rules would be lost on the way.
+        raise BackendError(
+            "not_supported",
+            f"{kind.__name__}.{op.method} takes no `allowed`, so commands would go past the rules. Use the "
+            "file tools.",
+        )
     if not isinstance(op, Execute):
         return op
     if not execute_accepts_timeout(kind):

@@ -16,11 +16,13 @@ class Capabilities:
     in the graph's `files` channel. `artifacts_root`: where the harness may put files of its own. `host`:
     files lie on the disk of this machine, or commands run on it; `None` says neither. `exposed`: commands
     that `execute` runs can reach files here, past every rule. `apart`: the directories, of all there are,
-    that commands do not find at their paths. `in_process`: answers without waiting for anything outside this
-    process. `capture`: the output of a command can be kept in a file at this path, where it runs. `part`: the
-    directory whose backend serves this path; calls that hang in one part do not hold up others.
-    `background`: commands can run in the background; `keeps_commands`: those that do go on when the run of an
-    agent ends.
+    that commands do not find at their paths. `ruled`: the directories in which commands find files, under the
+    rules that `execute` gets as `allowed`, and outside of which there are none. `command_root`: where `/`
+    lies for commands. `working_directory`: where they start, as they see it; `None` where that is not known.
+    `in_process`: answers without waiting for anything outside this process. `capture`: the output of a
+    command can be kept in a file at this path, where it runs. `part`: the directory whose backend serves this
+    path; calls that hang in one part do not hold up others. `background`: commands can run in the background;
+    `keeps_commands`: those that do go on when the run of an agent ends.
     """
 
     execute: bool = False
@@ -35,6 +37,9 @@ class Capabilities:
     in_process: bool = False
     capture: bool = False
     apart: tuple[str, ...] = ()
+    ruled: tuple[str, ...] = ()
+    command_root: str = "/"
+    working_directory: str | None = None
     part: str = "/"
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.enforcement import Denied, is_file
 from deepagents.backends.operations import Operation, Perform
 from deepagents.errors import BackendError, ToolFailure, UnenforceableRule
-from deepagents.permissions import Access, DeleteAccess, Rules
+from deepagents.permissions import Access, CommandAccess, DeleteAccess, Rules
 
 PATHLESS_DENIED_HINT: Final = "Give a path that the rules allow."
 
@@ -39,19 +39,12 @@ class CallRights:
             ToolFailure: `permission_denied`.
         """
         match op:
-            case ops.CommandOperation() | ops.Resolve():
+            case ops.PollCommand() | ops.WriteCommand() | ops.StopCommand() | ops.Resolve():
                 return await following(op)
             case ops.Ls() | ops.Glob() | ops.Grep():
                 return await self._search(op, following)
-            case ops.Delete():
-                access = DeleteAccess(self.rules, "write", self._find_approved(op.path))
-                await self._check_deletion(access, op.path, following)
             case _:
-                approved = [each for path in op.paths for each in self._find_approved(path)]
-                waiting = [each for each in approved if self.rules.decide(op.right, each) == "interrupt"]
-                access = Access(self.rules, op.right, waiting)
-                for path in op.paths:
-                    self._check(access, path)
+                access = await self._check_operation(op, following)
         try:
             return await following(replace(op, allowed=access))
         except Denied as error:
@@ -73,6 +66,21 @@ class CallRights:
             "name the directory or file itself to ask for it" if self.asks else "nobody is set up to give it"
         )
         return f"(left out, because it needs approval: {shown}; {onward})"
+
+    async def _check_operation(self, op: Operation, following: Perform) -> Access:
+        """Return the rights of a call, where none of its paths is forbidden."""
+        if isinstance(op, ops.CommandOperation):
+            return CommandAccess(self.rules, self.asked)
+        if isinstance(op, ops.Delete):
+            access = DeleteAccess(self.rules, "write", self._find_approved(op.path))
+            await self._check_deletion(access, op.path, following)
+            return access
+        approved = [each for path in op.paths for each in self._find_approved(path)]
+        waiting = [each for each in approved if self.rules.decide(op.right, each) == "interrupt"]
+        access = Access(self.rules, op.right, waiting)
+        for path in op.paths:
+            self._check(access, path)
+        return access
 
     async def _search(self, op: ops.Ls | ops.Glob | ops.Grep, following: Perform) -> Any:
         waiting = [each for each in self._find_approved(op.at) if self.rules.waits("read", each)]
@@ -174,4 +182,21 @@ def check_enforceable(capabilities: Callable[[str], Capabilities], rules: Rules)
             f"the rule for {pattern!r} cannot hold: execute runs commands that reach those files past every "
             "rule. Leave execute out with FilesystemMiddleware(tools=[...]), put the files on a route that "
             "commands cannot reach, or run commands in a sandbox that does not hold them"
+        )
+
+
+def check_matching(capabilities: Capabilities, rules: Rules) -> None:
+    """Refuse rules about paths that no file has, where all directories with files are known.
+
+    Raises:
+        UnenforceableRule: naming the first such rule, and what to write instead.
+    """
+    if not capabilities.ruled:
+        return
+    pattern = rules.find_without_match([*capabilities.ruled, *capabilities.apart])
+    if pattern is not None:
+        root = capabilities.ruled[0].rstrip("/")
+        raise UnenforceableRule(
+            f"the rule for {pattern!r} protects nothing: paths of this backend are those of this machine, "
+            f"and its files are in {', '.join(map(repr, capabilities.ruled))}. Write {root + pattern!r}"
         )

@@ -189,7 +189,7 @@ class Execute(CommandOperation):
     """Run a shell command; `left` is how many seconds there are at most, for backends that take a timeout."""
 
     method = "execute"
-    by_position, optional = ("command",), ("timeout", "on_output")
+    by_position, optional = ("command",), ("timeout", "on_output", "allowed")
     command: str
     timeout: int | None = None
     left: float | None = None
@@ -203,7 +203,7 @@ class CapturedExecute(Execute):
 
     method = "execute_with_offload"
     by_position, by_name = ("command", "capture_path"), ("max_inline_bytes",)
-    optional = ("timeout", "max_capture_bytes")
+    optional = ("timeout", "max_capture_bytes", "allowed")
     _: KW_ONLY
     capture_path: str
     max_inline_bytes: int

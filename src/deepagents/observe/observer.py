@@ -253,7 +253,12 @@ def _result(
         )
     name = known.name if known else message.name or "unknown"
     code = message.additional_kwargs.get("error_code")
-    return ToolFinished(message.tool_call_id, name, message.status, message.text, code, **author)
+    artifact: Any = message.artifact
+    exit_code: Any = cast("Any", artifact).get("exit_code") if isinstance(artifact, Mapping) else None
+    exit_code = exit_code if isinstance(exit_code, int) else None
+    # For the model the call went well: it got the output. For a person the command did not.
+    status = "error" if exit_code else message.status
+    return ToolFinished(message.tool_call_id, name, status, message.text, code, exit_code, **author)
 
 
 def _name_in(metadata: Mapping[str, Any] | None) -> str | None:

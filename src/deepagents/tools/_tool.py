@@ -17,6 +17,7 @@ from deepagents._async import Coro, arun, run
 from deepagents._paths import is_within, normalise
 from deepagents._state.runtime import in_graph, read_channel, write_channel
 from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.filedata import looks_binary
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
@@ -78,6 +79,7 @@ class ToolSpec:
         summary_arguments: what a person reads of a call in one line.
         result_unit: what one line of its result is, so that a person reads "3 paths" instead of them.
         about_background: whether it is about commands in the background.
+        paths: translates the paths that the model writes into those of the backend.
     """
 
     name: str
@@ -91,6 +93,7 @@ class ToolSpec:
     summary_arguments: tuple[str, ...] = ()
     result_unit: str | None = None
     about_background: bool = False
+    paths: CommandPaths = CommandPaths()
 
     @property
     def changes_files(self) -> bool:
@@ -123,15 +126,26 @@ class ToolSpec:
     def path_in(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the path that a call names, normalised; `None` where it names none, or none that can be.
 
-        A search without a path starts at the root.
+        It is the backend's own, whichever form the model chose. A search without a path starts at the root.
         """
         path = arguments.get(self.path_argument) if self.path_argument else None
         if path is None and self.effect == "search":
             return "/"
         try:
-            return normalise(path) if isinstance(path, str) else None
+            return normalise(self.paths.own(path)) if isinstance(path, str) else None
         except BackendError:
             return None
+
+    def translate(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call with the backend's own path.
+
+        Raises:
+            BackendError: `invalid_path`, for one that the backend does not have.
+        """
+        path = arguments.get(self.path_argument) if self.path_argument else None
+        if self.path_argument is None or path is None:
+            return arguments
+        return {**arguments, self.path_argument: self.paths.own(path)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +207,17 @@ class FileVersions:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The files, what is known of them, and the limits that hold for one call."""
+    """The files, what is known of them, and the limits that hold for one call.
+
+    `paths` translates what the model reads: every path that a tool shows goes through `paths.shown`.
+    """
 
     files: FileCalls
     versions: FileVersions
     limits: ToolLimits
     read_format: str = "numbered"
     call_id: str = ""
+    paths: CommandPaths = CommandPaths()
 
 
 class SpecTool(StructuredTool):
@@ -243,10 +261,12 @@ async def _answer(
 ) -> Answer:
     call_id = runtime.tool_call_id or ""
     try:
-        output = await spec.run(open_context(runtime), **arguments)
+        # Before anything is asked about the path: rules know the backend's own paths alone.
+        output = await spec.run(open_context(runtime), **spec.translate(arguments))
     # Only these: anything else is a mistake in code and must reach the developer.
     except (ToolFailure, BackendError) as failure:
-        return failure_message(spec.name, call_id, failure.code, failure.text)
+        text = spec.paths.reword(failure.text, spec.path_in(arguments) or "/")
+        return failure_message(spec.name, call_id, failure.code, text)
     message = ToolMessage(
         content=output.content,
         name=spec.name,

@@ -73,15 +73,16 @@ def video_dependencies_available() -> bool:
     return find_spec("av") is not None and find_spec("PIL") is not None
 
 
-async def show_video(files: FileCalls, path: str, start: int, duration: int) -> ToolOutput:
+async def show_video(files: FileCalls, path: str, start: int, duration: int, name: str) -> ToolOutput:
     """Return frames of a part of a video, for a message of their own.
 
-    Frames are decoded off the event loop, and a file that is too large is not even loaded.
+    `name` is what the model calls the file. Frames are decoded off the event loop, and a file that is too
+    large is not even loaded.
 
     Raises:
         ToolFailure: when there is nothing to see; the text ends with the part that was asked for.
     """
-    header = _header(path, start, duration)
+    header = _header(name, start, duration)
     if duration <= 0:
         raise ToolFailure("invalid_argument", f"limit must be positive: it counts seconds. {header}")
     _check_size(await _find_size(files, path), header)
@@ -103,7 +104,7 @@ async def show_video(files: FileCalls, path: str, start: int, duration: int) -> 
         onward = f" There is more: call read_file again with offset={frames.resume_at}."
         shown.append({"type": "text", "text": onward.strip()})
     return ToolOutput(
-        f"{counted} of {path!r}, in the next message.{onward}",
+        f"{counted} of {name!r}, in the next message.{onward}",
         extra={"read_file_path": path, "read_file_frame_count": frames.count},
         extra_message=shown,
     )

@@ -59,7 +59,7 @@ async def _execute(
     if not ran.offloaded or keep is None:
         return ToolOutput(_report(ran.response), artifact=artifact)
     artifact["output_file"] = keep.path
-    return ToolOutput(_report_saved(ran.response, keep.path), artifact=artifact)
+    return ToolOutput(_report_saved(ran.response, context.paths.shown(keep.path)), artifact=artifact)
 
 
 def _check_timeout(timeout: int | None, most: int) -> None:

@@ -49,18 +49,22 @@ class LsSchema(BaseModel):
 async def _ls(context: ToolContext, path: str) -> ToolOutput:
     listing = await context.files.ls(normalise(path))
     entries = sorted(_require_some(listing, listing.entries), key=lambda entry: entry["path"])
-    lines = [_show_entry(entry) for entry in entries] or [_NOTHING_FOUND]
+    lines = [_show_entry(context, entry) for entry in entries] or [_NOTHING_FOUND]
     more = "entries. Find them with glob and a narrower pattern."
     return _render_listing(context, lines, more, listing)
 
 
-def _show_entry(entry: FileInfo) -> str:
-    path = escape_controls(entry["path"])
+def _show_entry(context: ToolContext, entry: FileInfo) -> str:
+    path = _show_path(context, entry["path"])
     if entry.get("is_dir"):
         return f"{path.rstrip('/')}/"
     size = entry.get("size")
     modified = entry.get("modified_at", "")[:16].replace("T", " ")
     return "  ".join(filter(None, [path, "" if size is None else format_size(size), modified]))
+
+
+def _show_path(context: ToolContext, path: str) -> str:
+    return escape_controls(context.paths.shown(path))
 
 
 LS = ToolSpec(
@@ -87,9 +91,9 @@ class GlobSchema(BaseModel):
 
 async def _glob(context: ToolContext, pattern: str, path: str | None = None) -> ToolOutput:
     root = None if path is None else normalise(path)
-    found = await context.files.glob(pattern, root, GLOB_TIMEOUT)
+    found = await context.files.glob(context.paths.own_pattern(pattern, root), root, GLOB_TIMEOUT)
     matches = _require_some(found, found.matches)
-    paths = sorted(escape_controls(match["path"]) for match in matches)
+    paths = sorted(_show_path(context, match["path"]) for match in matches)
     more = "files match. Narrow the pattern or give a path."
     note = GLOB_UNREADABLE_NOTE if found.truncation_reason == "unreadable" else GLOB_TRUNCATION_NOTE
     return _render_listing(context, paths or [_NOTHING_FOUND], more, found, note if found.truncated else None)
@@ -136,13 +140,13 @@ async def _grep(
     found = await tool_context.files.grep(
         pattern,
         root,
-        glob,
+        None if glob is None else tool_context.paths.own_pattern(glob, root),
         max_count=max_count or tool_context.limits.grep_matches,
         regex=regex,
         context_lines=lines_around,
     )
     matches = [
-        GrepMatch({**match, "path": escape_controls(match["path"])})
+        GrepMatch({**match, "path": _show_path(tool_context, match["path"])})
         for match in _require_some(found, found.matches)
     ]
     lines = format_grep_matches(matches, output_mode).split("\n")

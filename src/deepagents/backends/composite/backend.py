@@ -85,6 +85,9 @@ class CompositeBackend(TransferBackend):
             in_process=all(can.in_process for _, can in parts),
             capture=default.capture and served == self._routes.default,
             apart=self._apart(default) if default.execute else (),
+            ruled=default.ruled,
+            command_root=default.command_root,
+            working_directory=default.working_directory,
             part=f"{where}/**" if below else served.path(here.part),
         )
 

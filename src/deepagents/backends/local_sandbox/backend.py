@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from deepagents.backends._signatures import method_facts
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.filesystem.confined_dir import ConfinedDirectory
@@ -22,13 +23,15 @@ from deepagents.backends.local_sandbox.leftovers import Protection, guard, hold_
 from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watchdog, find_controllers
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
+from deepagents.backends.local_sandbox.rules import Marks, Mode, describe_undone
 from deepagents.backends.local_sandbox.seccomp import build_filter
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
-from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands
+from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start
 from deepagents.backends.local_shell.process import Control, Ended, OnOutput, run_command
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError, ConfigError
+from deepagents.permissions import CommandAccess
 
 PROTECTED: Final = (
     ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".envrc", ".vscode", ".idea",
@@ -197,12 +200,17 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do: all that a directory can, and `execute`."""
+        # A subclass with an `execute` of its own, which takes no `allowed`, would go past the rules.
+        keeps = all(method_facts(type(self), each).enforces for each in ("execute", "start_command"))
+        ruled = tuple(map(str, (self.cwd, *self._writable, *self._readable)))
         return replace(
             super().capabilities(path),
             execute=True,
-            exposed=True,
+            exposed=not keeps,
+            ruled=ruled if keeps else (),
             background=True,
             keeps_commands=self._is_kept,
+            working_directory=str(self.cwd),
         )
 
     def real_path(self, path: str) -> str:
@@ -215,27 +223,62 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         return resolved.root.path_of(resolved.real_parts()).as_posix()
 
     def execute(
-        self, command: str, *, timeout: int | None = None, on_output: OnOutput | None = None
+        self,
+        command: str,
+        *,
+        timeout: int | None = None,
+        on_output: OnOutput | None = None,
+        allowed: CommandAccess | None = None,
     ) -> ExecuteResponse:
         """Run a shell command in the root directory, for at most `timeout` seconds.
 
+        It can read and change what is `allowed` when it starts; what it makes beyond that is removed.
+
         Raises:
+            BackendError: when rules speak about too many files one by one.
             ValueError: when `timeout` is not positive.
         """
-        return self._commands.run(command, timeout, on_output=on_output)
+        return self._commands.run(command, timeout, self._start_under(allowed), on_output)
 
     async def aexecute(
-        self, command: str, *, timeout: int | None = None, on_output: OnOutput | None = None
+        self,
+        command: str,
+        *,
+        timeout: int | None = None,
+        on_output: OnOutput | None = None,
+        allowed: CommandAccess | None = None,
     ) -> ExecuteResponse:
         """Run a shell command in the root directory; cancelling this ends the command."""
-        return await self._commands.arun(command, timeout, on_output=on_output)
+        return await self._commands.arun(command, timeout, self._start_under(allowed), on_output)
+
+    def start_command(
+        self, command: str, *, timeout: int | None = None, allowed: CommandAccess | None = None
+    ) -> str:
+        """Start a command in the background, for at most `timeout` seconds, and return its id."""
+        return self._background.start(command, timeout, self._start_under(allowed))
+
+    async def astart_command(
+        self, command: str, *, timeout: int | None = None, allowed: CommandAccess | None = None
+    ) -> str:
+        """Start a command in the background, and return its id."""
+        return self.start_command(command, timeout=timeout, allowed=allowed)
+
+    def _start_under(self, allowed: CommandAccess | None) -> Start:
+        return self._start if allowed is None else partial(self._start, allowed=allowed)
+
+    def _given(self) -> dict[Path, Mode]:
+        given: dict[Path, Mode] = dict.fromkeys(self._readable, "readable")
+        given |= dict.fromkeys((*self._writable, self.cwd), "writable")
+        return given
 
     def _resolve(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
         if operation == "write":
             allowed = replace(self._may_change, further=allowed)
         return super()._resolve(path, operation, allowed)
 
-    def _start(self, command: str, seconds: float, control: Control) -> Ended:
+    def _start(
+        self, command: str, seconds: float, control: Control, allowed: CommandAccess | None = None
+    ) -> Ended:
         controllers = find_controllers()
         with ExitStack() as held:
             group = ControlGroup.choose()
@@ -247,6 +290,9 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             )
             held.enter_context(hold_devices())
             held.callback(protection.tidy)
+            marks = Marks.look(allowed, self._given()) if allowed else Marks.none()
+            undone: list[str] = []
+            held.callback(lambda: undone.extend(marks.undo(protection.covers)))
             held.enter_context(hold_root(self.cwd))
             frozen = held.enter_context(protection.hold())
             held.enter_context(group.hold(self._limits))
@@ -259,6 +305,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 [*self._readable, *(bridge.needs if bridge else ())],
                 self._writable,
                 frozen,
+                marks.modes,
                 shares_network=self._network == "all",
                 # Half of it, so that a full /tmp is an error that a program sees, and not the end of the
                 # command.
@@ -296,6 +343,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             notes = [f"[{each}]" for each in (bridge.refusals if bridge else ())]
             if kind := group.find_enforced():
                 notes.append(f"[{self._limits.describe(kind)}]")
+        if undone:
+            notes.append(describe_undone(undone))
         return replace(ended, notes=tuple(notes))
 
 

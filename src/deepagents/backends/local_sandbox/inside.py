@@ -25,4 +25,5 @@ def main() -> None:
     os.execv(sys.argv[2], sys.argv[2:])
 
 
-main()
+if __name__ == "__main__":
+    main()

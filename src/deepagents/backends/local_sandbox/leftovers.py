@@ -95,7 +95,7 @@ def guard(root: Path, mark: str, leftovers: Sequence[Path], made: Sequence[Path]
 @contextmanager
 def hold_root(root: Path) -> Generator[None]:
     """Share the lock of a root with all commands that run in it."""
-    with _opened(root) as directory:
+    with opened(root) as directory:
         fcntl.flock(directory, fcntl.LOCK_SH)
         yield
 
@@ -185,6 +185,10 @@ class Protection:
         """What a command may make, and must not leave."""
         return [self.root / each for each in self.unborn]
 
+    def covers(self, path: Path) -> bool:
+        """Return whether a path is one of these; what is there now may be a placeholder."""
+        return path in self.existing or path in self.missing
+
     @contextmanager
     def hold(self) -> Generator[Sequence[Path]]:
         """Put a placeholder where nothing may be made, and yield what a command must not change."""
@@ -192,7 +196,7 @@ class Protection:
         for path in self.missing:
             try:
                 above = path.parent.relative_to(self.root).parts
-                with _opened(self.root, above) as directory, suppress(FileExistsError):
+                with opened(self.root, above) as directory, suppress(FileExistsError):
                     os.mkdir(path.name, _PLACEHOLDER, dir_fd=directory)
                 held.append(path)
             except OSError:
@@ -210,7 +214,7 @@ class Protection:
 
     def tidy(self) -> None:
         """Remove the placeholders, unless another command that runs here needs them; the last one does."""
-        with _opened(self.root) as top:
+        with opened(self.root) as top:
             try:
                 fcntl.flock(top, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -218,32 +222,32 @@ class Protection:
             for path in self.missing:
                 with (
                     suppress(OSError),
-                    _opened(self.root, path.parent.relative_to(self.root).parts) as directory,
+                    opened(self.root, path.parent.relative_to(self.root).parts) as directory,
                 ):
                     if _is_placeholder(os.lstat(path.name, dir_fd=directory)):
                         os.rmdir(path.name, dir_fd=directory)
 
     def _put_back(self, relative: str, target: str) -> None:
         *parents, name = relative.split("/")
-        with _opened(self.root, parents) as directory:
+        with opened(self.root, parents) as directory:
             with suppress(OSError):
                 if os.readlink(name, dir_fd=directory) == target:
                     return
             with suppress(FileNotFoundError):
-                _remove(directory, name)
+                remove(directory, name)
             os.symlink(target, name, dir_fd=directory)
 
     def _remove_new(self, relative: str) -> None:
         """Remove what was made of a path that was not there, were it a link or a file on the way to it."""
         parts = relative.split("/")
         for count, name in enumerate(parts, 1):
-            with _opened(self.root, parts[: count - 1]) as directory:
+            with opened(self.root, parts[: count - 1]) as directory:
                 is_last = count == len(parts)
                 if not is_last and stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
                     continue
                 is_kept = is_last and relative == ".git/config" and _keep_safe_keys(directory, name)
                 if not is_kept and "/".join(parts[:count]) not in self.links:
-                    _remove(directory, name)
+                    remove(directory, name)
                 return
 
 
@@ -253,7 +257,7 @@ def _is_placeholder(status: os.stat_result) -> bool:
 
 
 @contextmanager
-def _opened(root: Path, parts: Sequence[str] = ()) -> Generator[int]:
+def opened(root: Path, parts: Sequence[str] = ()) -> Generator[int]:
     """Open a directory below a root by way of no link, with the rights that its owner may have taken away."""
     directory = _open_directory(str(root), None)
     try:
@@ -279,7 +283,7 @@ def _open_directory(name: str, above: int | None) -> int:
         os.close(path)
 
 
-def _remove(directory: int, name: str) -> None:
+def remove(directory: int, name: str) -> None:
     """Remove a file or a tree: of any depth, by way of no link, whatever the modes in it are."""
     if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
         os.unlink(name, dir_fd=directory)

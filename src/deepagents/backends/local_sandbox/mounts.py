@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from deepagents.backends.local_sandbox.rules import Mode
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # What programs need of /etc to start, to find libraries and time zones, and to check certificates. Not all of
@@ -41,14 +43,15 @@ _FILES: Final = {
 class View:
     """What a command sees: real paths, each at its own place.
 
-    `hidden` and `frozen` are existing paths in those directories that cannot be read, or not be changed.
+    `frozen` are existing paths in those directories that cannot be changed, and `modes` says of others there
+    what rules make of them.
     """
 
     root: Path
     readable: Sequence[Path] = ()
     writable: Sequence[Path] = ()
     frozen: Sequence[Path] = ()
-    hidden: Sequence[Path] = ()
+    modes: Mapping[Path, Mode] = field(default_factory=dict[Path, Mode])
     shares_network: bool = False
     temporary_bytes: int = 1 << 30
     hold_path: Callable[[Path], str] | None = None
@@ -74,39 +77,55 @@ class View:
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(self.root))
 
     def _given(self) -> Iterator[str]:
-        mounts = dict.fromkeys(self.readable, "--ro-bind") | dict.fromkeys(self.writable, "--bind")
-        mounts[self.root] = "--bind"
-        done: set[Path] = set()
+        given: dict[Path, Mode] = dict.fromkeys(self.readable, "readable")
+        given |= dict.fromkeys((*self.writable, self.root), "writable")
+        modes: dict[Path, Mode] = {**given, **self.modes}
+        modes |= {path: "readable" for path in self.frozen if modes.get(path) != "hidden"}
+        done: dict[Path, Mode] = {}
+        sealed: list[str] = []
         # The outer ones first, or they would cover the inner ones.
-        for path in sorted(mounts, key=lambda each: len(each.parts)):
-            yield from self._hold_parents(path, mounts, done)
-            yield from self._mount(mounts[path], path)
-            done.add(path)
-        for path in (*self.frozen, *self.hidden):
-            yield from self._hold_parents(path, mounts, done)
-            if path in self.hidden and path.is_dir():
-                yield from ("--perms", "0000", "--tmpfs", str(path), "--remount-ro", str(path))
-            elif path in self.hidden:
-                yield from ("--ro-bind", os.devnull, str(path))
+        for path in sorted(modes, key=lambda each: len(each.parts)):
+            above = _mode_above(path, done)
+            # In a hidden directory there is nothing; one that was given on its own is there all the same.
+            if path not in given and above == "hidden":
+                continue
+            yield from self._hold_parents(path, given, done)
+            done[path] = modes[path]
+            if modes[path] != "hidden":
+                yield from self._mount(modes[path], path)
+            elif path.is_dir():
+                # Commands start in the root, so they must be able to enter it.
+                yield from ("--perms", "0555" if path == self.root else "0000", "--tmpfs", str(path))
+                sealed += ("--remount-ro", str(path))
             else:
-                yield from self._mount("--ro-bind", path)
+                yield from ("--ro-bind", os.devnull, str(path))
+        yield from sealed
 
-    def _mount(self, option: str, path: Path) -> Iterator[str]:
+    def _mount(self, mode: Mode, path: Path) -> Iterator[str]:
+        option = "--bind" if mode == "writable" else "--ro-bind"
         if self.hold_path:
             yield from (f"{option}-fd", self.hold_path(path), str(path))
         else:
             yield from (option, str(path), str(path))
 
-    def _hold_parents(self, path: Path, mounts: Iterable[Path], done: set[Path]) -> Iterator[str]:
+    def _hold_parents(self, path: Path, given: Collection[Path], done: dict[Path, Mode]) -> Iterator[str]:
         """Mount each directory between a mount and what lies in it on itself: a mount cannot be renamed.
 
         Else `mv .git old && mkdir -p .git/hooks` would go round a hook directory that is read-only.
         """
         for parent in reversed(path.parents):
-            inside = any(each in parent.parents for each in mounts)
-            if inside and parent not in done and parent not in mounts:
-                done.add(parent)
-                yield from self._mount("--bind", parent)
+            above = _mode_above(parent, done) or "writable"
+            inside = any(each in parent.parents for each in given)
+            if inside and parent not in done and above != "hidden":
+                done[parent] = above
+                yield from self._mount(above, parent)
+
+
+def _mode_above(path: Path, done: Mapping[Path, Mode]) -> Mode | None:
+    for each in path.parents:
+        if each in done:
+            return done[each]
+    return None
 
 
 @dataclass(slots=True)

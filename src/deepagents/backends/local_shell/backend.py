@@ -58,12 +58,15 @@ class LocalShellBackend(FilesystemBackend, BackgroundCommands):
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do: all that a directory can, and `execute`."""
+        directory = self.cwd.as_posix()
         return replace(
             super().capabilities(path),
             execute=True,
             exposed=True,
             background=True,
             keeps_commands=self._is_kept,
+            command_root=directory if self.virtual_mode else "/",
+            working_directory=directory,
         )
 
     def execute(

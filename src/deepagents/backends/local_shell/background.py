@@ -73,8 +73,8 @@ class Background:
         self._lock = threading.Lock()
         self._started = 0
 
-    def start(self, command: str, timeout: int | None) -> str:
-        """Start a command, and return its id.
+    def start(self, command: str, timeout: int | None, start: Start | None = None) -> str:
+        """Start a command, by `start` if that is given, and return its id.
 
         Raises:
             BackendError: for no command, and when too many run.
@@ -96,15 +96,18 @@ class Background:
             self._commands[command_id] = running
         # The kernel ends a sandbox with the thread that started it, so this one lives as long as the command.
         threading.Thread(
-            target=self._run, args=(running, command, seconds), name=command_id, daemon=True
+            target=self._run,
+            args=(running, start or self._start, command, seconds),
+            name=command_id,
+            daemon=True,
         ).start()
         return command_id
 
-    def _run(self, running: _Running, command: str, seconds: float) -> None:
+    def _run(self, running: _Running, start: Start, command: str, seconds: float) -> None:
         exit_code = 1
         control = Control(running.control.is_cancelled, running.add, running.control.stdin)
         try:
-            ended = self._start(command, seconds, control)
+            ended = start(command, seconds, control)
             notes = [*ended.notes]
             if ended.excess:
                 notes.append(f"Error: Command was ended: {ended.excess}.")

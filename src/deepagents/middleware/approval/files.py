@@ -26,9 +26,11 @@ Call: TypeAlias = Mapping[str, Any]
 Specs: TypeAlias = Mapping[str, ToolSpec]
 
 
-def waits(rules: Rules, call: Call, state: Any, specs: Specs) -> bool:
+def waits(rules: Rules, call: Call, state: Any, specs: Specs, *, binds_commands: bool = False) -> bool:
     """Return whether a call waits for a person; the same answer each time for the same state."""
     spec, path = specs.get(call["name"]), find_named_path(call, specs)
+    if binds_commands and spec is not None and spec.effect == "run":
+        return True
     if spec is None or spec.operation is None or path is None:
         return False
     named, leads_to = link_of(state, call.get("id"))

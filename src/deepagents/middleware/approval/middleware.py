@@ -118,10 +118,14 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
     ) -> None:
         self._specs = specs_by_name() if specs is None else specs
         self._given = validate_interrupt_on(interrupt_on)
-        super().__init__(interrupt_on=add_path_rules(rules, self._given, self._specs))
-        self.rules = rules
         self._backend = backend
         self._handle = None if backend is None else open_backend(backend, _SECONDS)
+        ruled = self._handle.capabilities().ruled if self._handle else ()
+        self._binds_commands = rules.may_wait_in(ruled)
+        super().__init__(
+            interrupt_on=add_path_rules(rules, self._given, self._specs, binds_commands=self._binds_commands)
+        )
+        self.rules = rules
         self.tool_names: frozenset[str] | None = None
 
     @property
@@ -246,7 +250,8 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
     def _waits(self, call: Call, state: Any) -> bool:
         entry = self.interrupt_on.get(call["name"])
         return entry is not None and (
-            entry.get("when") is None or waits(self.rules, call, state, self._specs)
+            entry.get("when") is None
+            or waits(self.rules, call, state, self._specs, binds_commands=self._binds_commands)
         )
 
     async def _around_tool(self, request: Any, handler: Callable[[Any], Any]) -> ToolResult:

@@ -97,20 +97,26 @@ def _validate_entry(tool: str, entry: Any) -> None:
 
 
 def add_path_rules(
-    rules: Rules, interrupt_on: InterruptOn | None = None, specs: Specs | None = None
+    rules: Rules,
+    interrupt_on: InterruptOn | None = None,
+    specs: Specs | None = None,
+    *,
+    binds_commands: bool = False,
 ) -> dict[str, bool | InterruptOnConfig]:
     """Return the entries of a caller together with those for the tools that rules make wait.
 
-    A caller's entry says how to ask, and for which further calls; none lifts what a rule makes wait.
+    A caller's entry says how to ask, and for which further calls; none lifts what a rule makes wait. With
+    `binds_commands`, a command could touch what waits, and which one does cannot be told from its text.
     """
     known = specs_by_name() if specs is None else specs
 
     def waits_by_rule(request: Any) -> bool:
-        return waits(rules, request.tool_call, request.state, known)
+        return waits(rules, request.tool_call, request.state, known, binds_commands=binds_commands)
 
     merged = dict(interrupt_on or {})
     for tool, spec in known.items():
-        if spec.operation is None or not rules.has("interrupt", spec.operation):
+        by_path = spec.operation is not None and rules.has("interrupt", spec.operation)
+        if not by_path and not (binds_commands and spec.effect == "run"):
             continue
         given = merged.get(tool)
         if given is None or given is False:

@@ -17,7 +17,8 @@ from deepagents._paths import HISTORY, overlap
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._resolve import warn_form
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.guard import CallRights, check_enforceable, find_exposed_rule
+from deepagents.backends.command_paths import CommandPaths
+from deepagents.backends.guard import CallRights, check_enforceable, check_matching, find_exposed_rule
 from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
@@ -70,6 +71,7 @@ FILESYSTEM_PROMPT: Final = (
     "tools together in one turn."
 )
 _MOST_ROUTES: Final = 8
+_START: Final = "Commands start in {directory}, where your files are."
 _APART: Final = "Commands do not find what is below {routes}: use the file tools there."
 _PARALLEL: Final = (
     "parallel file mutations to the same path are not allowed; only the first one in this turn was tried. "
@@ -144,12 +146,16 @@ class FilesystemMiddleware(BaseMiddleware):
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._rules = Rules(_permissions_of(permissions, _permissions))
         self._descriptions = custom_tool_descriptions or {}
-        self._specs = {spec.name: spec for spec in self._tool_specs()}
-        self._readers = {name for name, spec in self._specs.items() if spec.effect == "read"}
-        chosen = _choose_tools(list(dict.fromkeys((*self._specs, *get_args(FsToolName)))), tools)
+        specs = {spec.name: spec for spec in self._tool_specs()}
+        chosen = _choose_tools(list(dict.fromkeys((*specs, *get_args(FsToolName)))), tools)
         # An id that nothing takes would be of no use.
-        if "read_command" not in chosen and self._specs.get(EXECUTE.name) is EXECUTE_IN_BACKGROUND:
-            self._specs[EXECUTE.name] = EXECUTE
+        if "read_command" not in chosen and specs.get(EXECUTE.name) is EXECUTE_IN_BACKGROUND:
+            specs[EXECUTE.name] = EXECUTE
+        # Where the model runs no commands, it need not know where files are on this machine.
+        runs_commands = any(name in chosen and spec.effect == "run" for name, spec in specs.items())
+        self._paths = CommandPaths.of(self._handle.capabilities()) if runs_commands else CommandPaths()
+        self._specs = {name: replace(spec, paths=self._paths) for name, spec in specs.items()}
+        self._readers = {name for name, spec in specs.items() if spec.effect == "read"}
         self.tools = [self._make_by_name(name) for name in self._specs if name in chosen]
         self._check_rules()
 
@@ -206,8 +212,11 @@ class FilesystemMiddleware(BaseMiddleware):
 
     def _check_rules(self) -> None:
         runs_commands = any(_effect(tool) == "run" for tool in self.tools)
-        if self._rules and runs_commands and not self._handle.is_factory:
+        if not self._rules or self._handle.is_factory:
+            return
+        if runs_commands:
             check_enforceable(self._handle.files(None).capabilities_or_raise, self._rules)
+        check_matching(self._handle.capabilities(), self._rules)
 
     def _may_hold_state(self) -> bool:
         return self._handle.is_factory or self._handle.capabilities().state_files
@@ -241,7 +250,7 @@ class FilesystemMiddleware(BaseMiddleware):
 
     def _open_context(self, runtime: Runtime) -> ToolContext:
         files, call_id = self._guard_files(runtime), runtime.tool_call_id or ""
-        return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id)
+        return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id, self._paths)
 
     def _guard_files(self, runtime: Runtime) -> FileCalls:
         if not self._rules.given:
@@ -269,9 +278,14 @@ class FilesystemMiddleware(BaseMiddleware):
 
     def _section(self, offered: Sequence[Any], can: Capabilities) -> str:
         runs_commands = any(_effect(tool) == "run" for tool in offered)
-        if not (self.system_prompt and runs_commands and can.apart):
+        if not (self.system_prompt and runs_commands):
             return self.system_prompt
-        return f"{self.system_prompt} {_APART.format(routes=_join_routes(can.apart))}"
+        sentences = [self.system_prompt]
+        if can.working_directory is not None:
+            sentences.append(_START.format(directory=can.working_directory))
+        if can.apart:
+            sentences.append(_APART.format(routes=_join_routes(can.apart)))
+        return " ".join(sentences)
 
     def _capabilities(self, files: FileCalls) -> Capabilities:
         can = files.capabilities()
@@ -309,6 +323,7 @@ class FilesystemMiddleware(BaseMiddleware):
             self._keeps_blobs(files),
             self._candidates,
             self._shortened,
+            self._paths,
         )
 
     def _keeps_blobs(self, files: FileCalls) -> bool:
@@ -331,7 +346,8 @@ class FilesystemMiddleware(BaseMiddleware):
         # A tool that bounds its results does not bound the report of wrong arguments, which repeats them.
         if not limit or (spec and not spec.offload_result and not _has_failed(result)):
             return result
-        return await ResultOffload(files, limit * CHARACTERS_PER_TOKEN, self._may_read).apply(result)
+        offload = ResultOffload(files, limit * CHARACTERS_PER_TOKEN, self._may_read, self._paths)
+        return await offload.apply(result)
 
     def _repeats_a_change(self, call: Mapping[str, Any], state: Any) -> bool:
         """Return whether an unfinished call before this one, in the same turn, changes the same path."""

@@ -10,6 +10,7 @@ from langchain_core.messages import ToolMessage, convert_to_messages
 from langgraph.types import Command, Overwrite
 
 from deepagents._text import preview, truncate
+from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._offload import (
@@ -45,6 +46,7 @@ class ResultOffload:
     files: FileCalls
     threshold: int
     may_read: Callable[[str], bool]
+    paths: CommandPaths
 
     async def apply(self, result: Any) -> Any:
         """Return what a tool returned, with each large tool message replaced by its notice."""
@@ -62,7 +64,7 @@ class ResultOffload:
         except ToolFailure as failure:
             return message.model_copy(update={"content": join_content(self._cut(text, failure), others)})
         if self.may_read(path):
-            notice = offload_notice(path, text, whole=not _was_truncated(message))
+            notice = offload_notice(self.paths.shown(path), text, whole=not _was_truncated(message))
         else:
             notice = _OUT_OF_REACH.format(sample=preview(text))
         marks = {**message.additional_kwargs, OFFLOADED_TO: path}

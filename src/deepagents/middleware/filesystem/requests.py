@@ -18,6 +18,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from deepagents._paths import HISTORY
 from deepagents._state.runtime import in_graph, write_channel
 from deepagents._text import preview
+from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._base import Request, with_changes
@@ -50,6 +51,7 @@ class RequestPreparation:
         candidates: remembers which messages could be concerned, so that each request looks at new ones only.
         shortened: remembers messages as they are shown, by the path in their mark. What comes after knows a
             history by its objects, so each request must show the same ones.
+        paths: translates the paths that the model reads.
     """
 
     files: FileCalls
@@ -58,6 +60,7 @@ class RequestPreparation:
     keeps_blobs: bool
     candidates: Candidates
     shortened: Shortened
+    paths: CommandPaths
 
     async def prepare(self, request: Request) -> tuple[Request, list[AnyMessage]]:
         """Return the request as the model is to see it, and messages that state must still take in.
@@ -134,7 +137,7 @@ class RequestPreparation:
         if known and known[0] is message:
             return known[1]
         text, others = split_content(message.content)
-        notice = NOTICE.format(file_path=path, content_sample=preview(text))
+        notice = NOTICE.format(file_path=self.paths.shown(path), content_sample=preview(text))
         shown = message.model_copy(update={"content": join_content(notice, others)})
         self.shortened[path] = (message, shown)
         return shown

@@ -295,7 +295,7 @@ def _find_changed(turn: Sequence[AnyMessage], specs: Mapping[str, ToolSpec]) -> 
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             spec = specs.get(call["name"])
             if call["id"] in done and spec and spec.changes_files and (path := spec.path_in(call["args"])):
-                yield path
+                yield spec.paths.shown(path)
 
 
 def _this_turn(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:

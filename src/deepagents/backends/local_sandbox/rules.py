@@ -1,0 +1,212 @@
+"""Find which files that a sandbox was given are bound by rules, and undo what a command made against them.
+
+Rules speak of names, and mounts of files that are there. So existing files are looked for when a command
+starts, and what it makes at a name that nobody may write to is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from deepagents.backends.filesystem.paths import AccessBelow
+from deepagents.backends.local_sandbox.leftovers import opened, remove
+from deepagents.errors import BackendError
+from deepagents.permissions import Access, CommandAccess, Rules
+
+Mode: TypeAlias = Literal["writable", "readable", "hidden"]
+MOST_MARKS: Final = 300
+"""Mounts that one command may need for its rules: each one makes the next slower."""
+# Private-use characters: a name that no pattern names, so only wildcards match it.
+_NEW_NAME: Final = "\ue000\ue001"
+_MOST_NAMED: Final = 10
+
+
+@dataclass(slots=True)
+class Marks:
+    """What rules say of existing files: `modes` of those that differ from the directory that they are in.
+
+    `denied` are all names that must not be written to, with the target of each that is a link; below the
+    directories in `closed` everything is so. With `covered`, only writing counts, and what is in those
+    directories, which were hidden, is as it was.
+    """
+
+    allowed: CommandAccess
+    given: Mapping[Path, Mode]
+    modes: dict[Path, Mode] = field(default_factory=dict[Path, Mode])
+    denied: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    closed: set[str] = field(default_factory=set[str])
+    covered: frozenset[Path] | None = None
+
+    @classmethod
+    def none(cls) -> Marks:
+        """Return what holds without rules."""
+        return cls(CommandAccess(Rules(), True), {})
+
+    @classmethod
+    def look(cls, allowed: CommandAccess, given: Mapping[Path, Mode]) -> Marks:
+        """Look at all that is there now.
+
+        Raises:
+            BackendError: `permission_denied`, when rules speak about more files than can be mounted.
+        """
+        marks = cls(allowed, given)
+        marks.look_again()
+        if len(marks.modes) > MOST_MARKS:
+            raise BackendError(
+                "permission_denied",
+                f"Rules speak about {len(marks.modes)} files one by one here, and a command can be kept from "
+                f"{MOST_MARKS} at most. Use the file tools, or rules for whole directories.",
+            )
+        return marks
+
+    def look_again(self) -> None:
+        """Look at everything in each directory that was given."""
+        inner = {str(path) for path in self.given}
+        for path, mode in self.given.items():
+            if path.is_dir():
+                self._look_into(str(path), mode, mode, inner)
+            else:
+                self._look_at_file(str(path), mode, mode, is_link=False)
+
+    def undo(self, is_kept: Callable[[Path], bool]) -> list[str]:
+        """Remove what has been made since at names that must not be written to; return what that was."""
+        covered = frozenset(path for path, mode in self.modes.items() if mode == "hidden")
+        now = Marks(self.allowed, self.given, covered=covered)
+        now.look_again()
+        undone: list[str] = []
+        for path in sorted(now.denied.keys() - self.denied.keys()):
+            if not is_kept(Path(path)) and self._remove(Path(path)):
+                undone.append(path)
+        for directory in sorted(now.closed - self.closed):
+            with suppress(OSError):
+                found = sorted(Path(directory).iterdir())
+                undone += [str(each) for each in found if self._remove(each)]
+        for path, target in self.denied.items():
+            if target is not None and now.denied.get(path) != target:
+                self._restore_link(Path(path), target)
+                undone.append(path)
+        return undone
+
+    def _look_into(self, path: str, base: Mode, around: Mode, given: Collection[str]) -> None:
+        is_new = self.covered is not None
+        if not is_new and _is_closed(self.allowed.read, path):
+            self._mark(path, "hidden", around)
+            return
+        if is_new and Path(path) in (self.covered or ()):
+            return
+        mode = self._look_at_directory(path, base, around, is_given=path in given)
+        if self._is_done(path, base):
+            return
+        asks_read = AccessBelow(self.allowed.read, (path,)).doubtful_in("") or _anything
+        asks_write = AccessBelow(self.allowed.write, (path,)).doubtful_in("") or _anything
+        for each in self._list(path, mode):
+            if each.is_dir(follow_symlinks=False):
+                if each.path not in given:
+                    self._look_into(each.path, base, mode, given)
+            # Most files are of no interest to any rule, and looking closer takes longer than listing them.
+            elif mode != base or asks_read(each.name) or asks_write(each.name):
+                self._look_at_file(each.path, base, mode, is_link=each.is_symlink())
+
+    def _look_at_directory(self, path: str, base: Mode, around: Mode, *, is_given: bool) -> Mode:
+        writes = self.allowed.write
+        mode = base
+        if base == "writable":
+            if not writes(f"{path}/{_NEW_NAME}"):
+                mode = "readable"
+            if _is_closed(writes, path):
+                self.closed.add(path)
+            if not writes(path):
+                self.denied[path] = None
+        # A mount on itself: what is one cannot be renamed or removed.
+        self._mark(path, mode, around, is_held=path in self.denied and not is_given)
+        return mode
+
+    def _is_done(self, path: str, base: Mode) -> bool:
+        """Return whether rules say no more of what is in a directory than of the directory."""
+        may_read, may_write = self.allowed.read, self.allowed.write
+        is_even = base != "writable" or path in self.closed or may_write.all_below(path)
+        return is_even and (self.covered is not None or may_read.all_below(path))
+
+    def _list(self, path: str, mode: Mode) -> list[os.DirEntry[str]]:
+        try:
+            with suppress(PermissionError):
+                return _entries(path)
+            if self.covered is None:
+                # A command could open its own directory, which this process cannot look into.
+                self._mark(path, "hidden", mode)
+                return []
+            # A command may have closed a directory to hide in it what it made there.
+            with opened(*self._locate(Path(path))):
+                return _entries(path)
+        except OSError:
+            return []
+
+    def _look_at_file(self, path: str, base: Mode, around: Mode, *, is_link: bool) -> None:
+        mode = base
+        if base == "writable" and not self.allowed.write(path):
+            self.denied[path] = _target(path) if is_link else None
+            mode = "readable"
+        if not self.allowed.read(path):
+            mode = "hidden"
+        # Nothing can be mounted on a link; what it leads to has a name of its own.
+        if not is_link:
+            self._mark(path, mode, around)
+
+    def _mark(self, path: str, mode: Mode, around: Mode, *, is_held: bool = False) -> None:
+        if mode != around or is_held:
+            self.modes[Path(path)] = mode
+
+    def _locate(self, path: Path) -> tuple[Path, tuple[str, ...]]:
+        """Return the directory that was given and holds a path, and the names from there on."""
+        base = max((each for each in self.given if each in path.parents), key=lambda each: len(each.parts))
+        return base, path.relative_to(base).parts
+
+    def _remove(self, path: Path) -> bool:
+        base, parts = self._locate(path)
+        try:
+            with opened(base, parts[:-1]) as directory:
+                remove(directory, parts[-1])
+        except OSError:
+            return False
+        return True
+
+    def _restore_link(self, path: Path, target: str) -> None:
+        base, parts = self._locate(path)
+        with suppress(OSError), opened(base, parts[:-1]) as directory:
+            with suppress(FileNotFoundError):
+                remove(directory, parts[-1])
+            os.symlink(target, parts[-1], dir_fd=directory)
+
+
+def describe_undone(paths: Sequence[str]) -> str:
+    """Say that what a command made is not there any more."""
+    shown = ", ".join(paths[:_MOST_NAMED]) + (
+        f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    )
+    return f"[permission denied for write: what the command made there was removed: {shown}]"
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    with os.scandir(path) as entries:
+        return list(entries)
+
+
+def _anything(_: str) -> bool:
+    return True
+
+
+def _is_closed(access: Access, directory: str) -> bool:
+    # Where a new name is allowed not all is denied, and asking about one name is fast.
+    return not access(f"{directory}/{_NEW_NAME}") and access.none_below(directory)
+
+
+def _target(path: str) -> str | None:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return None
