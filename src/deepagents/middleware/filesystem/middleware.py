@@ -46,6 +46,7 @@ from deepagents.middleware.approval import (
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
 from deepagents.middleware.filesystem.commands import announce_ended
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
+from deepagents.middleware.filesystem.prompt import FILESYSTEM_PROMPT, describe_commands
 from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation, Shortened
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules
@@ -65,14 +66,6 @@ from deepagents.tools.execute import EXECUTE, EXECUTE_IN_BACKGROUND
 
 ReadFormat: TypeAlias = Literal["numbered", "header"]
 
-FILESYSTEM_PROMPT: Final = (
-    "You have a filesystem; every path is absolute and starts with /. Look before you change: ls, glob "
-    "and grep find things, read_file shows them; write_file and edit_file change them. Call independent "
-    "tools together in one turn."
-)
-_MOST_ROUTES: Final = 8
-_START: Final = "Commands start in {directory}, where your files are."
-_APART: Final = "Commands do not find what is below {routes}: use the file tools there."
 _PARALLEL: Final = (
     "parallel file mutations to the same path are not allowed; only the first one in this turn was tried. "
     "Look at the file, then call again."
@@ -278,14 +271,8 @@ class FilesystemMiddleware(BaseMiddleware):
 
     def _section(self, offered: Sequence[Any], can: Capabilities) -> str:
         runs_commands = any(_effect(tool) == "run" for tool in offered)
-        if not (self.system_prompt and runs_commands):
-            return self.system_prompt
-        sentences = [self.system_prompt]
-        if can.working_directory is not None:
-            sentences.append(_START.format(directory=can.working_directory))
-        if can.apart:
-            sentences.append(_APART.format(routes=_join_routes(can.apart)))
-        return " ".join(sentences)
+        says_more = self.system_prompt and runs_commands
+        return describe_commands(self.system_prompt, can) if says_more else self.system_prompt
 
     def _capabilities(self, files: FileCalls) -> Capabilities:
         can = files.capabilities()
@@ -406,11 +393,6 @@ def _permissions_of(
         raise ConfigError("FilesystemMiddleware got permissions and _permissions; give permissions alone")
     warn_legacy("FilesystemMiddleware(_permissions=...) is deprecated: write permissions=...")
     return older
-
-
-def _join_routes(routes: Sequence[str]) -> str:
-    more = len(routes) - _MOST_ROUTES
-    return ", ".join(routes[:_MOST_ROUTES]) + (f" and {more} more places" if more > 0 else "")
 
 
 def _require_positive(name: str, value: float | None) -> None:
