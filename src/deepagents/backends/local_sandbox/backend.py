@@ -25,6 +25,7 @@ from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
 from deepagents.backends.local_sandbox.rules import Marks, Mode, describe_undone
 from deepagents.backends.local_sandbox.seccomp import build_filter
+from deepagents.backends.local_sandbox.session import Session
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start
 from deepagents.backends.local_shell.process import Control, Ended, OnOutput, run_command
@@ -155,6 +156,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         disk: int | None = None,
         timeout: int = DEFAULT_EXECUTE_TIMEOUT,
         max_output_bytes: int = 100_000,
+        session: bool = False,
         max_file_size_mb: float = 10,
     ) -> None:
         super().__init__(root_dir, False, max_file_size_mb)
@@ -185,6 +187,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         )
         self._commands = Commands(self._start, timeout, max_output_bytes)
         self._background = Background(self._start)
+        self._session = Session(self._confine, max_output_bytes) if session else None
         self._id = f"sandbox-{uuid.uuid4().hex[:8]}"
 
     @staticmethod
@@ -201,7 +204,10 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do: all that a directory can, and `execute`."""
         # A subclass with an `execute` of its own, which takes no `allowed`, would go past the rules.
-        keeps = all(method_facts(type(self), each).enforces for each in ("execute", "start_command"))
+        # What a session sees was decided when it began, before anybody knew of the rules.
+        keeps = not self._session and all(
+            method_facts(type(self), each).enforces for each in ("execute", "start_command")
+        )
         ruled = tuple(map(str, (self.cwd, *self._writable, *self._readable)))
         return replace(
             super().capabilities(path),
@@ -276,8 +282,27 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             allowed = replace(self._may_change, further=allowed)
         return super()._resolve(path, operation, allowed)
 
+    def close(self) -> None:
+        """End all commands that run in the background, and the session."""
+        super().close()
+        if self._session:
+            self._session.close()
+
     def _start(
         self, command: str, seconds: float, control: Control, allowed: CommandAccess | None = None
+    ) -> Ended:
+        if self._session and allowed is None:
+            return self._session.run(command, seconds, control)
+        return self._confine(("/bin/sh", "-c", command), seconds, control, allowed=allowed)
+
+    def _confine(
+        self,
+        program: Sequence[str],
+        seconds: float,
+        control: Control,
+        open_files: Sequence[int] = (),
+        needs: Sequence[Path] = (),
+        allowed: CommandAccess | None = None,
     ) -> Ended:
         controllers = find_controllers()
         with ExitStack() as held:
@@ -302,7 +327,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             first = held.enter_context(FirstProcess())
             view = View(
                 self.cwd,
-                [*self._readable, *(bridge.needs if bridge else ())],
+                [*self._readable, *needs, *(bridge.needs if bridge else ())],
                 self._writable,
                 frozen,
                 marks.modes,
@@ -328,7 +353,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                     *group.enter(), self._program.path, "--args", packed, "--",
                     *(bridge.enter if bridge else ()),
                     "/bin/sh", "-c", _SHELL, "sh", str(self._limits.processes), str(self._limits.disk // 512),
-                    command, mark,
+                    mark, *program,
                 ),
                 self.cwd,
                 {},
@@ -336,7 +361,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 self._commands.max_output_bytes,
                 control,
                 pass_fds=[
-                    *descriptors.open, *first.descriptors, *(bridge.descriptors if bridge else ())
+                    *open_files, *descriptors.open, *first.descriptors, *(bridge.descriptors if bridge else ())
                 ],
                 describe_excess=watchdog.describe_excess,
             )  # fmt: skip
@@ -352,7 +377,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
 # it.
 _SHELL: Final = (
     'ulimit -c 0; ulimit -f "$2"; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; '
-    'exec /bin/sh -c "$3"'
+    'shift 3; exec "$@"'
 )
 
 
