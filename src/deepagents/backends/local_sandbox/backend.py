@@ -361,7 +361,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 self._commands.max_output_bytes,
                 control,
                 pass_fds=[
-                    *open_files, *descriptors.open, *first.descriptors, *(bridge.descriptors if bridge else ())
+                    *open_files, *descriptors.open, *first.descriptors,
+                    *(bridge.descriptors if bridge else ()),
                 ],
                 describe_excess=watchdog.describe_excess,
             )  # fmt: skip
