@@ -253,13 +253,9 @@ class SandboxBackendProtocol(BackendProtocol):
         """
         raise NotImplementedError(lacks(self, "execute"))
 
-    async def aexecute(
-        self, command: str, *, timeout: int | None = None, on_output: Callable[[str, str], None] | None = None
-    ) -> ExecuteResponse:
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
-        options: dict[str, Any] = {} if on_output is None else {"on_output": on_output}
-        if timeout is not None and execute_accepts_timeout(type(self)):
-            options["timeout"] = timeout
+        options = {"timeout": timeout} if timeout is not None and execute_accepts_timeout(type(self)) else {}
         return await await_blocking(self, "execute", command, **options)
 
     def start_command(self, command: str, *, timeout: int | None = None) -> str:

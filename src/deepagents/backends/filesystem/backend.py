@@ -16,7 +16,7 @@ from deepagents.backends._query import Query
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import reading, search
 from deepagents.backends.filesystem.pages import LineMarks
-from deepagents.backends.filesystem.paths import HostPaths, ResolvedPath, VirtualPaths
+from deepagents.backends.filesystem.paths import HostPaths, Paths, ResolvedPath, VirtualPaths
 from deepagents.backends.filesystem.writing import Writer
 from deepagents.backends.operations import Operation, TransferBackend
 from deepagents.backends.protocol import ASYNC_GREP_TIMEOUT, DEFAULT_GREP_TIMEOUT
@@ -61,9 +61,7 @@ class FilesystemBackend(TransferBackend):
         self.cwd = Path(root_dir or ".").expanduser().resolve()
         self.virtual_mode = virtual_mode
         self.max_file_size_bytes = int(max_file_size_mb * 1024 * 1024)
-        self._paths: VirtualPaths | HostPaths = (
-            VirtualPaths(self.cwd) if virtual_mode else HostPaths(self.cwd)
-        )
+        self._paths: Paths = VirtualPaths(self.cwd) if virtual_mode else HostPaths(self.cwd)
         self._writer = Writer(self.max_file_size_bytes)
         self._marks = LineMarks()
 

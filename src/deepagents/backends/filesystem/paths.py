@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from deepagents._paths import normalise
 from deepagents._text import escape_controls
@@ -145,6 +146,26 @@ class ResolvedPath:
             return stat.S_ISREG(self.stat(path).st_mode)
         except OSError:
             return False
+
+
+class Paths(Protocol):
+    """How a backend names the files of this machine."""
+
+    def resolve(self, path: str) -> ResolvedPath:
+        """Resolve a path that a caller named, or raise `BackendError`."""
+        ...
+
+    def resolve_start(self, path: str | None) -> ResolvedPath:
+        """Resolve the path where a search begins."""
+        ...
+
+    def name_of(self, parts: tuple[str, ...]) -> str:
+        """Return the name of resolved parts."""
+        ...
+
+    def is_undeletable(self, parts: tuple[str, ...]) -> bool:
+        """Return whether this may never be deleted."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

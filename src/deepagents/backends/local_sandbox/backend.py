@@ -29,6 +29,7 @@ from deepagents.backends.local_sandbox.session import Session
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start
 from deepagents.backends.local_shell.process import Control, Ended, OnOutput, run_command
+from deepagents.backends.operations import Operation
 from deepagents.backends.protocol import Allowed
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError, ConfigError
@@ -277,10 +278,11 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         given |= dict.fromkeys((*self._writable, self.cwd), "writable")
         return given
 
-    def _resolve(self, path: str, operation: str, allowed: Allowed | None) -> ResolvedPath:
-        if operation == "write":
-            allowed = replace(self._may_change, further=allowed)
-        return super()._resolve(path, operation, allowed)
+    def _resolve(self, op: Operation, path: str) -> ResolvedPath:
+        resolved = super()._resolve(op, path)
+        if op.right == "read":
+            return resolved
+        return replace(resolved, allowed=replace(self._may_change, further=op.allowed))
 
     def close(self) -> None:
         """End all commands that run in the background, and the session."""
