@@ -12,13 +12,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.contenders import BARE, OURS, REFERENCE, REFERENCE_RELEASE, ROOT, install_reference, versions
-from benchmarks.parts import Part, Size, checkpoints, creation, files, imports, pages, state, steps, store
+from benchmarks.parts import (
+    Part,
+    Size,
+    checkpoints,
+    commands,
+    creation,
+    files,
+    imports,
+    pages,
+    state,
+    steps,
+    store,
+)
 from benchmarks.report import Table, Verdict, as_markdown, as_text, as_values, verdicts
 from benchmarks.rounds import Samples, measure
 
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
-PARTS = ("imports", "creation", "steps", "files", "pages", "store", "state", "checkpoints")
+PARTS = ("imports", "creation", "steps", "files", "pages", "commands", "store", "state", "checkpoints")
 
 
 def main() -> int:
@@ -86,7 +98,7 @@ def _measured(only: Sequence[str], size: Size, rounds: int, samples: Samples) ->
     if "pages" in only:
         with pages.log(size) as root:
             tables += _run(pages.plan(size, root), rounds, samples)
-    for name, part in (("store", store), ("state", state)):
+    for name, part in (("commands", commands), ("store", store), ("state", state)):
         if name in only:
             tables += _run(part.plan(size), rounds, samples)
     if "checkpoints" in only:

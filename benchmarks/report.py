@@ -23,11 +23,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Target:
-    """What one ratio may be at most; or, with `added`, what one measure may have more than another."""
+    """What one ratio may be at most; with `added`, what one measure may have more than another.
+
+    Without another measure, it is the most of the measure itself.
+    """
 
     sentence: str
     over: Place
-    under: Place
+    under: Place | None
     at_most: float
     added: bool = False
 
@@ -71,6 +74,8 @@ def verdicts(tables: Iterable[Table], samples: Samples) -> list[Verdict]:
 
 
 def _verdict(target: Target, table: Table, samples: Samples) -> Verdict:
+    if target.under is None:
+        return Verdict(target.sentence, target.at_most, samples.median(*target.over), table.unit)
     if target.added:
         more = samples.difference(target.over, target.under)
         return Verdict(target.sentence, target.at_most, more, f"{table.unit} more")

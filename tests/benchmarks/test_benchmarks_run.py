@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.parts import commands
 from tests import postgres
 from tests.architecture.source import ROOT
 
@@ -25,6 +26,9 @@ EXPECTED = {
         for measure in (f"created {workers} first", f"created {workers} next", f"used {workers} used")
     },
     "pages": {"pages first": ["seek", "deepagents"], "pages next": ["seek", "deepagents"]},
+    "commands": {
+        f"commands {measure}": list(commands.ways()) for measure in ("first", "next", "hundredth", "four")
+    },
     "steps": {f"{way} 2 step": ["deepagents"] for way in ("none", "awaited", "memory")},
     "store": {
         f"store {measure}": ["deepagents"]

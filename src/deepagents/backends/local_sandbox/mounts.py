@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -69,10 +70,13 @@ class View:
         # One file system for all that is temporary, so that it has one bound.
         yield from ("--size", str(self.temporary_bytes), "--perms", "1777", "--tmpfs", "/tmp", "--dir", HOME)
         yield from ("--symlink", "../tmp", "/var/tmp", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm")
-        for place, content in _FILES.items():
-            yield from ("--ro-bind-data", descriptor(content.encode()), place)
-        if self.shares_network and (names := _name_servers()):
-            yield from ("--ro-bind-data", descriptor(names), "/etc/resolv.conf")
+        files = {place: content.encode() for place, content in _FILES.items()}
+        files |= {str(path): content for path in _files_of_etc() if (content := _content(path))}
+        if self.shares_network and (names := _content(Path("/etc/resolv.conf"))):
+            files["/etc/resolv.conf"] = names
+        # Copies, for bubblewrap takes its time for each mount.
+        for place, content in files.items():
+            yield from ("--perms", "0444", "--file", descriptor(content), place)
         yield from self._given()
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(self.root))
 
@@ -166,24 +170,41 @@ class Descriptors:
         return str(fd)
 
 
-def _name_servers() -> bytes:
-    # Its content, for on many machines this is a link to a file that changes.
+def _content(path: Path) -> bytes:
+    # Its content, for on many machines this is a link, or a file that changes.
     try:
-        return Path("/etc/resolv.conf").read_bytes()
+        return path.read_bytes()
     except OSError:
         return b""
 
 
-def _system() -> Iterator[str]:
+def _in_etc() -> Iterator[Path]:
+    for pattern in _ETC:
+        yield from Path("/etc").glob(pattern)
+
+
+# These are asked once, for each look takes a share of the time that a command needs to start.
+@cache
+def _files_of_etc() -> tuple[Path, ...]:
+    return tuple(path for path in _in_etc() if path.is_file())
+
+
+@cache
+def _system() -> tuple[str, ...]:
+    return tuple(_look_at_system())
+
+
+def _look_at_system() -> Iterator[str]:
     for name in _SYSTEM:
         path = Path(name)
         if path.is_symlink():
             yield from ("--symlink", os.readlink(path), name)
         elif path.is_dir():
             yield from ("--ro-bind", name, name)
-    for pattern in _ETC:
-        for path in Path("/etc").glob(pattern):
-            yield from ("--ro-bind", str(path), str(path))
+    for path in _in_etc():
+        if path.is_dir():
+            # By now it may be gone.
+            yield from ("--ro-bind-try", str(path), str(path))
     yield from _processes()
     yield from ("--dev", "/dev")
 
@@ -194,5 +215,6 @@ def _processes() -> Iterator[str]:
         path = f"/proc/{name}"
         if os.path.isdir(path):
             yield from ("--ro-bind", path, path) if name == "sys" else ("--tmpfs", path, "--remount-ro", path)
-        elif os.path.exists(path):
+        # What this user cannot open on the host, a command cannot either.
+        elif os.access(path, os.R_OK) or os.access(path, os.W_OK):
             yield from ("--ro-bind", os.devnull, path)

@@ -1,0 +1,60 @@
+"""Milliseconds from the start to the end of `true`: the first, further ones, and four at once."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from benchmarks.parts.commands import NAMED, PLAIN, SESSION, SHELL
+from deepagents.backends import LocalSandbox, LocalShellBackend
+
+COMMAND = "true"
+COUNT, AT_ONCE, TIMES = 100, 4, 10
+
+
+def runner(way: str, root: str) -> Callable[[], int | None]:
+    """Make what runs the command once, and returns its exit code."""
+    if way == PLAIN:
+        return lambda: subprocess.run(COMMAND, shell=True, cwd=root, capture_output=True, check=False).returncode
+    if way == SHELL:
+        shell = LocalShellBackend(root)
+        return lambda: shell.execute(COMMAND).exit_code
+    options: dict[str, Any] = {NAMED: {"network": ["example.org"]}, SESSION: {"session": True}}.get(way, {})
+    sandbox = LocalSandbox(root, **options)
+    return lambda: sandbox.execute(COMMAND).exit_code
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """Time one piece of work."""
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * 1000
+
+
+def measured(way: str, root: str) -> dict[str, float]:
+    """Measure one way to run the command."""
+    start = time.perf_counter()
+    run = runner(way, root)
+    assert run() == 0, way
+    first = (time.perf_counter() - start) * 1000
+    further = [milliseconds(run) for _ in range(COUNT - 1)]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+
+        def run_four() -> None:
+            assert [each.result() for each in [threads.submit(run) for _ in range(AT_ONCE)]] == [0] * AT_ONCE
+
+        run_four()
+        four = statistics.median(milliseconds(run_four) for _ in range(TIMES))
+    return {"first": first, "next": statistics.median(further), "hundredth": further[-1], "four": four}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="benchmark-commands-") as directory:
+        print(json.dumps(measured(sys.argv[1], directory)))
