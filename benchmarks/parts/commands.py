@@ -58,7 +58,8 @@ def plan(size: Size) -> Part:
         ratios=[(CONFINED, each) for each in (PLAIN, SHELL) if CONFINED in found],
         targets=[each for each in targets if each.over[1] in found],
         notes=[
-            "Each further one is the median of a hundred. Four at once is the time until the last of them ends."
+            "Each further one is the median of a hundred. Four at once is the time until the last of them"
+            " ends."
         ],
     )
     return Part(jobs, [table])

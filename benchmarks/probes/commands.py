@@ -22,7 +22,9 @@ COUNT, AT_ONCE, TIMES = 100, 4, 10
 def runner(way: str, root: str) -> Callable[[], int | None]:
     """Make what runs the command once, and returns its exit code."""
     if way == PLAIN:
-        return lambda: subprocess.run(COMMAND, shell=True, cwd=root, capture_output=True, check=False).returncode
+        return lambda: (
+            subprocess.run(COMMAND, shell=True, cwd=root, capture_output=True, check=False).returncode
+        )
     if way == SHELL:
         shell = LocalShellBackend(root)
         return lambda: shell.execute(COMMAND).exit_code

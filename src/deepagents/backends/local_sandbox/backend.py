@@ -16,14 +16,18 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.filesystem.confined_dir import ConfinedDirectory
 from deepagents.backends.filesystem.paths import ResolvedPath, check_path
+from deepagents.backends.local_sandbox import seatbelt
 from deepagents.backends.local_sandbox.bridge import Bridge
-from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap, find_bubblewrap
+from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap
 from deepagents.backends.local_sandbox.first_process import FirstProcess
 from deepagents.backends.local_sandbox.leftovers import Protection, guard, hold_devices, hold_root
 from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watchdog, find_controllers
+from deepagents.backends.local_sandbox.macos import run_under_seatbelt
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
+from deepagents.backends.local_sandbox.platforms import find_confinement
 from deepagents.backends.local_sandbox.rules import Marks, Mode, describe_undone
+from deepagents.backends.local_sandbox.seatbelt import Seatbelt
 from deepagents.backends.local_sandbox.seccomp import build_filter
 from deepagents.backends.local_sandbox.session import Session
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
@@ -161,12 +165,16 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         max_file_size_mb: float = 10,
     ) -> None:
         super().__init__(root_dir, False, max_file_size_mb)
-        found = find_bubblewrap()
+        found = find_confinement()
         if isinstance(found, str):
             raise ConfigError(f"LocalSandbox cannot run here: {found}")
         if self.cwd.parent == self.cwd:
             raise ConfigError(f"root_dir must be a directory of its own, got {str(self.cwd)!r}")
-        self._program: Bubblewrap = found
+        if session and isinstance(found, Seatbelt):
+            raise ConfigError(
+                "session=True is for Linux: on macOS each command starts in a sandbox of its own"
+            )
+        self._program: Bubblewrap | Seatbelt = found
         self._readable = tuple(map(_directory, readable))
         self._writable = tuple(map(_directory, writable))
         self._protected = tuple(map(_relative, protected))
@@ -194,7 +202,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     @staticmethod
     def available() -> str | None:
         """Return `None` where commands can be confined, else one sentence: why not, and what to install."""
-        found = find_bubblewrap()
+        found = find_confinement()
         return found if isinstance(found, str) else None
 
     @property
@@ -295,6 +303,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     ) -> Ended:
         if self._session and allowed is None:
             return self._session.run(command, seconds, control)
+        if isinstance(self._program, Seatbelt):
+            return self._start_under_seatbelt(command, seconds, control, allowed)
         return self._confine(("/bin/sh", "-c", command), seconds, control, allowed=allowed)
 
     def _confine(
@@ -306,22 +316,14 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         needs: Sequence[Path] = (),
         allowed: CommandAccess | None = None,
     ) -> Ended:
+        bubblewrap = self._program
+        assert isinstance(bubblewrap, Bubblewrap)
         controllers = find_controllers()
+        undone: list[str] = []
         with ExitStack() as held:
             group = ControlGroup.choose()
             mark = uuid.uuid4().hex
-            # Placeholders are removed last, when this command no longer holds the root.
-            protection = Protection.look(self.cwd, self._protected)
-            held.enter_context(
-                guard(self.cwd, mark, [*group.directories, *protection.missing], protection.made)
-            )
-            held.enter_context(hold_devices())
-            held.callback(protection.tidy)
-            marks = Marks.look(allowed, self._given()) if allowed else Marks.none()
-            undone: list[str] = []
-            held.callback(lambda: undone.extend(marks.undo(protection.covers)))
-            held.enter_context(hold_root(self.cwd))
-            frozen = held.enter_context(protection.hold())
+            frozen, marks = self._hold_files(held, mark, group.directories, allowed, undone)
             held.enter_context(group.hold(self._limits))
             descriptors = held.enter_context(Descriptors())
             bridge = held.enter_context(Bridge(self._rules)) if self._rules else None
@@ -337,10 +339,10 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 # Half of it, so that a full /tmp is an error that a program sees, and not the end of the
                 # command.
                 temporary_bytes=min(self._limits.disk, self._limits.memory // 2),
-                hold_path=descriptors.hold_path if self._program.binds_descriptors else None,
+                hold_path=descriptors.hold_path if bubblewrap.binds_descriptors else None,
             )
             options = list(first.options)
-            options += list(view.options(self._program.disables_namespaces, descriptors.hold))
+            options += list(view.options(bubblewrap.disables_namespaces, descriptors.hold))
             for name, value in ((bridge.env if bridge else {}) | self._env).items():
                 options += ("--setenv", name, value)
             no_shared_memory = controllers.memory is None
@@ -352,7 +354,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             )
             ended = run_command(
                 (
-                    *group.enter(), self._program.path, "--args", packed, "--",
+                    *group.enter(), bubblewrap.path, "--args", packed, "--",
                     *(bridge.enter if bridge else ()),
                     "/bin/sh", "-c", _SHELL, "sh", str(self._limits.processes), str(self._limits.disk // 512),
                     mark, *program,
@@ -374,6 +376,47 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         if undone:
             notes.append(describe_undone(undone))
         return replace(ended, notes=tuple(notes))
+
+    def _start_under_seatbelt(
+        self, command: str, seconds: float, control: Control, allowed: CommandAccess | None
+    ) -> Ended:
+        undone: list[str] = []
+        with ExitStack() as held:
+            frozen, marks = self._hold_files(held, uuid.uuid4().hex, (), allowed, undone)
+            ended = run_under_seatbelt(
+                command,
+                seatbelt.Rules(
+                    self.cwd, self._readable, self._writable, frozen, marks.modes,
+                    "all" if self._network == "all" else "none",
+                ),
+                self._rules,
+                self._env,
+                self._limits,
+                seconds,
+                self._commands.max_output_bytes,
+                control,
+            )  # fmt: skip
+        notes = [describe_undone(undone)] if undone else []
+        return replace(ended, notes=(*ended.notes, *notes))
+
+    def _hold_files(
+        self,
+        held: ExitStack,
+        mark: str,
+        groups: Sequence[Path],
+        allowed: CommandAccess | None,
+        undone: list[str],
+    ) -> tuple[Sequence[Path], Marks]:
+        """Hold what a command must not change, and tidy up at the end; `undone` gets what was removed."""
+        # Placeholders are removed last, when this command no longer holds the root.
+        protection = Protection.look(self.cwd, self._protected)
+        held.enter_context(guard(self.cwd, mark, [*groups, *protection.missing], protection.made))
+        held.enter_context(hold_devices())
+        held.callback(protection.tidy)
+        marks = Marks.look(allowed, self._given()) if allowed else Marks.none()
+        held.callback(lambda: undone.extend(marks.undo(protection.covers)))
+        held.enter_context(hold_root(self.cwd))
+        return held.enter_context(protection.hold()), marks
 
 
 # Shells have two names for the bound on processes; without either, the control group or the watchdog holds

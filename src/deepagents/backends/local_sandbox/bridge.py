@@ -14,26 +14,40 @@ from deepagents.backends.local_sandbox.network import HostRules
 from deepagents.backends.local_sandbox.proxy import Proxy
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")
-_PROXY: Final = "http://127.0.0.1:3128"
+_PORT_INSIDE: Final = 3128
 _MOST_REFUSALS: Final = 20
 _DIRECT: Final = "localhost,127.0.0.1,::1"
 
 
-class Bridge:
-    """The proxy of one command: what starts in the sandbox before it, and what it needs there."""
-
-    env: Final = {
+def proxy_variables(port: int) -> dict[str, str]:
+    """Return the variables by which programs find a proxy on their own machine."""
+    proxy = f"http://127.0.0.1:{port}"
+    return {
         **dict.fromkeys(
-            ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"), _PROXY
+            ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"), proxy
         ),
         **dict.fromkeys(("no_proxy", "NO_PROXY"), _DIRECT),
         # Programs for Node.js look at those variables only when they are told to.
         "NODE_USE_ENV_PROXY": "1",
     }
 
+
+class Refusals(list[str]):
+    """What a proxy refused to a command."""
+
+    def note(self, refusal: str) -> None:
+        """Remember a sentence; they are shown with the output, which must not grow with what is asked for."""
+        if refusal not in self and len(self) < _MOST_REFUSALS:
+            self.append(refusal)
+
+
+class Bridge:
+    """The proxy of one command: what starts in the sandbox before it, and what it needs there."""
+
     def __init__(self, rules: HostRules) -> None:
-        self.refusals: list[str] = []
-        self._proxy = Proxy(rules, self._note)
+        self.env = proxy_variables(_PORT_INSIDE)
+        self.refusals = Refusals()
+        self._proxy = Proxy(rules, self.refusals.note)
         self._outside, self._inside = socket.socketpair()
 
     def __enter__(self) -> Bridge:
@@ -70,7 +84,23 @@ class Bridge:
             if found:
                 self._proxy.start(socket.socket(fileno=found[0]))
 
-    def _note(self, refusal: str) -> None:
-        # They are shown with the output, which must not grow with what a command asks for.
-        if refusal not in self.refusals and len(self.refusals) < _MOST_REFUSALS:
-            self.refusals.append(refusal)
+
+class Loopback:
+    """The proxy of one command on a port of this machine, for a system without networks of their own.
+
+    While the command runs, other programs of this machine can use it too, and reach no more by it.
+    """
+
+    def __init__(self, rules: HostRules) -> None:
+        self.refusals = Refusals()
+        self._proxy = Proxy(rules, self.refusals.note)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.env = proxy_variables(self.port)
+
+    def __enter__(self) -> Loopback:
+        self._proxy.start(self._listener)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._proxy.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -50,8 +49,6 @@ def find_bubblewrap() -> Bubblewrap | str:
 
     What the kernel and its administrator permit is found out by trying, for version numbers do not tell.
     """
-    if not sys.platform.startswith("linux"):
-        return f"there is no sandbox for {sys.platform}: LocalSandbox runs on Linux and macOS"
     if not seccomp.is_supported():
         return (
             f"there is no system call filter for this processor ({os.uname().machine}); use x86_64 or aarch64"

@@ -272,15 +272,29 @@ def opened(root: Path, parts: Sequence[str] = ()) -> Generator[int]:
 
 def _open_directory(name: str, above: int | None) -> int:
     flags = os.O_DIRECTORY | os.O_NOFOLLOW
+    if not hasattr(os, "O_PATH"):
+        # macOS changes the mode of a link itself, so nothing need be held open for it.
+        if stat.S_ISDIR((status := os.lstat(name, dir_fd=above)).st_mode) and _is_closed(status):
+            os.chmod(name, _opened_mode(status), dir_fd=above, follow_symlinks=False)
+        return os.open(name, os.O_RDONLY | flags, dir_fd=above)
     path = os.open(name, os.O_PATH | flags, dir_fd=above)
     try:
         status = os.fstat(path)
-        if status.st_mode & _OWNERS_RIGHTS != _OWNERS_RIGHTS and status.st_uid == os.geteuid():
+        if _is_closed(status):
             # By its number, for the name may be a link by now.
-            os.chmod(f"/proc/self/fd/{path}", stat.S_IMODE(status.st_mode) | _OWNERS_RIGHTS)
+            os.chmod(f"/proc/self/fd/{path}", _opened_mode(status))
         return os.open(".", os.O_RDONLY | flags, dir_fd=path)
     finally:
         os.close(path)
+
+
+def _is_closed(status: os.stat_result) -> bool:
+    """Return whether a directory is this user's, who may nonetheless not do everything in it."""
+    return status.st_mode & _OWNERS_RIGHTS != _OWNERS_RIGHTS and status.st_uid == os.geteuid()
+
+
+def _opened_mode(status: os.stat_result) -> int:
+    return stat.S_IMODE(status.st_mode) | _OWNERS_RIGHTS
 
 
 def remove(directory: int, name: str) -> None:

@@ -2,9 +2,9 @@
 
 Written from documents and not run: there was no Mac to run it on. Its text is tested, what it holds is not.
 
-A profile allows or denies operations by path. Nothing is hidden or private as in a namespace of Linux: a command
-sees the names of processes that the system shows, has no network interface of its own, and shares `/tmp` with
-the host by name, though it cannot reach it. The last rule that matches an operation decides.
+A profile allows or denies operations, by path where they are about files, and the last rule that matches an
+operation decides. There are no namespaces as on Linux: a command has no network interface, no list of
+processes and no `/tmp` of its own.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _SYSTEM: Final = (
     "/System/Library", "/System/Cryptexes", "/System/iOSSupport", "/System/Volumes/Preboot/Cryptexes",
     "/Library/Apple", "/Library/Developer/CommandLineTools", "/Library/Frameworks",
     "/Applications/Xcode.app/Contents/Developer",
-    "/opt/homebrew/bin", "/opt/homebrew/lib", "/opt/homebrew/opt", "/opt/homebrew/share", "/opt/homebrew/Cellar",
-    "/opt/homebrew/Frameworks", "/opt/homebrew/etc/openssl@3", "/opt/homebrew/etc/ca-certificates",
+    "/opt/homebrew/bin", "/opt/homebrew/lib", "/opt/homebrew/opt", "/opt/homebrew/share",
+    "/opt/homebrew/Cellar", "/opt/homebrew/Frameworks", "/opt/homebrew/etc/openssl@3",
+    "/opt/homebrew/etc/ca-certificates",
     "/usr/local/bin", "/usr/local/lib", "/usr/local/opt", "/usr/local/share", "/usr/local/Cellar",
     "/usr/local/Frameworks", "/usr/local/etc/openssl@3", "/usr/local/etc/ca-certificates",
     "/private/etc/ssl", "/private/var/db/timezone", "/private/var/db/dyld", "/private/var/select",
@@ -63,8 +64,8 @@ _RESOLVER: Final = "/private/var/run/mDNSResponder"
 class Rules:
     """What a command may do, by paths without links: Seatbelt compares with the real path of a file.
 
-    `modes` says of paths in those directories what rules make of them. `protected` cannot be changed, nor can a
-    directory between it and what holds it be renamed or removed.
+    `modes` says of paths in those directories what rules make of them. `protected` cannot be changed, nor can
+    a directory between it and what holds it be renamed or removed.
     """
 
     root: Path
@@ -78,12 +79,22 @@ class Rules:
     def given(self) -> dict[Path, Mode]:
         """What there is of the files of this machine, and what a command may do there."""
         found: dict[Path, Mode] = dict.fromkeys(self.readable, "readable")
-        return found | dict.fromkeys((*self.writable, self.root), "writable")
+        found |= dict.fromkeys((*self.writable, self.root), "writable")
+        return found
 
 
-def is_there() -> bool:
-    """Return whether this machine has the program that enforces a profile."""
-    return os.access(SANDBOX_EXEC, os.X_OK)
+@dataclass(frozen=True, slots=True)
+class Seatbelt:
+    """The program that enforces a profile, as it is on this machine."""
+
+    path: str = SANDBOX_EXEC
+
+
+def find(path: str = SANDBOX_EXEC) -> Seatbelt | str:
+    """Return the program, or one sentence: why commands cannot be confined, and what to do."""
+    if os.access(path, os.X_OK):
+        return Seatbelt(path)
+    return f"{path} is missing, which is a part of macOS: repair the system, or run commands in a container"
 
 
 def command_line(rules: Rules, program: Sequence[str]) -> list[str]:
@@ -131,7 +142,7 @@ class _Writer:
         # Programs ask of every directory above them whether it is there, and what it is.
         yield from self._rule_for("allow file-read-metadata file-test-existence", _above(rules.given))
         # The outer ones first: one to read may lie in one to write, and the other way round.
-        for path, mode in sorted((rules.given | rules.modes).items(), key=lambda each: len(each[0].parts)):
+        for path, mode in sorted({**rules.given, **rules.modes}.items(), key=lambda each: len(each[0].parts)):
             may_read, may_write = mode != "hidden", mode == "writable"
             below = [f'(subpath (param "{self.names[path]}"))']
             yield _rule(f"{_word(may_read)} file-read* file-map-executable file-test-existence", below)
@@ -151,8 +162,8 @@ class _Writer:
         rules = self.rules
         for path in rules.protected:
             yield _rule("deny file-write*", [f'(subpath (param "{self.names[path]}"))'])
-        # Else `mv .git old && mkdir -p .git/hooks` would go round a protected directory of hooks. What was given
-        # stays where it is too.
+        # Else `mv .git old && mkdir -p .git/hooks` would go round a protected directory of hooks. What was
+        # given stays where it is too.
         bound = [*rules.protected, *rules.modes]
         parents = [each for each in _above(bound) if any(each.is_relative_to(one) for one in rules.given)]
         yield from self._rule_for("deny file-write-unlink", dict.fromkeys((*rules.given, *parents)))
