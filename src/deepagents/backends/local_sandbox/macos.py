@@ -31,7 +31,7 @@ _LOOK_AT_PROCESSES_EVERY: Final = 0.25
 # It has job control without a terminal; other shells do not.
 SHELL: Final = "/bin/bash"
 # Starts a program in a process group of its own (`set -m`), and kills this group when the program ends, when
-# this script is asked to end, and when the harness is gone, for nothing in macOS ends a program with its parent.
+# this script is asked to end, and when the harness is gone: macOS ends no program with its parent.
 LEADER: Final = r"""
 harness=$1; shift
 exec 3<&0
