@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from deepagents import create_deep_agent
 from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.errors import BackendError
 from deepagents.limits import Limits, price_of_profile
@@ -54,8 +56,10 @@ def is_local(model: BaseChatModel) -> bool:
     return model_provider(model) == LOCAL
 
 
-def refuse_options(model: BaseChatModel, *, approve_all: bool, shell: bool, limits: Limits | None) -> None:
-    """Refuse what cannot be combined with a model.
+def refuse_options(
+    model: BaseChatModel, *, approve_all: bool, for_commands: Sequence[str], limits: Limits | None
+) -> None:
+    """Refuse what cannot be combined with a model; `for_commands` are the typed options about commands.
 
     Raises:
         CommandError: for unwatched changes or commands of the local model, and for a limit of cost where no
@@ -67,8 +71,10 @@ def refuse_options(model: BaseChatModel, *, approve_all: bool, shell: bool, limi
             "--yes is not offered to the local model: it sometimes changes what it was not asked to change. "
             "Approve each change, or let it work on a copy"
         )
-    elif is_local(model) and shell:
-        problem = "--shell is not offered to the local model: it is too weak to be trusted with commands"
+    elif is_local(model) and for_commands:
+        problem = (
+            f"{for_commands[0]} is not offered to the local model: it is too weak to be trusted with commands"
+        )
     elif limits and limits.money and not (limits.prices or price_of_profile(getattr(model, "profile", None))):
         problem = (
             f"--max-cost needs --price: nothing says what {model_label(model)} costs; write --price IN/OUT "
@@ -78,11 +84,35 @@ def refuse_options(model: BaseChatModel, *, approve_all: bool, shell: bool, limi
         raise CommandError(problem, Exit.USAGE)
 
 
-def make_backend(directory: Path, *, shell: bool) -> FilesystemBackend:
-    """Confine file tools to a directory, and add commands where asked for."""
-    if not shell:
-        return FilesystemBackend(root_dir=directory, virtual_mode=True)
+def make_files(directory: Path) -> FilesystemBackend:
+    """Confine file tools to a directory, without commands."""
+    return FilesystemBackend(root_dir=directory, virtual_mode=True)
+
+
+def make_shell(directory: Path) -> LocalShellBackend:
+    """Confine file tools to a directory, and let commands do all that this user may."""
     return LocalShellBackend(root_dir=directory, virtual_mode=True, inherit_env=_SHELL_SEES)
+
+
+def make_sandbox(
+    directory: Path, *, network: Sequence[str] = (), read: Sequence[Path] = (), write: Sequence[Path] = ()
+) -> LocalSandbox:
+    """Confine file tools and commands to a directory, and to what else was given.
+
+    Raises:
+        ConfigError: for what no sandbox can be given.
+    """
+    hosts = "all" if list(network) == ["all"] else list(network) or "none"
+    # So that programs of the directories in `read` are found as this user finds them.
+    env = {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))}
+    return LocalSandbox(directory, readable=read, writable=write, network=hosts, env=env)
+
+
+def find_no_sandbox(directory: Path) -> str | None:
+    """Return why commands cannot be confined to this directory, and the way out; `None` where they can."""
+    if directory.parent == directory:
+        return f"the sandbox needs a directory that is not {str(directory)!r}; name one with --dir"
+    return LocalSandbox.available()
 
 
 def make_agent(
@@ -90,13 +120,15 @@ def make_agent(
     backend: FilesystemBackend,
     checkpointer: BaseCheckpointSaver[Any],
     limits: Limits | None = None,
+    *,
+    gated: Iterable[str] = GATED,
 ) -> Any:
-    """Create the agent; its subagents ask for approval as it does."""
+    """Create the agent; its subagents ask for approval as it does, before they call what is `gated`."""
     return create_deep_agent(
         model,
         backend=backend,
         checkpointer=checkpointer,
-        interrupt_on=dict.fromkeys(GATED, True),
+        interrupt_on=dict.fromkeys(gated, True),
         limits=limits,
     )
 

@@ -15,12 +15,14 @@ from rich.console import Console
 
 from deepagents.events import ApprovalRequest
 from deepagents.tools import FILE_TOOLS, ToolSpec, specs_by_name
-from deepagents_cli.diffs import Read, propose_diff
+from deepagents_cli.diffs import Read, name_in, propose_diff
 from deepagents_cli.session import Decision
 from deepagents_cli.terminal import clean, drop_typed_ahead, one_line, style_text
 
 GATED: Final = tuple(spec.name for spec in FILE_TOOLS if spec.asks_by_default)
 """The tools that wait for a person."""
+GATED_IN_SANDBOX: Final = tuple(spec.name for spec in FILE_TOOLS if spec.changes_files)
+"""Those that still wait where confined commands run without asking."""
 
 _REFUSED_UNASKED: Final = (
     "Refused: this call needs a person's approval and nobody can be asked. Do not try again; say in your "
@@ -46,7 +48,10 @@ def refuse(request: ApprovalRequest, agent: str | None) -> Decision:
 
 
 class AskPerson:
-    """Shows each call, with its diff, and reads a decision; `one_by_one` offers no answer for all."""
+    """Shows each call, with its diff, and reads a decision; `one_by_one` offers no answer for all.
+
+    Files below `directory` are shown by their names there. `confined`: whether commands run in the sandbox.
+    """
 
     def __init__(
         self,
@@ -56,11 +61,15 @@ class AskPerson:
         environment: Mapping[str, str] = os.environ,
         *,
         one_by_one: bool = False,
+        directory: str = "",
+        confined: bool | None = None,
         specs: Mapping[str, ToolSpec] = _SPECS,
     ) -> None:
         self._console = console
         self._pause = pause
         self._read = read
+        self._directory = directory
+        self._where = {True: " in the sandbox", False: " without the sandbox", None: ""}[confined]
         self._specs = specs
         self._editor = environment.get("VISUAL") or environment.get("EDITOR")
         self._always: set[str] = set()
@@ -87,11 +96,10 @@ class AskPerson:
     def _show(self, request: ApprovalRequest, agent: str | None) -> Sequence[str]:
         """Show a call, and return the lines of it that are left to view."""
         who = f"{one_line(agent)} wants" if agent else "The agent wants"
+        what = _describe(request, self._specs, self._directory, self._where)
         self._pause()
-        self._console.print(
-            style_text(f"{who} to {_describe(request, self._specs)}", "bold yellow"), soft_wrap=True
-        )
-        lines = _details(request, self._read, self._specs)
+        self._console.print(style_text(f"{who} to {what}", "bold yellow"), soft_wrap=True)
+        lines = _details(request, self._read, self._specs, self._directory)
         self._print_lines(lines[:_SHOWN_LINES])
         return lines[_SHOWN_LINES:]
 
@@ -168,23 +176,25 @@ class AskPerson:
             raise KeyboardInterrupt from error
 
 
-def _describe(request: ApprovalRequest, specs: Mapping[str, ToolSpec]) -> str:
+def _describe(request: ApprovalRequest, specs: Mapping[str, ToolSpec], directory: str, where: str) -> str:
     spec = specs.get(request.name)
-    if spec and spec.effect == "run":
-        return "run a command"
+    if spec and spec.effect == "run" and request.name == "execute":
+        return f"run a command{where}"
     if spec and spec.changes_files:
         verb = request.name.partition("_")[0]
-        return f"{verb} {one_line(str(request.args.get(spec.path_argument or '', '')))}"
+        return f"{verb} {one_line(name_in(str(request.args.get(spec.path_argument or '', '')), directory))}"
     return f"call {one_line(request.name)}"
 
 
-def _details(request: ApprovalRequest, read: Read, specs: Mapping[str, ToolSpec]) -> list[str]:
+def _details(
+    request: ApprovalRequest, read: Read, specs: Mapping[str, ToolSpec], directory: str
+) -> list[str]:
     spec = specs.get(request.name)
     if spec and spec.effect == "run":
         return [f"  $ {line}" for key in spec.summary_arguments for line in _lines(request.args.get(key, ""))]
     if spec and spec.effect == "delete":
         return []
-    diff = propose_diff(request.name, request.args, read)
+    diff = propose_diff(request.name, request.args, read, directory)
     if diff is None:
         return json.dumps(request.args, indent=2, ensure_ascii=False).split("\n")
     return diff or ["(no line changes, at most how lines end)"]

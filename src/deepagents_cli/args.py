@@ -58,8 +58,17 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; help, version and wrong usage end the program."""
     parser = build_parser()
     arguments = parser.parse_args(argv)
-    if arguments.command == "run" and not (arguments.task or arguments.resume or arguments.thread):
+    if arguments.command != "run":
+        return arguments
+    if not (arguments.task or arguments.resume or arguments.thread):
         parser.error('a task is needed: deepagents run "TASK" (or --continue to take up the last thread)')
+    given = command_flags(arguments)
+    if arguments.shell and (others := {*given} - {"--shell", "--auto"}):
+        parser.error(
+            f"{min(others)} is about the sandbox, and --shell runs commands without it; leave one out"
+        )
+    if "all" in arguments.network and len(arguments.network) > 1:
+        parser.error("--network all allows every host; leave the others out")
     return arguments
 
 
@@ -97,9 +106,7 @@ def _add_run(commands: Any) -> None:
         "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
     )
     run.add_argument("--thread", metavar="ID", help="use this thread, whether it exists or not")
-    run.add_argument(
-        "--shell", action="store_true", help="let the agent run commands, which can reach beyond DIR"
-    )
+    _add_commands(run)
     _add_limits(run)
     _add_debug(run)
 
@@ -141,6 +148,39 @@ def _add_debug(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="show the traceback when something fails")
 
 
+def _add_commands(run: argparse.ArgumentParser) -> None:
+    group = run.add_argument_group(
+        "commands", "what commands may do: in the sandbox, they reach DIR and the programs of this machine"
+    )
+    group.add_argument("--auto", action="store_true", help="run commands in the sandbox without asking")
+    group.add_argument(
+        "--network",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="let them reach this host, such as pypi.org or '*.example.org', or `all` (default: none)",
+    )
+    group.add_argument(
+        "--read",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="let the agent read this directory too",
+    )
+    group.add_argument(
+        "--write",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="let the agent change this directory too",
+    )
+    group.add_argument(
+        "--shell", action="store_true", help="run commands without the sandbox, with all your rights"
+    )
+
+
 def _add_limits(run: argparse.ArgumentParser) -> None:
     group = run.add_argument_group("limits", "what the agent and all its subagents may use for this task")
 
@@ -160,6 +200,11 @@ def _add_limits(run: argparse.ArgumentParser) -> None:
     add("tool_calls", _count, "N", "tool calls")
     text = f"equal tool calls in a row (default: {_REPEATS}; 0: any number)"
     add("repeats", _repeats, "N", text, _REPEATS)
+
+
+def command_flags(arguments: argparse.Namespace) -> list[str]:
+    """Return the options about commands that were typed."""
+    return [f"--{name}" for name in ("shell", "network", "read", "write", "auto") if getattr(arguments, name)]
 
 
 def limits_of(arguments: argparse.Namespace) -> Limits | None:

@@ -12,13 +12,23 @@ Read: TypeAlias = Callable[[str], str | None]
 _NO_NEWLINE: Final = "\\ No newline at end of file"
 
 
-def propose_diff(name: str, args: Mapping[str, Any], read: Read) -> list[str] | None:
-    """Return the diff that `write_file` or `edit_file` would make; `None` for other calls."""
+def name_in(path: str, directory: str) -> str:
+    """Return a file's name below a directory; its whole path where it lies elsewhere."""
+    below = f"{directory.rstrip('/')}/"
+    return path.removeprefix(below) if directory and "/.." not in path else path
+
+
+def propose_diff(name: str, args: Mapping[str, Any], read: Read, directory: str = "") -> list[str] | None:
+    """Return the diff that `write_file` or `edit_file` would make; `None` for other calls.
+
+    It names a file as it lies below the directory.
+    """
     match name, args:
         case "write_file", {"file_path": str(path), "content": str(new)}:
-            return text_diff(read(path), new, path)
+            return text_diff(read(path), new, name_in(path, directory))
         case "edit_file", {"file_path": str(path), "old_string": str(old), "new_string": str(new)}:
-            return _edit_diff(read(path), path, old, new, everywhere=bool(args.get("replace_all")))
+            everywhere = bool(args.get("replace_all"))
+            return _edit_diff(read(path), name_in(path, directory), old, new, everywhere=everywhere)
         case _:
             return None
 

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from deepagents.errors import UnknownModel
 from deepagents.events import RunStarted
-from deepagents_cli.agents import LOCAL, choose_model, make_agent, make_backend, model_label
+from deepagents_cli.agents import LOCAL, choose_model, make_agent, make_files, model_label
 from deepagents_cli.approval import DIFF_COLOURS, approve
 from deepagents_cli.diffs import text_diff
 from deepagents_cli.errors import CommandError, Exit
@@ -75,7 +75,7 @@ def _attempt(job: Example, model: BaseChatModel, console: Console) -> str:
 
 
 def _work(task: str, directory: Path, model: BaseChatModel, console: Console) -> None:
-    agent = make_agent(model, make_backend(directory, shell=False), InMemorySaver())
+    agent = make_agent(model, make_files(directory), InMemorySaver())
     printer = Printer(console)
     started = RunStarted("first-run", task, model_label(model), str(directory))
     with asyncio.Runner() as runner:

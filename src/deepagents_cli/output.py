@@ -31,6 +31,7 @@ from deepagents.events import (
     Usage,
 )
 from deepagents.tools import ToolSpec, specs_by_name
+from deepagents_cli.diffs import name_in
 from deepagents_cli.terminal import clean, one_line, style_text
 
 _SPECS: Final = specs_by_name()
@@ -62,6 +63,7 @@ class Printer:
         self._clock = clock
         self._started_at = clock()
         self._begun = False
+        self._directory = ""
         self._written = ""
         self._open: ToolCalled | None = None
         self._column = 0
@@ -114,7 +116,7 @@ class Printer:
         self._line("", f"{tokens}{self._clock() - self._started_at:.1f} s", "dim")
 
     def _run_started(self, event: RunStarted) -> None:
-        self._begun = True
+        self._begun, self._directory = True, event.directory or ""
         parts = [event.model, f"thread {event.thread}", "resumed" if event.resumed else None, event.directory]
         self._line("", " · ".join(filter(None, parts)), "dim")
 
@@ -163,7 +165,7 @@ class Printer:
         if call is not None and call is self._open:
             self._finish_call(call, mark, result, style)
             return
-        name = call_line(call.name, call.args) if call is not None else event.name
+        name = call_line(call.name, call.args, directory=self._directory) if call is not None else event.name
         self.end_line()
         self._line(f"{_indent(event.agent)}{mark} ", f"{name}  {result}".rstrip(), style)
 
@@ -238,7 +240,7 @@ class Printer:
 
     def _start_line(self, event: ToolCalled) -> int:
         """Show a call, and return how much of the line it takes."""
-        name, _, rest = call_line(event.name, event.args).partition(" ")
+        name, _, rest = call_line(event.name, event.args, directory=self._directory).partition(" ")
         text = style_text(f"{_indent(event.agent)}{self._arrow} ", "dim")
         text += style_text(name, "cyan not dim")
         text += style_text(f" {rest}" if rest else "", "not dim")
@@ -264,11 +266,16 @@ def _has_unicode(console: Console) -> bool:
     return (console.encoding or "").lower().replace("-", "").startswith("utf")
 
 
-def call_line(name: str, args: Mapping[str, Any], specs: Mapping[str, ToolSpec] = _SPECS) -> str:
-    """Format a call: the tool's name and its most telling arguments."""
+def call_line(
+    name: str, args: Mapping[str, Any], specs: Mapping[str, ToolSpec] = _SPECS, *, directory: str = ""
+) -> str:
+    """Format a call: the tool's name and its most telling arguments, a path as it lies in the directory."""
     spec = specs.get(name)
     keys = spec.summary_arguments if spec else tuple(args)[:1]
-    shown = [str(args[key]) for key in keys if args.get(key)]
+    path = spec.path_argument if spec else None
+    shown = [
+        name_in(str(args[key]), directory) if key == path else str(args[key]) for key in keys if args.get(key)
+    ]
     return " ".join(map(one_line, [name, *shown]))
 
 

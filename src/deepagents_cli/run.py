@@ -15,18 +15,23 @@ import aiosqlite
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.errors import ConfigError
 from deepagents.events import ApprovalGiven, Event, LimitReached, RunStarted
 from deepagents_cli.agents import (
     choose_model,
+    find_no_sandbox,
     is_local,
     make_agent,
-    make_backend,
+    make_files,
+    make_sandbox,
+    make_shell,
     model_label,
     reader,
     refuse_options,
 )
-from deepagents_cli.approval import AskPerson, approve, refuse
-from deepagents_cli.args import FLAGS, limits_of
+from deepagents_cli.approval import GATED, GATED_IN_SANDBOX, AskPerson, approve, refuse
+from deepagents_cli.args import FLAGS, command_flags, limits_of
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
 from deepagents_cli.output import Printer, write_json
 from deepagents_cli.session import Show, converse
@@ -59,8 +64,8 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     if not directory.is_dir():
         raise CommandError(f"{str(arguments.dir)!r} is not a directory")
     chosen, limits = model or choose_model(arguments.model), limits_of(arguments)
-    refuse_options(chosen, approve_all=arguments.yes, shell=arguments.shell, limits=limits)
-    backend = make_backend(directory, shell=arguments.shell)
+    refuse_options(chosen, approve_all=arguments.yes, for_commands=command_flags(arguments), limits=limits)
+    backend, confined = _choose_backend(arguments, directory, chosen)
     threads = Threads(state_dir())
     thread = threads.choose(directory, arguments.thread, latest=arguments.resume)
     resumed = arguments.resume or arguments.task is None
@@ -78,9 +83,19 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         asked_on = sys.stderr if arguments.json else sys.stdout
         # A question that no person sees, or that a pipe answers, is no approval.
         if ask is refuse and sys.stdin.isatty() and asked_on.isatty():
-            ask = AskPerson(make_console(asked_on), reader(backend), end_line, one_by_one=is_local(chosen))
+            ask = AskPerson(
+                make_console(asked_on),
+                reader(backend),
+                end_line,
+                one_by_one=is_local(chosen),
+                directory=str(directory),
+                confined=confined,
+            )
+        # What would leave the sandbox is asked about with `--auto` too.
+        gated = GATED_IN_SANDBOX if confined and arguments.auto else GATED
         try:
-            converse(runner, make_agent(chosen, backend, saver, limits), started, ask=ask, show=watch)
+            agent = make_agent(chosen, backend, saver, limits, gated=gated)
+            converse(runner, agent, started, ask=ask, show=watch)
         except KeyboardInterrupt:
             # Closing may wait for a request; a person who presses again wants to leave now.
             exit_at_next_interrupt()
@@ -88,6 +103,33 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             complain(f"stopped. {again}")
             raise
     return _report_end(watch, again, refusing=ask is refuse)
+
+
+def _choose_backend(
+    arguments: Namespace, directory: Path, model: BaseChatModel
+) -> tuple[FilesystemBackend, bool]:
+    """Make the backend, and say what a person must know of its commands; return whether these are confined.
+
+    Raises:
+        CommandError: for options of the sandbox where there is none.
+    """
+    if arguments.shell:
+        asked = "each is approved by --yes" if arguments.yes else "each is asked about"
+        complain(f"--shell: commands run without the sandbox and can do whatever you can; {asked}")
+        return make_shell(directory), False
+    # Too weak to be trusted with commands, even with confined ones.
+    if is_local(model):
+        return make_files(directory), False
+    if problem := find_no_sandbox(directory):
+        if given := command_flags(arguments):
+            raise CommandError(f"{given[0]} needs the sandbox: {problem}", Exit.USAGE)
+        complain(f"the agent runs no commands: {problem}")
+        return make_files(directory), False
+    given = {"network": arguments.network, "read": arguments.read, "write": arguments.write}
+    try:
+        return make_sandbox(directory, **given), True
+    except ConfigError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
 
 
 @contextmanager

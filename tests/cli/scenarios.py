@@ -17,25 +17,25 @@ def greets() -> ScriptedModel:
 
 def writes_a_file() -> ScriptedModel:
     """Write one file and answer with what became of it."""
-    return ScriptedModel(call("write_file", file_path="/new.md", content="hello\n"), lambda asked: asked.last)
+    return ScriptedModel(call("write_file", file_path="new.md", content="hello\n"), lambda asked: asked.last)
 
 
 def edits_a_file() -> ScriptedModel:
     """Change one line and answer with what became of it."""
-    change = call("edit_file", file_path="/notes.md", old_string="second", new_string="2nd")
+    change = call("edit_file", file_path="notes.md", old_string="second", new_string="2nd")
     return ScriptedModel(change, lambda asked: asked.last)
 
 
 def writes_without_content() -> ScriptedModel:
     """Ask for a file and leave out what goes into it."""
-    return ScriptedModel(call("write_file", file_path="/new.md"), "It is written.")
+    return ScriptedModel(call("write_file", file_path="new.md"), "It is written.")
 
 
 def writes_two_files() -> ScriptedModel:
     """Write one file after the other."""
     return ScriptedModel(
-        call("write_file", file_path="/one.md", content="1\n"),
-        call("write_file", file_path="/two.md", content="2\n"),
+        call("write_file", file_path="one.md", content="1\n"),
+        call("write_file", file_path="two.md", content="2\n"),
         "Both written.",
     )
 
@@ -82,7 +82,7 @@ def is_whole(text: str) -> bool:
 
 def _write_on(asked: Asked) -> AIMessage:
     content = drill_content(f"{asked.last[:40]} {len(asked.messages)}")
-    return calls(*(("write_file", {"file_path": f"/{name}", "content": content}) for name in DRILL_FILES))
+    return calls(*(("write_file", {"file_path": name, "content": content}) for name in DRILL_FILES))
 
 
 def _checked(asked: Asked) -> str:
@@ -108,11 +108,11 @@ def writes_a_file_after_a_while() -> ScriptedModel:
     """Look around until a file named `typed` is there, then write."""
 
     def waits(asked: Asked) -> AIMessage | str:
-        if any("/new.md" in str(each) for each in asked.messages):
+        if any("new.md" in str(each) for each in asked.messages):
             return "Done."
         if "/typed" in asked.last:
-            return call("write_file", file_path="/new.md", content="hello\n")
-        return call("ls", path="/").model_copy(update={"content": "Thinking"})
+            return call("write_file", file_path="new.md", content="hello\n")
+        return call("ls", path=".").model_copy(update={"content": "Thinking"})
 
     return ScriptedModel(always=waits)
 
@@ -120,11 +120,11 @@ def writes_a_file_after_a_while() -> ScriptedModel:
 def writes_other_line_ends() -> ScriptedModel:
     """Write a file anew with nothing changed but how its lines end."""
     return ScriptedModel(
-        call("write_file", file_path="/notes.md", content="first line\r\nsecond line\r\n"), "Done."
+        call("write_file", file_path="notes.md", content="first line\r\nsecond line\r\n"), "Done."
     )
 
 
 def writes_a_long_file() -> ScriptedModel:
     """Write a file with its point behind a thousand other lines."""
     lines = [*(f"line {at}" for at in range(1_000)), "payload", ""]
-    return ScriptedModel(call("write_file", file_path="/new.md", content="\n".join(lines)), "Done.")
+    return ScriptedModel(call("write_file", file_path="new.md", content="\n".join(lines)), "Done.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.agents import make_backend, model_label, reader
+from deepagents_cli.agents import make_files, model_label, reader
 from tests.cli.conftest import Command
 
 
@@ -17,7 +17,7 @@ def test_a_model_is_named_by_provider_and_name() -> None:
 
 
 def test_files_are_read_as_the_agent_names_them(directory: Path) -> None:
-    read = reader(make_backend(directory, shell=False))
+    read = reader(make_files(directory))
 
     assert read("/notes.md") == "first line\nsecond line\n"
     assert read("/none.md") is None

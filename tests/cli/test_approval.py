@@ -32,14 +32,14 @@ def test_yes_lets_the_call_run(nursery: Nursery, directory: Path) -> None:
     child = nursery.at_terminal(writes_a_file, "write it")
 
     asked = child.wait_for(QUESTION)
-    assert "The agent wants to write /new.md" in asked
+    assert "The agent wants to write new.md" in asked
     assert "+hello" in asked
     assert not (directory / "new.md").exists()
     child.type("y")
 
     assert child.end() == 0
     assert (directory / "new.md").read_text() == "hello\n"
-    assert "Updated file /new.md" in child.output
+    assert f"Updated file {directory}/new.md" in child.output
 
 
 def test_no_keeps_the_file_and_tells_the_model_why(nursery: Nursery, directory: Path) -> None:
@@ -75,7 +75,7 @@ def test_arguments_can_be_edited_as_json(nursery: Nursery, directory: Path) -> N
     child.wait_for(r"Not taken(.|\n)*\? $")
     child.type("e")
     child.wait_for("as JSON")
-    child.type('{"file_path": "/other.md", "content": "changed"}')
+    child.type('{"file_path": "other.md", "content": "changed"}')
 
     assert child.end() == 0
     assert (directory / "other.md").read_text() == "changed"
@@ -139,12 +139,12 @@ def test_the_end_of_input_stops_and_leaves_the_question_open(nursery: Nursery, d
     assert not (directory / "new.md").exists()
 
     again = nursery.at_terminal(writes_a_file, "--continue")
-    assert "write /new.md" in again.wait_for(QUESTION)
+    assert "write new.md" in again.wait_for(QUESTION)
 
 
 def test_with_nobody_to_ask_a_change_is_refused(cli: Command, directory: Path) -> None:
     model = ScriptedModel(
-        call("write_file", file_path="/new.md", content="x"), "I would have written new.md."
+        call("write_file", file_path="new.md", content="x"), "I would have written new.md."
     )
 
     ended = cli.run("write it", model=model)
@@ -158,13 +158,13 @@ def test_with_nobody_to_ask_a_change_is_refused(cli: Command, directory: Path) -
 
 
 def test_reading_needs_nobody(cli: Command) -> None:
-    ended = cli.run("read it", model=ScriptedModel(call("read_file", file_path="/notes.md"), "Read."))
+    ended = cli.run("read it", model=ScriptedModel(call("read_file", file_path="notes.md"), "Read."))
 
     assert ended.code == 0
 
 
 def test_yes_to_all_lets_every_call_run(cli: Command, directory: Path) -> None:
-    delete = call("delete", file_path="/notes.md")
+    delete = call("delete", file_path="notes.md")
 
     ended = cli.run("delete it", "--yes", model=ScriptedModel(delete, "Deleted."))
 
@@ -175,7 +175,7 @@ def test_yes_to_all_lets_every_call_run(cli: Command, directory: Path) -> None:
 def test_a_subagent_asks_as_the_main_agent_does(cli: Command, directory: Path) -> None:
     model = ScriptedModel(
         call("task", description="write", subagent_type="general-purpose"),
-        call("write_file", file_path="/new.md", content="x"),
+        call("write_file", file_path="new.md", content="x"),
         "I could not.",
         "It could not.",
     )

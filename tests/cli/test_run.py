@@ -12,8 +12,8 @@ def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Pat
     plan = [{"content": "mend the second line", "status": "in_progress"}]
     model = ScriptedModel(
         call("write_todos", todos=plan),
-        calls(("ls", {"path": "/"}), ("read_file", {"file_path": "/notes.md"})),
-        call("edit_file", file_path="/notes.md", old_string="second", new_string="2nd"),
+        calls(("ls", {"path": "."}), ("read_file", {"file_path": "notes.md"})),
+        call("edit_file", file_path="notes.md", old_string="second", new_string="2nd"),
         "The second line is mended.",
     )
 
@@ -21,7 +21,7 @@ def test_an_agent_works_on_real_files_and_shows_how(cli: Command, directory: Pat
 
     assert ended.code == 0
     assert (directory / "notes.md").read_text() == "first line\n2nd line\n"
-    for shown in ("  [>] mend the second line", "→ edit_file /notes.md  ✓", "\nThe second line is mended.\n"):
+    for shown in ("  [>] mend the second line", "→ edit_file notes.md  ✓", "\nThe second line is mended.\n"):
         assert shown in ended.out
 
 

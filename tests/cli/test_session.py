@@ -89,11 +89,11 @@ def test_a_question_that_was_left_open_is_asked_again(nursery: Nursery, director
     child.end()
 
     again = nursery.at_terminal(goes_on, "--continue")
-    assert "write /new.md" in again.wait_for(r"\? $")
+    assert "write new.md" in again.wait_for(r"\? $")
     again.type("y")
 
     assert again.end() == 0
-    assert "Went on after: Updated file /new.md" in again.output
+    assert f"Went on after: Updated file {directory}/new.md" in again.output
     assert (directory / "new.md").read_text() == "hello\n"
 
 
@@ -254,7 +254,7 @@ def test_what_a_subagent_began_is_taken_up(cli: Command, nursery: Nursery, direc
 def delegates() -> ScriptedModel:
     return ScriptedModel(
         call("task", description="write", subagent_type="general-purpose"),
-        call("write_file", file_path="/new.md", content="x"),
+        call("write_file", file_path="new.md", content="x"),
     )
 
 
@@ -276,8 +276,8 @@ def kinds(events: list[Event]) -> list[str]:
 
 def test_each_question_is_answered_and_the_run_goes_on() -> None:
     model = ScriptedModel(
-        call("write_file", file_path="/a", content="1"),
-        call("write_file", file_path="/b", content="2"),
+        call("write_file", file_path="a", content="1"),
+        call("write_file", file_path="b", content="2"),
         "Both.",
     )
 
@@ -289,7 +289,7 @@ def test_each_question_is_answered_and_the_run_goes_on() -> None:
 
 
 def test_calls_of_one_turn_are_asked_about_together() -> None:
-    two = calls(*(("write_file", {"file_path": f"/{n}", "content": n}) for n in "ab"))
+    two = calls(*(("write_file", {"file_path": n, "content": n}) for n in "ab"))
     events = shown(ScriptedModel(two, "Neither."), refuse)
 
     assert kinds(events).count("approval_needed") == 1
@@ -300,7 +300,7 @@ def test_calls_of_one_turn_are_asked_about_together() -> None:
 
 def test_questions_of_parallel_subagents_are_answered_in_one_go() -> None:
     tasks = [("task", {"description": str(n), "subagent_type": "general-purpose"}) for n in (1, 2)]
-    writes = [call("write_file", file_path=f"/{n}", content="x") for n in (1, 2)]
+    writes = [call("write_file", file_path=str(n), content="x") for n in (1, 2)]
 
     events = shown(ScriptedModel(calls(*tasks), *writes, "one", "two", "Both."), approve)
 
@@ -320,7 +320,7 @@ def test_a_failure_is_an_event_and_then_an_error() -> None:
 
 
 def test_an_interrupted_question_is_an_event_and_leaves_the_call_open() -> None:
-    model = ScriptedModel(call("write_file", file_path="/a", content="1"))
+    model = ScriptedModel(call("write_file", file_path="a", content="1"))
     agent = create_deep_agent(model, interrupt_on={"write_file": True}, checkpointer=InMemorySaver())
     events: list[Event] = []
 

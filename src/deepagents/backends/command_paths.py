@@ -9,6 +9,9 @@ from deepagents._paths import is_within, normalise
 from deepagents.backends.capabilities import Capabilities
 from deepagents.errors import BackendError
 
+# Home directories and drives too: what they name is refused later, by their own names.
+_ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:")
+
 
 @dataclass(frozen=True, slots=True)
 class CommandPaths:
@@ -32,10 +35,14 @@ class CommandPaths:
     def own(self, path: str) -> str:
         """Return the backend's path for one that a model wrote, in either form.
 
+        A relative one starts where commands do.
+
         Raises:
             BackendError: `invalid_path`, for what can be no path, and for one of commands that leads below a
                 directory which they see otherwise than the file tools.
         """
+        if self.root == "/" and self.start and not _ABSOLUTE.match(path):
+            return f"{self.start.rstrip('/')}/{path}"
         if self.root == "/" or not path.replace("\\", "/").startswith(self.root):
             return path
         where = normalise(path)
