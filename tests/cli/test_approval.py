@@ -143,9 +143,7 @@ def test_the_end_of_input_stops_and_leaves_the_question_open(nursery: Nursery, d
 
 
 def test_with_nobody_to_ask_a_change_is_refused(cli: Command, directory: Path) -> None:
-    model = ScriptedModel(
-        call("write_file", file_path="new.md", content="x"), "I would have written new.md."
-    )
+    model = ScriptedModel(call("write_file", file_path="new.md", content="x"), "I would have written new.md.")
 
     ended = cli.run("write it", model=model)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deepagents.backends import LocalSandbox
 from deepagents.testing import ScriptedModel
 from tests.cli.conftest import Command
 
@@ -75,12 +76,12 @@ def test_the_small_local_model_is_not_given_a_shell(cli: Command) -> None:
 
 
 @pytest.mark.parametrize("shell", [True, False])
-def test_commands_are_offered_only_with_shell(cli: Command, shell: bool) -> None:
+def test_commands_are_offered_in_the_sandbox_or_with_shell(cli: Command, shell: bool) -> None:
     model = ScriptedModel("Hello.")
 
     cli.run("hello", *(["--shell"] if shell else []), model=model)
 
-    assert ("execute" in model.asked[0].tool_names) is shell
+    assert ("execute" in model.asked[0].tool_names) is (shell or LocalSandbox.available() is None)
 
 
 def test_the_small_local_model_is_watched_at_each_change(cli: Command) -> None:
