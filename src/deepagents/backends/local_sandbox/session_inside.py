@@ -100,4 +100,5 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
-Session(socket.socket(fileno=int(sys.argv[1]))).run()
+if __name__ == "__main__":
+    Session(socket.socket(fileno=int(sys.argv[1]))).run()
