@@ -165,9 +165,15 @@ class Printer:
         if call is not None and call is self._open:
             self._finish_call(call, mark, result, style)
             return
-        name = call_line(call.name, call.args, directory=self._directory) if call is not None else event.name
+        indent = f"{_indent(event.agent)}{mark} "
+        name = style_text(
+            call_line(call.name, call.args, directory=self._directory) if call is not None else event.name
+        )
+        # A long command must not hide how it ended.
+        room = self._console.width - len(indent) - 2 - min(len(result), 2 * _MIN_RESULT)
+        name.truncate(max(room, _MIN_RESULT), overflow="ellipsis")
         self.end_line()
-        self._line(f"{_indent(event.agent)}{mark} ", f"{name}  {result}".rstrip(), style)
+        self._line(indent, f"{name.plain}  {result}".rstrip(), style)
 
     def _command_output(self, event: CommandOutput) -> None:
         """Show the lines that a command has printed whole; what follows comes with the next piece."""

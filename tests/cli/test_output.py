@@ -69,6 +69,17 @@ def test_what_a_command_prints_stands_below_its_call() -> None:
     ]  # fmt: skip
 
 
+def test_a_long_command_that_printed_does_not_hide_how_it_ended() -> None:
+    shown = printed(
+        ToolCalled("execute", {"command": "c" * 100}, "1"),
+        CommandOutput("1", "compiling\n"),
+        ToolFinished("1", "execute", "error", "compiling", exit_code=2),
+    )
+
+    assert shown.splitlines()[-1].endswith("…  exit code 2: compiling")
+    assert len(shown.splitlines()[-1]) <= 60
+
+
 def test_of_a_flood_the_newest_lines_are_shown() -> None:
     flood = "".join(f"line {number}\n" for number in range(1000))
     shown = printed(ToolCalled("execute", {"command": "yes"}, "1"), CommandOutput("1", flood)).splitlines()
