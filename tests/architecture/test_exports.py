@@ -17,7 +17,7 @@ EXACT = {
     """,
     "deepagents.backends": """
         BackendProtocol CompositeBackend ContextHubBackend DEFAULT_EXECUTE_TIMEOUT FilesystemBackend
-        LangSmithSandbox LocalShellBackend NamespaceFactory StateBackend StoreBackend
+        LangSmithSandbox LocalSandbox LocalShellBackend NamespaceFactory StateBackend StoreBackend
     """,
 }
 

@@ -21,7 +21,8 @@ HOSTS = (
 )
 PLACES = (
     "/" + "work/",
-    "/" + r"root\b",
+    # The home of root; `/proc/PID/root` and the like name no machine.
+    "/" + "root/",
     r"\.\./shared",
     "shared/" + "(design|spec|seeds)",
     "/" + r"tmp/brief",

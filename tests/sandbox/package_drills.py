@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from deepagents.backends import LocalSandbox
 from tests.sandbox.users import main
@@ -13,7 +16,7 @@ from tests.sandbox.users import main
 
 def python_package() -> str:
     return _install(
-        ["pypi.org", "files.pythonhosted.org"],
+        _python_registry(),
         "python3 -m pip install -q --target lib --no-cache-dir --disable-pip-version-check six",
         "PYTHONPATH=lib python3 -c 'import six; print(six.PY3)'",
     )
@@ -21,10 +24,20 @@ def python_package() -> str:
 
 def javascript_package() -> str:
     return _install(
-        ["registry.npmjs.org"],
+        [urlsplit(_ask("npm", "config", "get", "registry")).hostname or ""],
         "npm install --silent --no-audit --no-fund left-pad",
         "node -e \"console.log(require('left-pad')('1', 3, '0'))\"",
     )
+
+
+def _python_registry() -> list[str]:
+    """Return the hosts that pip asks unless it is told otherwise; the project names none."""
+    code = "from pip._internal.models.index import PyPI; print(PyPI.netloc, PyPI.file_storage_domain)"
+    return _ask(sys.executable, "-c", code).split()
+
+
+def _ask(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 
 
 def _install(hosts: list[str], install: str, use: str) -> str:

@@ -18,7 +18,7 @@ class FirstProcess:
     """The first process in a sandbox, which is gone only when all others are; bubblewrap tells its number."""
 
     def __init__(self) -> None:
-        self._heard, self._told = os.pipe()
+        self._reader, self._writer = os.pipe()
         self._process: int | None = None
         self._thread = threading.Thread(target=self._listen, name="sandbox-first", daemon=True)
 
@@ -28,9 +28,9 @@ class FirstProcess:
 
     def __exit__(self, *raised: object) -> None:
         # Where bubblewrap never came so far, the thread hears the end of the pipe.
-        os.close(self._told)
+        os.close(self._writer)
         self._thread.join()
-        os.close(self._heard)
+        os.close(self._reader)
         if self._process is None:
             return
         with suppress(ProcessLookupError):
@@ -42,20 +42,20 @@ class FirstProcess:
 
     @property
     def options(self) -> tuple[str, str]:
-        """What bubblewrap is to be told."""
-        return "--info-fd", str(self._told)
+        """The options that make bubblewrap report its first process."""
+        return "--info-fd", str(self._writer)
 
     @property
     def descriptors(self) -> list[int]:
         """The open file that bubblewrap needs."""
-        return [self._told]
+        return [self._writer]
 
     def _listen(self) -> None:
-        told = b""
-        while not (found := _CHILD.search(told)):
-            data = os.read(self._heard, 4096)
+        report = b""
+        while not (found := _CHILD.search(report)):
+            data = os.read(self._reader, 4096)
             if not data:
                 return
-            told += data
+            report += data
         with suppress(ProcessLookupError):
             self._process = os.pidfd_open(int(found[1]))

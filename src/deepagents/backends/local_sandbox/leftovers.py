@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -111,9 +111,13 @@ def hold_devices() -> Generator[None]:
         yield
     finally:
         for path, mode in modes.items():
-            with suppress(OSError):
-                if os.stat(path).st_mode != mode:
-                    os.chmod(path, stat.S_IMODE(mode))
+            _restore_mode(path, mode)
+
+
+def _restore_mode(path: str, mode: int) -> None:
+    with suppress(OSError):
+        if os.stat(path).st_mode != mode:
+            os.chmod(path, stat.S_IMODE(mode))
 
 
 @lru_cache(maxsize=1)
@@ -220,12 +224,13 @@ class Protection:
             except BlockingIOError:
                 return
             for path in self.missing:
-                with (
-                    suppress(OSError),
-                    opened(self.root, path.parent.relative_to(self.root).parts) as directory,
-                ):
-                    if _is_placeholder(os.lstat(path.name, dir_fd=directory)):
-                        os.rmdir(path.name, dir_fd=directory)
+                self._remove_placeholder(path)
+
+    def _remove_placeholder(self, path: Path) -> None:
+        parents = path.parent.relative_to(self.root).parts
+        with suppress(OSError), opened(self.root, parents) as directory:
+            if _is_placeholder(os.lstat(path.name, dir_fd=directory)):
+                os.rmdir(path.name, dir_fd=directory)
 
     def _put_back(self, relative: str, target: str) -> None:
         *parents, name = relative.split("/")
@@ -297,6 +302,19 @@ def _opened_mode(status: os.stat_result) -> int:
     return stat.S_IMODE(status.st_mode) | _OWNERS_RIGHTS
 
 
+def _empty(below: int, directory: int) -> Iterator[str]:
+    """Remove the files of a directory, move its directories to one above, and yield their new names."""
+    for entry in os.listdir(below):
+        if not stat.S_ISDIR(os.lstat(entry, dir_fd=below).st_mode):
+            os.unlink(entry, dir_fd=below)
+            continue
+        # A tree may be deeper than a path is long.
+        os.close(_open_directory(entry, below))
+        name = f".removed-{uuid4().hex}"
+        os.rename(entry, name, src_dir_fd=below, dst_dir_fd=directory)
+        yield name
+
+
 def remove(directory: int, name: str) -> None:
     """Remove a file or a tree: of any depth, by way of no link, whatever the modes in it are."""
     if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
@@ -307,14 +325,7 @@ def remove(directory: int, name: str) -> None:
         each = waiting.pop()
         below = _open_directory(each, directory)
         try:
-            for entry in os.listdir(below):
-                if not stat.S_ISDIR(os.lstat(entry, dir_fd=below).st_mode):
-                    os.unlink(entry, dir_fd=below)
-                    continue
-                # Directories are brought up to this level, for a tree may be deeper than a path is long.
-                os.close(_open_directory(entry, below))
-                waiting.append(f".removed-{uuid4().hex}")
-                os.rename(entry, waiting[-1], src_dir_fd=below, dst_dir_fd=directory)
+            waiting += _empty(below, directory)
         finally:
             os.close(below)
         os.rmdir(each, dir_fd=directory)

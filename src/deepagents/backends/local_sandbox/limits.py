@@ -124,10 +124,7 @@ class ControlGroup:
             for directory in self.directories:
                 directory.mkdir()
                 for file, bound in bounds.items():
-                    # Which of them there are depends on version, controller and kernel.
-                    with suppress(OSError):
-                        if (directory / file).exists():
-                            (directory / file).write_text(str(bound))
+                    _write_if_there(directory / file, bound)
             yield
         finally:
             self._remove()
@@ -157,14 +154,26 @@ class ControlGroup:
     def _remove(self) -> None:
         for directory in self.directories:
             deadline = time.monotonic() + 2
-            while time.monotonic() < deadline:
-                for line in _lines(directory / "cgroup.procs"):
-                    with suppress(OSError):
-                        os.kill(int(line), 9)
-                with suppress(OSError):
-                    directory.rmdir()
-                    break
+            while time.monotonic() < deadline and not _try_to_remove(directory):
                 time.sleep(0.005)
+
+
+def _write_if_there(file: Path, bound: int) -> None:
+    # Which of these files there are depends on version, controller and kernel.
+    with suppress(OSError):
+        if file.exists():
+            file.write_text(str(bound))
+
+
+def _try_to_remove(directory: Path) -> bool:
+    for line in _lines(directory / "cgroup.procs"):
+        with suppress(OSError):
+            os.kill(int(line), 9)
+    try:
+        directory.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def _lines(path: Path) -> list[str]:
@@ -256,15 +265,19 @@ def _walk(top: str) -> Iterator[os.stat_result | None]:
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    with suppress(FileNotFoundError):
-                        yield entry.stat(follow_symlinks=False)
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(entry.path)
+                yield from _look_at(entries, waiting)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
             yield None
+
+
+def _look_at(entries: Iterator[os.DirEntry[str]], directories: list[str]) -> Iterator[os.stat_result]:
+    for entry in entries:
+        with suppress(FileNotFoundError):
+            yield entry.stat(follow_symlinks=False)
+            if entry.is_dir(follow_symlinks=False):
+                directories.append(entry.path)
 
 
 def _descendants(pid: int) -> Iterator[int]:
@@ -332,8 +345,11 @@ def _memory_files(pid: int) -> dict[int, int]:
 
 
 def _open_files(pid: int, prefix: str = "/") -> Iterator[os.stat_result]:
-    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if os.readlink(entry.path).startswith(prefix):
-                    yield os.stat(entry.path)
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(f"/proc/{pid}/fd")
+    for name in names:
+        path = f"/proc/{pid}/fd/{name}"
+        with suppress(OSError):
+            if os.readlink(path).startswith(prefix):
+                yield os.stat(path)

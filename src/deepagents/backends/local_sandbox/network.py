@@ -61,8 +61,8 @@ class HostRule:
         is_known = _address(host) is not None or _NAME.fullmatch(host)
         if not is_known or port is None or host == "*":
             raise ConfigError(
-                "network must hold host names such as 'pypi.org' or '*.pypi.org', with ':port' or without; "
-                f"got {text!r}"
+                "network must hold host names such as 'example.org' or '*.example.org', with ':port' or "
+                f"without; got {text!r}"
             )
         return cls(host, (port,) if port else PORTS)
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from deepagents.backends.local_sandbox.network import HostRules, RefusedHostError, split_authority
 
@@ -192,11 +192,11 @@ class _Reader:
         return rest
 
     def body(self, headers: list[tuple[bytes, bytes]]) -> Iterator[bytes]:
-        """Return the parts of the body as they are to be sent; its length must be told in one way only."""
+        """Return the parts of the body as they are to be sent; its length must be given in one way only."""
         lengths = [value for name, value in headers if name.lower() == b"content-length"]
         codings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
         if len(lengths) + len(codings) > 1 or any(each != b"chunked" for each in codings):
-            raise BadRequestError("The length of the body is told in more than one way")
+            raise BadRequestError("The length of the body is given in more than one way")
         if codings:
             return self._chunks()
         if lengths and not re.fullmatch(rb"\d{1,15}", lengths[0]):
@@ -268,12 +268,17 @@ def _relay(one: socket.socket, other: socket.socket) -> None:
             ready = selector.select(_SECONDS_IDLE)
             if not ready:
                 return
-            for key, _ in ready:
-                source: socket.socket = key.fileobj  # pyright: ignore[reportAssignmentType]
-                data = source.recv(_BLOCK)
-                if data:
-                    to[source].sendall(data)
-                    continue
-                selector.unregister(source)
-                with suppress(OSError):
-                    to[source].shutdown(socket.SHUT_WR)
+            sockets: list[Any] = [key.fileobj for key, _ in ready]
+            for ended in [each for each in sockets if not _pass_on(each, to[each])]:
+                selector.unregister(ended)
+
+
+def _pass_on(source: socket.socket, other: socket.socket) -> bool:
+    """Pass on what is there; `False` when that was the end."""
+    data = source.recv(_BLOCK)
+    if data:
+        other.sendall(data)
+        return True
+    with suppress(OSError):
+        other.shutdown(socket.SHUT_WR)
+    return False

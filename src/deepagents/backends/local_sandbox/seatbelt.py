@@ -107,7 +107,7 @@ def write_profile(rules: Rules) -> str:
     """Return the text of the profile.
 
     The paths of the caller are not in it: a profile is a program, and a path may hold whatever its language
-    gives a meaning to. They are parameters, which `command_line` gives beside it.
+    gives a meaning to. They are parameters, which `command_line` adds.
     """
     return "\n".join(_Writer(rules, _Names(rules)).lines()) + "\n"
 

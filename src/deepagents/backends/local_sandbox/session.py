@@ -122,8 +122,8 @@ class _Server:
         self._thread.join(_SECONDS_TO_END)
         if self.ended is None:
             return ""
-        said = self.ended.excess or self.ended.output.strip()
-        return f": {said}" if said else ""
+        reason = self.ended.excess or self.ended.output.strip()
+        return f": {reason}" if reason else ""
 
     def close(self) -> None:
         """End the process."""
@@ -163,6 +163,6 @@ class _Process:
         assert self.exit_code is not None
         return self.exit_code
 
-    def _take(self, told: bytes) -> None:
-        self.is_lost = not told
-        self.exit_code = _EXIT_CODE.unpack(told)[0] if told else -signal.SIGKILL
+    def _take(self, report: bytes) -> None:
+        self.is_lost = not report
+        self.exit_code = _EXIT_CODE.unpack(report)[0] if report else -signal.SIGKILL

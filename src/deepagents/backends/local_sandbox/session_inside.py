@@ -59,7 +59,7 @@ class Session:
         )
 
     def signal(self, process: Popen[bytes], control: socket.socket) -> None:
-        """Pass a signal on to a command and all that it started; one that nobody listens to is killed."""
+        """Pass a signal on to a command and all that it started; one without a listener is killed."""
         number = control.recv(1)
         if not number:
             self.selector.unregister(control)

@@ -47,6 +47,9 @@ class LocalShellBackend(FilesystemBackend, BackgroundCommands):
             raise ConfigError("LocalShellBackend needs Linux or macOS. Use FilesystemBackend, or a sandbox.")
         super().__init__(root_dir, virtual_mode)
         self._commands = Commands(self._start, timeout, max_output_bytes)
+        # Read by packages that build on this class.
+        self._default_timeout = timeout
+        self._max_output_bytes = max_output_bytes
         self._background = Background(self._start)
         self._env = {**_inherit(inherit_env), **(env or {})}
         self._id = f"local-{uuid.uuid4().hex[:8]}"
