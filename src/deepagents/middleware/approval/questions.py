@@ -106,7 +106,7 @@ def add_path_rules(
     """Return the entries of a caller together with those for the tools that rules make wait.
 
     A caller's entry says how to ask, and for which further calls; none lifts what a rule makes wait. With
-    `binds_commands`, a command could touch what waits, and which one does cannot be told from its text.
+    `binds_commands`, a command could touch what waits, and its text does not say which one does.
     """
     known = specs_by_name() if specs is None else specs
 
