@@ -127,4 +127,7 @@ def test_a_shell_that_cannot_start_does_not_say_where(disk: Ground, call_mode: C
     root_gone(disk.root)
     disk.harmless = EVERYTHING | {"execute"}
 
-    assert disk.run(call_mode, call("execute", command="true")).problems() == []
+    problems = disk.run(call_mode, call("execute", command="true")).problems()
+
+    # Where commands start is what the model has to know before it runs any; no answer says it again.
+    assert [each for each in problems if not each.endswith((" in tools", " in prompts"))] == []

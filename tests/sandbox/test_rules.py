@@ -192,7 +192,7 @@ def test_rules_hold_in_what_was_given_besides_the_root(work: Path, tmp_path: Pat
     (answer,) = run(backend, [rule("/**/*.pem")], "cat ../docs/* ../more/*; echo x > ../more/new.pem")
 
     assert SECRET not in answer
-    assert answer.count("open") == 2
+    assert answer.splitlines().count("open") == 2
     assert not (tmp_path / "more/new.pem").exists()
 
 

@@ -96,16 +96,18 @@ class Gate:
     def __init__(self) -> None:
         self.open = threading.Event()
         self.at_the_gate = 0
+        self.held: list[threading.Thread] = []
 
     def hold(self, method: str) -> Any:
         self.at_the_gate += 1
+        self.held.append(threading.current_thread())
         self.open.wait(60)
         return LsResult(entries=[])
 
     def release(self) -> None:
         self.open.set()
-        for thread in threading.enumerate():
-            if thread.name == "deepagents-io":
+        for thread in self.held:
+            if thread is not threading.current_thread():
                 thread.join(10)
 
 

@@ -253,9 +253,10 @@ class SandboxBackendProtocol(BackendProtocol):
         """
         raise NotImplementedError(lacks(self, "execute"))
 
-    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+    async def aexecute(self, command: str, *, timeout: int | None = None, **options: Any) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
-        options = {"timeout": timeout} if timeout is not None and execute_accepts_timeout(type(self)) else {}
+        if timeout is not None and execute_accepts_timeout(type(self)):
+            options["timeout"] = timeout
         return await await_blocking(self, "execute", command, **options)
 
     def start_command(self, command: str, *, timeout: int | None = None) -> str:
