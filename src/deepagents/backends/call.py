@@ -115,7 +115,8 @@ async def _start(backend: BackendProtocol, facts: MethodFacts, op: Operation, in
     if in_process and facts.only_blocking and not isinstance(op, Grep):
         return block()
     awaiting = facts.awaiting
-    if awaiting is None:
+    # The protocol's own `aexecute` takes none of the options that an `execute` may have.
+    if awaiting is None or (isinstance(op, Execute) and facts.only_blocking):
         return await IOCall(block, lambda: await_thread(block))
     return await IOCall(block, lambda: awaiting.call(getattr(backend, f"a{op.method}"), *given))
 

@@ -253,10 +253,9 @@ class SandboxBackendProtocol(BackendProtocol):
         """
         raise NotImplementedError(lacks(self, "execute"))
 
-    async def aexecute(self, command: str, *, timeout: int | None = None, **options: Any) -> ExecuteResponse:
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds."""
-        if timeout is not None and execute_accepts_timeout(type(self)):
-            options["timeout"] = timeout
+        options = {"timeout": timeout} if timeout is not None and execute_accepts_timeout(type(self)) else {}
         return await await_blocking(self, "execute", command, **options)
 
     def start_command(self, command: str, *, timeout: int | None = None) -> str:
