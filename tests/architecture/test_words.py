@@ -21,8 +21,8 @@ HOSTS = (
 )
 PLACES = (
     "/" + "work/",
-    # The home of root; `/proc/PID/root` and the like name no machine.
-    "/" + "root/",
+    # The home of root, but neither `/proc/PID/root` nor a line of a passwd file, which name no machine.
+    r"(?<![\w}])/" + r"root\b(?!:)",
     r"\.\./shared",
     "shared/" + "(design|spec|seeds)",
     "/" + r"tmp/brief",

@@ -64,7 +64,7 @@ READING = [
     sh("read the shared memory of the host as files", "cat {shared}"),
     sh("read passwords", "grep -q '^root:[*!$]' /etc/shadow && echo PWNED", root=True),
     sh("read the keys of this machine", "ls /etc/ssl/private >/dev/null && echo PWNED", root=True),
-    sh("list the home of root", "ls -A /root | grep -q . && echo PWNED", root=True),
+    sh("list the home of root", "ls -A ~root | grep -q . && echo PWNED", root=True),
     sh("read the root of another process", "cat /proc/{canary}/root{out}/secret.txt"),
     sh("read the directory of another process", "cat /proc/{canary}/cwd/secret.txt"),
     sh(
