@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -253,6 +254,39 @@ def test_the_end_of_a_command_ends_its_connections() -> None:
         assert accepted.recv(1) == b"", "the far end is told"
         client.close()
         accepted.close()
+
+
+def test_the_end_of_a_command_may_come_at_any_moment_of_a_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as far:
+        host = f"127.0.0.1:{far.getsockname()[1]}"
+        for _ in range(200):
+            with proxy([host]) as (port, _):
+                client = socket.create_connection(("127.0.0.1", port), 10)
+                client.sendall(connect(host))
+                accepted, _ = far.accept()
+            accepted.settimeout(10)
+            # An error in a thread of the proxy fails the test.
+            assert accepted.recv(1) == b""
+            client.close()
+            accepted.close()
+
+
+def test_a_far_end_that_breaks_off_adds_nothing_of_the_proxy_to_what_it_sent() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as far:
+        host = f"127.0.0.1:{far.getsockname()[1]}"
+        with proxy([host]) as (port, _), socket.create_connection(("127.0.0.1", port), 10) as client:
+            client.settimeout(10)
+            client.sendall(connect(host))
+            accepted, _ = far.accept()
+            accepted.sendall(b"half of")
+            received = b""
+            while not received.endswith(b"half of"):
+                received += client.recv(100)
+            # Without waiting for what is on its way, so that the other side reads an error.
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            accepted.close()
+
+            assert client.recv(100) == b""
 
 
 @pytest.mark.parametrize("rule", ["*", "", "http://a", "a/b", "a:99999", "*.*.a", "a b", "bücher.example"])

@@ -104,3 +104,5 @@ class Loopback:
 
     def __exit__(self, *raised: object) -> None:
         self._proxy.close()
+        # Not every system wakes a thread that accepts when its socket is shut down.
+        self._listener.close()

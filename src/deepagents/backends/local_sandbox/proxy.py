@@ -46,6 +46,10 @@ class BadRequestError(Exception):
     """A request that has no clear meaning."""
 
 
+class UnreachableError(Exception):
+    """A host that is allowed, and does not answer."""
+
+
 @dataclass(slots=True)
 class Proxy:
     """Serves the connections of one command; `on_refusal` gets the sentence of each refusal."""
@@ -63,15 +67,16 @@ class Proxy:
             threading.Thread(target=self._accept, args=(listener,), name="sandbox-proxy", daemon=True).start()
 
     def close(self) -> None:
-        """End all connections."""
+        """End all connections.
+
+        The thread that uses a socket closes it: a closed one would fail in the middle of what that thread does, and
+        its number could be another file's by then.
+        """
         with self._lock:
             self._is_closed = True
-            held = list(self._open)
-        for each in held:
-            # Closing alone would not wake a thread that waits for this socket.
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+            for each in self._open:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
 
     def _hold(self, opened: socket.socket) -> bool:
         """Remember a socket for the end, which may have come already."""
@@ -92,12 +97,12 @@ class Proxy:
             try:
                 client, _ = listener.accept()
             except OSError:
-                return
+                return self._release(listener)
             if self._served >= _MOST_CONNECTIONS:
                 client.close()
                 continue
             if not self._hold(client):
-                return
+                return self._release(listener)
             with self._lock:
                 self._served += 1
             threading.Thread(target=self._serve, args=(client,), name="sandbox-proxy", daemon=True).start()
@@ -120,8 +125,8 @@ class Proxy:
             _reply(client, "403 Forbidden", f"{error}.")
         except BadRequestError as error:
             _reply(client, "400 Bad Request", f"{error}.")
-        except OSError as error:
-            _reply(client, "502 Bad Gateway", f"The host could not be reached: {error.strerror or error}.")
+        except UnreachableError as error:
+            _reply(client, "502 Bad Gateway", f"The host could not be reached: {error}.")
 
     def _answer(self, reader: _Reader, client: socket.socket) -> None:
         head = reader.head()
@@ -159,7 +164,10 @@ class Proxy:
         if port is None:
             raise BadRequestError(f"{host[:_MOST_SHOWN]!r} is no host and port")
         address = self.rules.find_address(host, port)
-        server = socket.create_connection((address, port), _SECONDS_TO_CONNECT)
+        try:
+            server = socket.create_connection((address, port), _SECONDS_TO_CONNECT)
+        except OSError as error:
+            raise UnreachableError(error.strerror or str(error)) from error
         if not self._hold(server):
             raise ConnectionAbortedError
         try:
