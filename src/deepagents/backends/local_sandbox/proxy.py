@@ -69,8 +69,8 @@ class Proxy:
     def close(self) -> None:
         """End all connections.
 
-        The thread that uses a socket closes it: a closed one would fail in the middle of what that thread does, and
-        its number could be another file's by then.
+        The thread that uses a socket closes it: a closed one would fail in the middle of what that thread
+        does, and its number could be another file's by then.
         """
         with self._lock:
             self._is_closed = True
