@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 
 from rich.console import Console
@@ -156,7 +156,8 @@ class Printer:
     def _tool_finished(self, event: ToolFinished) -> None:
         call = self._calls.pop(event.call_id, None)
         for stream in ("stdout", "stderr"):
-            self._started_lines.pop((event.call_id, stream), None)
+            if rest := self._started_lines.pop((event.call_id, stream), ""):
+                self._output_lines(event.agent, [rest])
         if event.name in _PLANNING and event.status == "success":
             return
         result = result_line(event.name, event.status, event.text, exit_code=event.exit_code)
@@ -183,10 +184,15 @@ class Printer:
         left_out = len(lines) - _MOST_LINES
         if left_out > 0:
             lines = [f"... {_count(left_out, 'line')} more", *lines[left_out:]]
+        self._output_lines(event.agent, lines)
+
+    def _output_lines(self, agent: str | None, lines: Sequence[str]) -> None:
         if lines:
             self.end_line()
         for line in lines:
-            self._line(f"{_indent(event.agent)}    ", one_line(line), "dim")
+            # A progress bar writes its line again and again; a terminal shows the last of it.
+            shown = line.rstrip("\r").rpartition("\r")[2]
+            self._line(f"{_indent(agent)}    ", shown.expandtabs(), "dim")
 
     def _finish_call(self, call: ToolCalled, mark: str, result: str, style: str) -> None:
         """Show a result behind its call, or below it where the line has no room left."""

@@ -59,13 +59,15 @@ def test_what_a_command_prints_stands_below_its_call() -> None:
     shown = printed(
         ToolCalled("execute", {"command": "make"}, "1"),
         CommandOutput("1", "compiling a\ncompil"),
-        CommandOutput("1", "warning\n", "stderr"),
-        CommandOutput("1", "ing b\nlinking"),
+        CommandOutput("1", "warning:\n    indented\n\tmore\n", "stderr"),
+        CommandOutput("1", "ing b\n10 %\r20 %\r\nlinking"),
+        CommandOutput("1", "  broken", "stderr"),
         ToolFinished("1", "execute", "success", "compiling a"),
     )
 
     assert shown.splitlines() == [
-        "→ execute make", "    compiling a", "    warning", "    compiling b", "✓ execute make  compiling a",
+        "→ execute make", "    compiling a", "    warning:", "        indented", "            more",
+        "    compiling b", "    20 %", "    linking", "      broken", "✓ execute make  compiling a",
     ]  # fmt: skip
 
 

@@ -77,6 +77,50 @@ def test_a_line_that_is_not_whole_yet_is_shown(tmp_path: Path, call_mode: CallMo
     assert printed(events).startswith("half a l")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_of_a_long_command_is_lost_at_its_end(kind: Any, tmp_path: Path, call_mode: CallMode) -> None:
+    command = "sleep 0.5; printf 'one\\n    indented'; printf '  wrong\\n\\tlast words' >&2; exit 1"
+    events = watch(call_mode, kind(tmp_path), command)
+
+    assert printed(events, "stdout") == "one\n    indented"
+    assert printed(events, "stderr") == "  wrong\n\tlast words"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_streams_that_take_turns_come_whole(kind: Any, tmp_path: Path, call_mode: CallMode) -> None:
+    command = "for i in $(seq 30); do echo out $i; echo err $i >&2; done; sleep 0.6"
+    events = watch(call_mode, kind(tmp_path), command)
+
+    assert printed(events, "stdout") == "".join(f"out {i}\n" for i in range(1, 31))
+    assert printed(events, "stderr") == "".join(f"err {i}\n" for i in range(1, 31))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_keep_their_order_and_their_characters(kind: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
+    gate = os.open(tmp_path / "gate", os.O_RDWR)
+    # Each part waits until the one before it has been seen; two of them end inside of a character.
+    parts = ["echo 1", "printf '2 \\342\\202'", "printf '\\254\\n'", "echo 3 >&2", "printf '4 \\342' >&2"]
+    command = "sleep 0.3; " + "; read go < gate; ".join(parts)
+    with ScriptedModel(call("execute", command=command), "Done.") as model:
+        agent = create_deep_agent(model, backend=kind(tmp_path, timeout=30))
+
+        async def collect() -> list[tuple[str, str]]:
+            pieces: list[tuple[str, str]] = []
+            async for event in aobserve(agent, {"messages": "Go"}):
+                if isinstance(event, CommandOutput):
+                    pieces.append((event.text, event.stream))
+                    os.write(gate, b"go on\n")
+            return pieces
+
+        pieces = asyncio.run(collect())
+    os.close(gate)
+
+    assert pieces[:4] == [("1\n", "stdout"), ("2 ", "stdout"), ("€\n", "stdout"), ("3\n", "stderr")]
+    assert "".join(text for text, _ in pieces[4:]) == "4 \ufffd"
+    assert {stream for _, stream in pieces[4:]} == {"stderr"}
+
+
 def test_a_flood_is_bounded(tmp_path: Path, call_mode: CallMode) -> None:
     events = watch(call_mode, LocalShellBackend(tmp_path), "timeout 1 yes; exit 0")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,7 +23,8 @@ _FAILED = 1
 _SIGNALLED = 128
 _PIECES_EVERY: Final = 0.2
 _MOST_IN_A_PIECE: Final = 8_000
-_MOST_PIECES: Final = 4
+# Programs that log to one stream and print to the other make many pieces, and none of those is a flood.
+_MOST_PIECES: Final = 64
 
 Start: TypeAlias = Callable[[str, float, Control], Ended]
 """Runs a command for so many seconds, or until it is cancelled."""
@@ -55,7 +57,7 @@ class Commands:
         Raises:
             ValueError: when `timeout` is not positive.
         """
-        return self._run(command, timeout, start or self.start, Control(on_output=_throttled(on_output)))
+        return self._run(command, timeout, start or self.start, on_output, threading.Event())
 
     async def arun(
         self,
@@ -65,27 +67,37 @@ class Commands:
         on_output: OnOutput | None = None,
     ) -> ExecuteResponse:
         """Run a command to its end; cancelling this ends the command."""
-        control = Control(on_output=_throttled(on_output))
+        is_cancelled = threading.Event()
         # A thread of its own: the loop's pool has few, and long commands would keep other work waiting.
         thread = ThreadPoolExecutor(1, "execute")
         running = asyncio.get_running_loop().run_in_executor(
-            thread, self._run, command, timeout, start or self.start, control
+            thread, self._run, command, timeout, start or self.start, on_output, is_cancelled
         )
         thread.shutdown(wait=False)
         try:
             # Cancelled directly, the command would go on with nothing to stop it.
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            control.is_cancelled.set()
+            is_cancelled.set()
             await asyncio.wait([running])
             raise
 
-    def _run(self, command: str, timeout: int | None, start: Start, control: Control) -> ExecuteResponse:
+    def _run(
+        self,
+        command: str,
+        timeout: int | None,
+        start: Start,
+        on_output: OnOutput | None,
+        is_cancelled: threading.Event,
+    ) -> ExecuteResponse:
         seconds = self.timeout if timeout is None else positive(timeout)
         if problem := find_problem(command):
             return ExecuteResponse(problem, _FAILED)
+        pieces = _Throttled(on_output) if on_output else None
         try:
-            ended = start(command, seconds, control)
+            ended = start(command, seconds, Control(is_cancelled, pieces))
+            if pieces:
+                pieces.end()
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else "unknown reason"
             return ExecuteResponse(f"Error executing command ({type(error).__name__}): {reason}", _FAILED)
@@ -166,7 +178,8 @@ class _Throttled:
 
     on_output: OnOutput
     _held: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    _next: float = field(default_factory=lambda: monotonic() + _PIECES_EVERY)
+    _first: float = field(default_factory=lambda: monotonic() + _PIECES_EVERY)
+    _next: float = 0.0
 
     def __call__(self, text: str, stream: str) -> None:
         if text and self._held and self._held[-1][1] == stream:
@@ -174,11 +187,15 @@ class _Throttled:
         if text:
             self._held.append((text[-_MOST_IN_A_PIECE:], stream))
             del self._held[:-_MOST_PIECES]
-        if self._held and monotonic() >= self._next:
-            held, self._held, self._next = self._held, [], monotonic() + _PIECES_EVERY
-            for each in held:
-                self.on_output(*each)
+        if self._held and monotonic() >= max(self._first, self._next):
+            self._pass_on()
 
+    def end(self) -> None:
+        """Pass on the last pieces, which came too soon after others."""
+        if monotonic() >= self._first:
+            self._pass_on()
 
-def _throttled(on_output: OnOutput | None) -> OnOutput | None:
-    return _Throttled(on_output) if on_output else None
+    def _pass_on(self) -> None:
+        held, self._held, self._next = self._held, [], monotonic() + _PIECES_EVERY
+        for each in held:
+            self.on_output(*each)

@@ -244,6 +244,9 @@ class _Listener:
         """End every stream and return the output, and how many bytes of it were left out."""
         rests = [stream.feed(b"", final=True) for _, stream in self._streams]
         self._kept.add("\n".join(filter(None, rests)))
+        for _, stream in self._streams:
+            if self._on_output:
+                self._on_output(stream.decode_now(b"", final=True), stream.name)
         return self._kept.close(), self._kept.left_out
 
     def _take(self, seconds: float) -> bool:
@@ -330,9 +333,9 @@ class Stream:
             self._held, self._inside_line = "", True
         return ready
 
-    def decode_now(self, data: bytes) -> str:
+    def decode_now(self, data: bytes, *, final: bool = False) -> str:
         """Return the same text as it comes: without a prefix, and not only when a line is whole."""
-        return self._decoder_of_pieces.decode(data)
+        return self._decoder_of_pieces.decode(data, final)
 
     def _start(self) -> str:
         return "" if self._inside_line else self.prefix
