@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pytest
 
 from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, LocalSandbox, LocalShellBackend, StateBackend
-from deepagents.backends.protocol import ExecuteResponse, SandboxBackendProtocol
+from deepagents.backends.protocol import (
+    ExecuteResponse,
+    FileDownloadResponse,
+    FileUploadResponse,
+    SandboxBackendProtocol,
+)
+from deepagents.backends.sandbox import BaseSandbox
 from deepagents.events import CommandOutput, Event, ToolFinished
 from deepagents.observe import aobserve, observe
 from deepagents.testing import ScriptedModel, call
@@ -143,6 +150,65 @@ def test_output_streams_through_a_composite_too(tmp_path: Path, call_mode: CallM
     backend = CompositeBackend(LocalShellBackend(tmp_path), {"/notes/": StateBackend()})
 
     assert printed(watch(call_mode, backend, "echo here; sleep 0.6")) == "here\n"
+
+
+@dataclass
+class Capturing(BaseSandbox):
+    """A provider that streams, and keeps long output in a file where its commands run."""
+
+    shell: LocalShellBackend
+    enable_capture_offload = True
+    artifacts_root = "/"
+
+    def __post_init__(self) -> None:
+        self.virtual_root = str(self.shell.cwd)
+
+    @property
+    def id(self) -> str:
+        return "capturing"
+
+    def execute(self, command: str, *, timeout: int | None = None, on_output: Any = None) -> ExecuteResponse:
+        return self.shell.execute(command, timeout=timeout, on_output=on_output)
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        return self.shell.upload_files(files)
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return self.shell.download_files(paths)
+
+
+class CapturingAwaited(Capturing):
+    """The same with an awaited method of its own."""
+
+    async def aexecute(
+        self, command: str, *, timeout: int | None = None, on_output: Any = None
+    ) -> ExecuteResponse:
+        return await self.shell.aexecute(command, timeout=timeout, on_output=on_output)
+
+
+@pytest.mark.parametrize("kind", [Capturing, CapturingAwaited])
+def test_output_that_is_kept_where_it_was_printed_streams_too(
+    kind: Any, tmp_path: Path, call_mode: CallMode
+) -> None:
+    backend = kind(LocalShellBackend(tmp_path, inherit_env=True))
+    command = "printf '  one \\342\\202'; sleep 0.4; printf '\\254\\n'; sleep 0.4; echo end >&2; exit 3"
+    events = watch(call_mode, backend, command)
+
+    finished = next(each for each in events if isinstance(each, ToolFinished))
+    assert printed(events) == "  one €\nend\n"
+    assert finished.text.startswith("  one €\nend\n")
+    assert finished.exit_code == 3
+
+
+def test_of_what_is_kept_there_no_more_streams_than_would_come_back(
+    tmp_path: Path, call_mode: CallMode
+) -> None:
+    backend = Capturing(LocalShellBackend(tmp_path, inherit_env=True, max_output_bytes=1_000_000))
+    events = watch(call_mode, backend, "for i in $(seq 20); do seq 2000; sleep 0.1; done")
+
+    finished = next(each for each in events if isinstance(each, ToolFinished))
+    assert "saved to the file" in finished.text
+    assert 8_000 <= len(printed(events)) <= 80_000
 
 
 class Hosted(SandboxBackendProtocol):

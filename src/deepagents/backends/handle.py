@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -18,7 +18,7 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.enforcement import Enforcement, enforces
 from deepagents.backends.guard import CallRights, find_exposed_rule
 from deepagents.backends.operations import METHODS, Operation, Perform
-from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol
+from deepagents.backends.protocol import BACKEND_TYPES, BackendProtocol, OnOutput
 from deepagents.backends.results import (
     CommandStatus,
     DeleteResult,
@@ -116,7 +116,10 @@ def open_layers(backend: BackendProtocol, seconds: float | None, overdue: Overdu
             return await called(op)
         if isinstance(op, ops.CapturedExecute) and ops.Execute.method in anew:
             # The inherited method would run the command past the class's own `execute`.
-            plain = ops.Execute(op.command, op.timeout, op.left, allowed=op.allowed, seconds=op.seconds)
+            plain = ops.Execute(
+                op.command, op.timeout, op.left,
+                allowed=op.allowed, seconds=op.seconds, on_output=op.on_output,
+            )  # fmt: skip
             return ExecuteOffloadResult(False, await called(plain))
         return await routed(op)
 
@@ -264,7 +267,7 @@ class FileCalls:
         timeout: int | None,
         seconds: float | None = None,
         capture: OutputCapture | None = None,
-        on_output: Callable[[str, str], None] | None = None,
+        on_output: OnOutput | None = None,
     ) -> ExecuteOffloadResult:
         """Run a shell command; `timeout` is in seconds, and so is how long its answer is waited for.
 
@@ -276,7 +279,8 @@ class FileCalls:
         if capture is not None and self.capabilities(capture.path).capture:
             op = ops.CapturedExecute(
                 command, timeout, left,
-                capture_path=capture.path, max_inline_bytes=capture.most_inline, seconds=seconds,
+                capture_path=capture.path, max_inline_bytes=capture.most_inline,
+                seconds=seconds, on_output=on_output,
             )  # fmt: skip
             return await self._do(op)
         op = ops.Execute(command, timeout, left, seconds=seconds, on_output=on_output)

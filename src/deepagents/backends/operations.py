@@ -14,7 +14,7 @@ from types import CoroutineType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from deepagents._async import await_thread, sync_and_async
-from deepagents.backends.protocol import Allowed, BackendProtocol
+from deepagents.backends.protocol import Allowed, BackendProtocol, OnOutput
 from deepagents.backends.results import (
     DeleteResult,
     EditResult,
@@ -194,7 +194,7 @@ class Execute(CommandOperation):
     timeout: int | None = None
     left: float | None = None
     _: KW_ONLY
-    on_output: Callable[[str, str], None] | None = None
+    on_output: OnOutput | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class CapturedExecute(Execute):
 
     method = "execute_with_offload"
     by_position, by_name = ("command", "capture_path"), ("max_inline_bytes",)
-    optional = ("timeout", "max_capture_bytes", "allowed")
+    optional = ("timeout", "max_capture_bytes", "on_output", "allowed")
     _: KW_ONLY
     capture_path: str
     max_inline_bytes: int

@@ -71,6 +71,7 @@ __all__ = [
     "INVALID_PATH",
     "IS_DIRECTORY",
     "LsResult",
+    "OnOutput",
     "PERMISSION_DENIED",
     "ReadResult",
     "SandboxBackendProtocol",
@@ -86,6 +87,10 @@ ASYNC_GREP_TIMEOUT = 2 * DEFAULT_GREP_TIMEOUT + 5
 """Seconds that an awaited search may take: two phases and some air."""
 ASYNC_GLOB_TIMEOUT = 30.0
 """Seconds that an awaited walk may take."""
+
+
+OnOutput: TypeAlias = Callable[[str, str], None]
+"""Takes a piece of what a command prints, and the name of its stream: `stdout` or `stderr`."""
 
 
 class Allowed(Protocol):
@@ -248,8 +253,8 @@ class SandboxBackendProtocol(BackendProtocol):
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a shell command; `timeout` is in seconds.
 
-        A method whose signature names `on_output` is given a function to call, in any thread, with pieces of
-        the output and the name of their stream (`stdout` or `stderr`), a few times a second.
+        A method whose signature names `on_output`, an `OnOutput`, is given a function to call, in any thread,
+        a few times a second.
         """
         raise NotImplementedError(lacks(self, "execute"))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 from uuid import uuid4
@@ -13,6 +12,7 @@ from pydantic import BaseModel, Field
 from deepagents._paths import LARGE_RESULTS
 from deepagents._state.runtime import emit_anywhere
 from deepagents.backends.handle import OutputCapture
+from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, artifact_name, read_on
@@ -69,7 +69,7 @@ def _check_timeout(timeout: int | None, most: int) -> None:
         raise ToolFailure("invalid_argument", f"timeout {timeout} s exceeds maximum allowed ({most} s)")
 
 
-def _stream_output(call_id: str) -> Callable[[str, str], None]:
+def _stream_output(call_id: str) -> OnOutput:
     """Return what makes an event of each piece of output, up to a bound."""
     emit, left = emit_anywhere(), _MOST_STREAMED
 

@@ -32,9 +32,9 @@ from deepagents.backends.local_sandbox.seccomp import build_filter
 from deepagents.backends.local_sandbox.session import Session
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start
-from deepagents.backends.local_shell.process import Control, Ended, OnOutput, run_command
+from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.backends.operations import Operation
-from deepagents.backends.protocol import Allowed
+from deepagents.backends.protocol import Allowed, OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import BackendError, ConfigError
 from deepagents.permissions import CommandAccess

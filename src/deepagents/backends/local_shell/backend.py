@@ -13,7 +13,8 @@ from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands
-from deepagents.backends.local_shell.process import Control, Ended, OnOutput, run_command
+from deepagents.backends.local_shell.process import Control, Ended, run_command
+from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
 from deepagents.errors import ConfigError
 

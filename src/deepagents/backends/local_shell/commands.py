@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final, TypeAlias
 
-from deepagents.backends.local_shell.process import Control, Ended, OnOutput
+from deepagents.backends.local_shell.process import Control, Ended
+from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
 
 DEFAULT_EXECUTE_TIMEOUT = 120

@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final, Protocol, TypeAlias
+from typing import IO, Final, Protocol
+
+from deepagents.backends.protocol import OnOutput
 
 _LONGEST_HELD_LINE = 8192
 STDERR_PREFIX = "[stderr] "
@@ -25,8 +27,6 @@ _WATCH_EVERY = 0.02
 _PAUSE = 0.001
 _GRACE = 1.0
 
-OnOutput: TypeAlias = Callable[[str, str], None]
-"""Takes a piece of output as it was printed, and the name of its stream."""
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 

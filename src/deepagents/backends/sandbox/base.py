@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import CoroutineType
 from typing import Any
 
 from deepagents._async import IOCall, arun, run
 from deepagents.backends.call import arguments_of
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.operations import Operation, OperationBackend
-from deepagents.backends.protocol import SandboxBackendProtocol, accepts
+from deepagents.backends.operations import Operation, OperationBackend, both_forms
+from deepagents.backends.protocol import OnOutput, SandboxBackendProtocol, accepts
 from deepagents.backends.results import (
     ExecuteOffloadResult,
     ExecuteResponse,
@@ -80,7 +81,7 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
         """
         return run(self._operations.where(path))
 
-    def execute_with_offload(
+    async def _execute_with_offload(
         self,
         command: str,
         capture_path: str,
@@ -88,28 +89,22 @@ class BaseSandbox(OperationBackend, SandboxBackendProtocol, ABC):
         max_inline_bytes: int,
         max_capture_bytes: int | None = None,
         timeout: int | None = None,
+        on_output: OnOutput | None = None,
     ) -> ExecuteOffloadResult:
-        """Run a command; output over `max_inline_bytes` stays in `capture_path`, and a preview comes back."""
-        return run(self._capture(command, timeout, capture_path, max_inline_bytes, max_capture_bytes))
+        """Run a command; output over `max_inline_bytes` stays in `capture_path`, and a preview comes back.
 
-    async def aexecute_with_offload(
-        self,
-        command: str,
-        capture_path: str,
-        *,
-        max_inline_bytes: int,
-        max_capture_bytes: int | None = None,
-        timeout: int | None = None,
-    ) -> ExecuteOffloadResult:
-        """Run a command; output over `max_inline_bytes` stays in `capture_path`, and a preview comes back."""
-        return await arun(self._capture(command, timeout, capture_path, max_inline_bytes, max_capture_bytes))
-
-    async def _capture(
-        self, command: str, timeout: int | None, path: str, most_inline: int, most_kept: int | None
-    ) -> ExecuteOffloadResult:
-        most = EXECUTE_CAPTURE_MAX_BYTES if most_kept is None else most_kept
-        capture = Capture(self, command, timeout, self.virtual_root, path, most_inline, most)
+        Where `execute` takes `on_output`, pieces of the output come while the command runs.
+        """
+        most = EXECUTE_CAPTURE_MAX_BYTES if max_capture_bytes is None else max_capture_bytes
+        capture = Capture(
+            self, command, timeout, self.virtual_root, capture_path, max_inline_bytes, most,
+            on_output if accepts(type(self), "execute", "on_output") else None,
+        )  # fmt: skip
         return await (capture.keep() if self.enable_capture_offload else capture.plain())
+
+    execute_with_offload: Callable[..., ExecuteOffloadResult]
+    aexecute_with_offload: Callable[..., CoroutineType[Any, Any, ExecuteOffloadResult]]
+    execute_with_offload, aexecute_with_offload = both_forms(_execute_with_offload)
 
     async def _perform(self, op: Operation) -> Any:
         positional, keywords = arguments_of(op, op.optional)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from deepagents._async import IOCall
+from deepagents._async import IOCall, in_thread
 from deepagents._text import split_lines
+from deepagents.backends._signatures import method_facts
 from deepagents.backends.call import call_methods
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.operations import Execute
-from deepagents.backends.protocol import SandboxBackendProtocol, execute_accepts_timeout
+from deepagents.backends.protocol import OnOutput, SandboxBackendProtocol, execute_accepts_timeout
 from deepagents.backends.results import ExecuteOffloadResult, ExecuteResponse
-from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, join_chunks, unpack
+from deepagents.backends.sandbox.codec import MARK, Answer, command, decode, join_chunks, pieces, unpack
 from deepagents.errors import BackendError
 
 EXECUTE_CAPTURE_MAX_BYTES: Final = 10 << 20
@@ -37,10 +38,11 @@ class Capture:
     path: str
     most_inline: int
     most_kept: int = EXECUTE_CAPTURE_MAX_BYTES
+    on_output: OnOutput | None = None
 
     async def plain(self) -> ExecuteOffloadResult:
         """Run the command and take its output as it comes."""
-        response = await self._execute(self.command)
+        response = await self._execute(self.command, self.on_output)
         return ExecuteOffloadResult(offloaded=False, response=response)
 
     async def keep(self) -> ExecuteOffloadResult:
@@ -49,7 +51,7 @@ class Capture:
             line = self._line(self.command)
         except BackendError:
             return await self.plain()
-        response = await self._execute(line)
+        response = await self._execute(line, _Pieces(self.on_output) if self.on_output else None)
         try:
             answer = decode(response, self.root)
         except BackendError as error:
@@ -65,6 +67,8 @@ class Capture:
         params = {
             "root": self.root, "path": self.path, "command": text, "most_inline": self.most_inline,
             "most_kept": self.most_kept, "most_shown": _SHOWN_BYTES,
+            # As much as may come back at the end: what is kept inside is not carried out piece by piece.
+            "most_streamed": self.most_inline if self.on_output else 0,
         }  # fmt: skip
         return command("capture", params)
 
@@ -88,12 +92,34 @@ class Capture:
         between = "\n" if rest and before and not before.endswith(("\n", "\r")) else ""
         return replace(result, response=replace(result.response, output=f"{before}{between}{rest}"))
 
-    async def _execute(self, line: str) -> ExecuteResponse:
-        accepted = self.timeout is not None and execute_accepts_timeout(type(self.sandbox))
-        options: Mapping[str, Any] = {"timeout": self.timeout} if accepted else {}
-        return await IOCall(
-            lambda: self.sandbox.execute(line, **options), lambda: self.sandbox.aexecute(line, **options)
-        )
+    async def _execute(self, line: str, on_output: OnOutput | None) -> ExecuteResponse:
+        kind = type(self.sandbox)
+        options: dict[str, Any] = {}
+        if self.timeout is not None and execute_accepts_timeout(kind):
+            options["timeout"] = self.timeout
+        if on_output:
+            options["on_output"] = on_output
+
+        def block() -> ExecuteResponse:
+            return self.sandbox.execute(line, **options)
+
+        # The protocol's own `aexecute` takes none of the options that an `execute` may have.
+        if on_output and method_facts(kind, "execute").only_blocking:
+            return await in_thread(block)
+        return await IOCall(block, lambda: self.sandbox.aexecute(line, **options))
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """Finds the pieces of a command's output in what its wrapper prints while it runs."""
+
+    on_output: OnOutput
+    _begun: dict[str, str] = field(default_factory=dict[str, str])
+
+    def __call__(self, text: str, stream: str) -> None:
+        *lines, self._begun[stream] = (self._begun.get(stream, "") + text).split("\n")
+        for each in pieces("\n".join(lines)):
+            self.on_output(each, "stdout")
 
 
 def _result(answer: Answer, truncated: bool, exit_code: int | None) -> ExecuteOffloadResult:

@@ -95,7 +95,7 @@ def decode(response: ExecuteResponse, root: str = "/") -> Answer:
     Raises:
         BackendError: when the program could not be run, or its answer did not arrive.
     """
-    records = list(_records(response.output))
+    records = [each for each in _records(response.output) if not isinstance(each, str)]
     end = records[0] if records else None
     if isinstance(end, dict):
         about = cast("dict[str, Any]", end)
@@ -115,6 +115,11 @@ def join_chunks(answer: Answer) -> bytes:
     """Join the chunks of an answer, up to the first that did not arrive."""
     chunks = takewhile(lambda each: each[0] == each[1][0], enumerate(answer.items))
     return b"".join(unpack(data) for _, (_, data) in chunks)
+
+
+def pieces(output: str) -> list[str]:
+    """Return what a program passed on of its command's output while that ran."""
+    return [each for each in _records(output) if isinstance(each, str)]
 
 
 def unpack(data: str) -> bytes:

@@ -1,13 +1,16 @@
 """Run a command and keep what it prints in a file, so that only little of it must be carried away."""
 
+import codecs
+import json
 import os
 import select
 import subprocess
+import sys
 import time
 from contextlib import suppress
 
 from deepagents.backends._bytes import lf_bytes, reason_of, whole_characters
-from deepagents.backends.sandbox.scripts.common import Root, chunks, pack
+from deepagents.backends.sandbox.scripts.common import MARK, Root, chunks, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 BLOCK = 1 << 16
 LOOK_EVERY = 0.05
 MOST_BLOCKS_IN_A_PIPE = 32
+STREAM_EVERY = 0.2
+MOST_IN_A_PIECE = 8000
+MOST_IN_A_LINE = 500
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 
 
@@ -31,6 +37,10 @@ class Kept:
         self.head = bytearray()
         self.tail = self.edge = b""
         self.problem: str | None = None
+        self.streamed: int = params["most_streamed"]
+        self.stream_from = self.stream_at = time.monotonic() + STREAM_EVERY
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.news = ""
 
     def put(self, data: bytes) -> None:
         """Take the next bytes; a file that takes no more hinders nothing."""
@@ -39,6 +49,8 @@ class Kept:
         self.tail = (self.tail + data)[-self.shown :]
         self._count(data)
         self.seen += len(data)
+        if self.streamed > 0:
+            self.news = (self.news + self.decoder.decode(data))[-MOST_IN_A_PIECE:]
         try:
             self._write(data[: max(self.room - self.size, 0)])
         except OSError as error:
@@ -54,6 +66,17 @@ class Kept:
             written = os.write(self.fd, data)
             self.size += written
             data = data[written:]
+
+    def stream(self) -> None:
+        """Print what is new, a few times a second; of a flood the newest part."""
+        if self.streamed <= 0 or not self.news or time.monotonic() < self.stream_at:
+            return
+        piece, self.news, self.stream_at = self.news[: self.streamed], "", time.monotonic() + STREAM_EVERY
+        self.streamed -= len(piece)
+        # Short lines, because a provider may cut what it passes on, and a line that was torn says nothing.
+        lines = [piece[at : at + MOST_IN_A_LINE] for at in range(0, len(piece), MOST_IN_A_LINE)]
+        sys.stdout.write("".join(MARK + json.dumps(line) + "\n" for line in lines))
+        sys.stdout.flush()
 
     def close(self) -> None:
         """End the file with a whole character; failures are one more problem."""
@@ -144,9 +167,14 @@ def listen(process: "subprocess.Popen[bytes]", read_end: int, kept: Kept) -> Non
             listening = take(read_end, kept, LOOK_EVERY) >= 0
         else:
             time.sleep(0.001)
+        kept.stream()
     for _ in range(MOST_BLOCKS_IN_A_PIPE):
         if not listening or take(read_end, kept, 0) <= 0:
             break
+    # The last pieces came too soon after others; the output of a quick command comes at once anyway.
+    kept.news += kept.decoder.decode(b"", True)
+    kept.stream_at = kept.stream_from
+    kept.stream()
 
 
 def take(fd: int, kept: Kept, seconds: float) -> int:
