@@ -121,3 +121,35 @@ def test_nothing_is_left_when_it_is_closed(tmp_path: Path) -> None:
     time.sleep(0.5)
 
     assert beat.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param('rm -f "$0"; mkfifo "$0"', id="leaves a pipe where its state belongs"),
+        pytest.param("kill -KILL $PPID", id="kills the session"),
+        pytest.param("kill -STOP $PPID", id="stops the session"),
+    ],
+)
+def test_no_command_keeps_later_ones_from_running(tmp_path: Path, command: str) -> None:
+    with LocalSandbox(tmp_path, session=True, timeout=30) as sandbox:
+        sandbox.execute(command, timeout=1)
+
+        assert sandbox.execute("echo hello").output == "hello"
+
+
+def test_a_command_that_cannot_be_started_ends_nothing_else(sandbox: LocalSandbox) -> None:
+    sandbox.execute("export KEPT=yes")
+    long = sandbox.execute("true " + "x" * 140_000)
+
+    assert "cannot be started: Argument list too long" in long.output
+    assert long.exit_code == 126
+    assert sandbox.execute("echo $KEPT").output == "yes"
+
+
+@pytest.mark.parametrize("size", [131_060, 200_000])
+def test_what_is_too_large_to_be_exported_leaves_the_rest_as_it_was(sandbox: LocalSandbox, size: int) -> None:
+    sandbox.execute("export KEPT=yes")
+    sandbox.execute(f"export BIG=$(head -c {size} /dev/zero | tr '\\0' x); cd /tmp")
+
+    assert sandbox.execute("echo $KEPT ${#BIG}; pwd").output == "yes 0\n/tmp"

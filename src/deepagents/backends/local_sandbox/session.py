@@ -55,6 +55,9 @@ class Session:
                 atexit.register(self.close)
             process = server.start(command, control.stdin)
         ended = follow(process, seconds, self._most_bytes, control)
+        if process.is_lost:
+            # A command can stop it, and then it would answer no later one either.
+            server.close()
         if not process.is_lost or control.is_cancelled.is_set():
             return ended
         why = server.describe_end()

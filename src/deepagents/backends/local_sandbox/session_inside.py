@@ -19,6 +19,10 @@ from subprocess import Popen
 # At its end a command leaves its directory and what it exported to the next one.
 SCRIPT = """trap '{ pwd -P; export -p; } > "$0"' EXIT
 eval "$1"; _command=$2; set --; eval "$_command" """
+EXIT_CODE = struct.Struct("=i")
+CANNOT_START = 126
+# Linux gives a program no argument of more than 131,071 bytes.
+MOST_EXPORTED = 130_000
 
 
 class Session:
@@ -42,16 +46,24 @@ class Session:
         if not message:
             sys.exit()
         control, text = socket.socket(fileno=files[0]), os.pread(files[4], os.fstat(files[4]).st_size, 0)
-        saved, path = tempfile.mkstemp()
-        os.close(saved)
         if not os.path.isdir(self.directory):
             self.directory = "/"
-        process = Popen(
-            ["/bin/sh", "-c", SCRIPT, path, self.exported, text], cwd=self.directory, start_new_session=True,
-            stdin=files[1], stdout=files[2], stderr=files[3],
-        )  # fmt: skip
-        for each in files[1:]:
-            os.close(each)
+        try:
+            saved, path = tempfile.mkstemp()
+            os.close(saved)
+            process = Popen(
+                ["/bin/sh", "-c", SCRIPT, path, self.exported, text], cwd=self.directory,
+                start_new_session=True, stdin=files[1], stdout=files[2], stderr=files[3],
+            )  # fmt: skip
+        except OSError as error:
+            # A long command, a full /tmp or too many processes must not end the others.
+            os.write(files[3], f"the command cannot be started: {error.strerror}\n".encode())
+            control.send(EXIT_CODE.pack(CANNOT_START))
+            control.close()
+            return
+        finally:
+            for each in files[1:]:
+                os.close(each)
         watched = os.pidfd_open(process.pid)
         self.selector.register(control, selectors.EVENT_READ, partial(self.signal, process, control))
         self.selector.register(
@@ -77,15 +89,27 @@ class Session:
             self.selector.unregister(control)
         os.close(watched)
         code = process.wait()
-        with suppress(OSError), open(path, errors="surrogateescape") as file:
-            directory, _, exported = file.read(1 << 17).partition("\n")
+        with suppress(OSError):
+            directory, _, exported = read(path).partition("\n")
             if exported:
-                self.directory, self.exported = directory, exported
+                self.directory = directory
+            # More than this cannot be handed on, and a part would be no valid text for the shell.
+            if 0 < len(os.fsencode(exported)) < MOST_EXPORTED:
+                self.exported = exported
         with suppress(OSError):
             os.unlink(path)
         with suppress(OSError):
-            control.send(struct.pack("=i", code))
+            control.send(EXIT_CODE.pack(code))
         control.close()
+
+
+def read(path: str) -> str:
+    """Read a file that a command may have made anything else of."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        return os.fsdecode(os.read(file, 2 * MOST_EXPORTED))
+    finally:
+        os.close(file)
 
 
 def descendants(pid: int) -> list[int]:
