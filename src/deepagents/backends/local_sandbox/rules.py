@@ -7,12 +7,13 @@ starts, and what it makes at a name that nobody may write to is removed afterwar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from deepagents._text import escape_controls
 from deepagents.backends.filesystem.paths import AccessBelow
 from deepagents.backends.local_sandbox.leftovers import opened, remove
 from deepagents.errors import BackendError
@@ -69,7 +70,11 @@ class Marks:
         inner = {str(path) for path in self.given}
         for path, mode in self.given.items():
             if path.is_dir():
-                self._look_into(str(path), mode, mode, inner)
+                # A command can nest directories deeper than this program can call itself.
+                waiting: list[tuple[str, Mode]] = [(str(path), mode)]
+                while waiting:
+                    below, around = waiting.pop()
+                    waiting += self._look_into(below, mode, around, inner)
             else:
                 self._look_at_file(str(path), mode, mode, is_link=False)
 
@@ -92,7 +97,10 @@ class Marks:
                 undone.append(path)
         return undone
 
-    def _look_into(self, path: str, base: Mode, around: Mode, given: Collection[str]) -> None:
+    def _look_into(
+        self, path: str, base: Mode, around: Mode, given: Collection[str]
+    ) -> Iterator[tuple[str, Mode]]:
+        """Look at a directory and its files, and yield the directories in it, with the mode around them."""
         is_new = self.covered is not None
         if not is_new and _is_closed(self.allowed.read, path):
             self._mark(path, "hidden", around)
@@ -107,7 +115,7 @@ class Marks:
         for each in self._list(path, mode):
             if each.is_dir(follow_symlinks=False):
                 if each.path not in given:
-                    self._look_into(each.path, base, mode, given)
+                    yield each.path, mode
             # Most files are of no interest to any rule, and looking closer takes longer than listing them.
             elif mode != base or asks_read(each.name) or asks_write(each.name):
                 self._look_at_file(each.path, base, mode, is_link=each.is_symlink())
@@ -185,7 +193,9 @@ class Marks:
 
 def describe_undone(paths: Sequence[str]) -> str:
     """Say that what a command made is not there any more."""
-    shown = ", ".join(paths[:_MOST_NAMED]) + (
+    # Names on disk are bytes, and a command chose these: half characters and new lines must not pass.
+    named = [os.fsencode(each).decode("utf-8", "replace") for each in paths[:_MOST_NAMED]]
+    shown = ", ".join(map(escape_controls, named)) + (
         f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
     )
     return f"[permission denied for write: what the command made there was removed: {shown}]"
