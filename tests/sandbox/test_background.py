@@ -264,6 +264,12 @@ class TestABackend:
             with pytest.raises(BackendError, match="The input of 'command-1' is closed"):
                 backend.write_command(command, "anything")
 
+    def test_refuses_input_that_is_no_text(self, backend: Any) -> None:
+        with backend:
+            command = backend.start_command("cat")
+            with pytest.raises(BackendError, match="half characters"):
+                backend.write_command(command, "\ud800")
+
     @needs_sandbox
     def test_confines_a_command_in_the_background_too(self, tmp_path: Path) -> None:
         (tmp_path / "secret").write_text("hidden")

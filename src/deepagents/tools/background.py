@@ -68,8 +68,22 @@ class ReadCommandSchema(BaseModel):
     wait: int = Field(default=0, ge=0, description="Seconds to wait for its end before reading.")
 
 
+def _find(context: ToolContext, command_id: str) -> KnownCommand:
+    """Return what this agent knows of a command.
+
+    Raises:
+        ToolFailure: for an agent with rules and a command that another agent started, perhaps with more
+            rights: a shell does what is written to it, and prints what this agent may not read.
+    """
+    if known := known_commands().get(command_id):
+        return known
+    if context.files.rights and context.files.rights.rules:
+        raise ToolFailure("permission_denied", f"permission denied: {command_id!r} is not a command of yours")
+    return KnownCommand(command="", read=0)
+
+
 async def _read_command(context: ToolContext, command_id: str, wait: int = 0) -> ToolOutput:
-    known = known_commands().get(command_id) or KnownCommand(command="", read=0)
+    known = _find(context, command_id)
     status = await context.files.poll_command(
         command_id, known["read"], min(wait, context.limits.execute_seconds)
     )
@@ -95,6 +109,7 @@ class WriteCommandSchema(BaseModel):
 
 
 async def _write_command(context: ToolContext, command_id: str, text: str, close: bool = False) -> ToolOutput:
+    _find(context, command_id)
     await context.files.write_command(command_id, text, close)
     return ToolOutput(
         f"Wrote {len(text)} characters to {command_id}{' and closed its input' if close else ''}."
@@ -108,6 +123,7 @@ class StopCommandSchema(BaseModel):
 
 
 async def _stop_command(context: ToolContext, command_id: str) -> ToolOutput:
+    _find(context, command_id)
     await context.files.stop_command(command_id)
     return await _read_command(context, command_id)
 

@@ -141,7 +141,12 @@ class Background:
             BackendError: `invalid_argument` when it is closed, `timeout` when nothing reads it.
         """
         running = self._find(command_id)
-        left = text.encode()
+        try:
+            left = text.encode()
+        except UnicodeEncodeError as error:
+            raise BackendError(
+                "invalid_argument", "The text holds half characters, which no command can read."
+            ) from error
         deadline = time.monotonic() + _WRITE_SECONDS
         while left:
             with running.changed:
