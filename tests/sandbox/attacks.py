@@ -333,6 +333,10 @@ KERNEL = [
         "call(248, b'user', b'attacks', SECRET.encode(), len(SECRET), -2); print('PWNED')",
     ),
     py("join the keyring of the session", "call(250, 0, -3, 1); print('PWNED')"),
+    py(
+        "make the host wait for a file by a lease",
+        "import fcntl; fd = os.open('mine', os.O_RDWR | os.O_CREAT); fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK); print('PWNED')",
+    ),
     py("handle page faults", "call(323, 1); print('PWNED')"),
     py(
         "measure the machine",

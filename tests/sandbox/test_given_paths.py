@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,3 +44,72 @@ def test_a_directory_to_read_is_read_only_inside_one_to_write_and_beside_one_of_
 def test_what_holds_processes_and_devices_is_not_given(tmp_path: Path, path: str) -> None:
     with pytest.raises(ConfigError, match="holds processes and devices"):
         LocalSandbox(tmp_path, readable=[path])
+
+
+@pytest.mark.parametrize("path", ["/", "/proc", "/dev", "/sys"])
+def test_what_holds_processes_and_devices_is_no_root(path: str) -> None:
+    with pytest.raises(ConfigError, match="root_dir must be a directory of its own"):
+        LocalSandbox(path)
+
+
+def test_a_single_file_is_given_to_commands_and_file_tools_alike(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "notes.txt").write_text("given\n")
+    (tmp_path / "other.txt").write_text("not given\n")
+    backend = LocalSandbox(tmp_path / "job", readable=[tmp_path / "notes.txt"])
+
+    assert backend.execute(f"cat {tmp_path}/notes.txt").output == "given"
+    assert "given" in str(backend.read(f"{tmp_path}/notes.txt").file_data)
+    assert backend.read(f"{tmp_path}/other.txt").error
+    assert backend.write(f"{tmp_path}/notes.txt", "x").error
+    assert "other.txt" not in str(backend.ls(str(tmp_path)).entries)
+
+
+def test_protected_paths_are_protected_in_each_directory_to_write(tmp_path: Path) -> None:
+    for name in ("job", "other/.git/hooks"):
+        (tmp_path / name).mkdir(parents=True)
+    backend = LocalSandbox(tmp_path / "job", writable=[tmp_path / "other"])
+
+    ran = backend.execute(
+        "cd ../other; echo x > .git/hooks/pre-commit; echo x > .envrc; touch .git/config a.txt"
+    )
+
+    assert "Read-only file system" in ran.output
+    assert backend.write(f"{tmp_path}/other/.git/hooks/pre-push", "x").error
+    found = sorted(str(each.relative_to(tmp_path)) for each in (tmp_path / "other").rglob("*"))
+    assert found == ["other/.git", "other/.git/config", "other/.git/hooks", "other/a.txt"]
+
+
+@pytest.mark.parametrize("bound", ["memory", "processes", "disk"])
+def test_a_bound_is_positive(tmp_path: Path, bound: str) -> None:
+    given: Any = {bound: 0}
+    with pytest.raises(ConfigError, match=f"{bound} must be positive, got 0"):
+        LocalSandbox(tmp_path, **given)
+
+
+@pytest.mark.parametrize("env", [{"A": "x\0--bind\0/\0/mnt"}, {"A=B": "x"}, {"": "x"}])
+def test_variables_are_names_and_text(tmp_path: Path, env: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="env must map names to text"):
+        LocalSandbox(tmp_path, env=env)
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    """A workspace with a file system of its own in it, whose name has a space."""
+    place = tmp_path / "job/a volume"
+    place.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a file system, and not everywhere")
+    yield tmp_path / "job"
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_file_system_inside_counts_for_the_bound_on_disk(mounted: Path) -> None:
+    backend = LocalSandbox(mounted, disk=20 << 20, timeout=30)
+
+    ran = backend.execute(
+        "for each in 1 2 3 4 5 6 7; do head -c 15M /dev/zero > 'a volume'/$each; sleep 0.2; done"
+    )
+
+    assert "it wrote more than 20 MiB to the disk" in ran.output

@@ -20,7 +20,7 @@ from deepagents.backends.local_sandbox import seatbelt
 from deepagents.backends.local_sandbox.bridge import Bridge
 from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap
 from deepagents.backends.local_sandbox.first_process import FirstProcess
-from deepagents.backends.local_sandbox.leftovers import Protection, guard, hold_devices, hold_root
+from deepagents.backends.local_sandbox.leftovers import Protection, guard, hold_devices
 from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watchdog, find_controllers
 from deepagents.backends.local_sandbox.macos import run_under_seatbelt
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
@@ -68,11 +68,13 @@ class MountedPaths:
         full = Path(os.path.normpath(self.cwd / path))
         for directory in self.directories:
             if full.is_relative_to(directory):
+                # A file that was given is reached from its directory, by its name alone.
+                top = directory.parent if full == directory and directory.is_file() else directory
                 return ResolvedPath(
-                    ConfinedDirectory(directory),
-                    full.relative_to(directory).parts,
+                    ConfinedDirectory(top),
+                    full.relative_to(top).parts,
                     full.as_posix(),
-                    partial(_name_in, directory),
+                    partial(_name_in, top),
                 )
         given = ", ".join(map(str, self.directories))
         raise BackendError("permission_denied", f"'{full}' is outside of the sandbox, which has {given}.")
@@ -136,7 +138,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     """Files below a directory, and commands that see it, the programs of this machine, and no more.
 
     Paths are those of this machine, for the file tools and for commands alike. Commands may change `root_dir`
-    and what is in `writable`, and read what is in `readable`; `protected` paths below the root, which
+    and what is in `writable`, and read what is in `readable`; `protected` paths below each of these, which
     programs outside obey, cannot be changed by anyone. They have no network, all of it (`"all"`), or that of
     a list of host names. `memory`, `processes` and `disk` bound a command with all that it starts, in bytes
     and in number; the defaults are half of this machine's memory, 512 and 4 GiB. Commands see the variables
@@ -168,7 +170,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         found = find_confinement()
         if isinstance(found, str):
             raise ConfigError(f"LocalSandbox cannot run here: {found}")
-        if self.cwd.parent == self.cwd:
+        is_shared_memory = self.cwd.is_relative_to("/dev/shm") and self.cwd != Path("/dev/shm")
+        if not is_shared_memory and _is_of_the_machine(self.cwd):
             raise ConfigError(f"root_dir must be a directory of its own, got {str(self.cwd)!r}")
         if session and isinstance(found, Seatbelt):
             raise ConfigError(
@@ -180,18 +183,18 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         self._protected = tuple(map(_relative, protected))
         self._network = network
         self._rules = _host_rules(network)
-        self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **(env or {})}
+        self._env = {"PATH": _PATH, "HOME": HOME, "LANG": "C.UTF-8", "TERM": "dumb", **_variables(env or {})}
         self._limits = Limits(
-            memory or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
-            processes or _DEFAULT_PROCESSES,
-            disk or _DEFAULT_DISK,
+            _positive("memory", memory) or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2,
+            _positive("processes", processes) or _DEFAULT_PROCESSES,
+            _positive("disk", disk) or _DEFAULT_DISK,
         )
         directories = sorted({self.cwd, *self._readable, *self._writable}, key=lambda each: -len(each.parts))
         self._paths = MountedPaths(self.cwd, tuple(directories))
         self._may_change = MayChange(
             tuple(map(str, (self.cwd, *self._writable))),
             tuple(str(each) for each in self._readable if each not in (self.cwd, *self._writable)),
-            tuple(str(self.cwd / each) for each in self._protected),
+            tuple(str(top / each) for top in (self.cwd, *self._writable) for each in self._protected),
             None,
         )
         self._commands = Commands(self._start, timeout, max_output_bytes)
@@ -408,15 +411,24 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         undone: list[str],
     ) -> tuple[Sequence[Path], Marks]:
         """Hold what a command must not change, and tidy up at the end; `undone` gets what was removed."""
-        # Placeholders are removed last, when this command no longer holds the root.
-        protection = Protection.look(self.cwd, self._protected)
-        held.enter_context(guard(self.cwd, mark, [*groups, *protection.missing], protection.made))
+        # Placeholders are removed last, when this command no longer holds their locks.
+        protections = [
+            Protection.look(each, self._protected)
+            for each in dict.fromkeys((self.cwd, *self._writable))
+            if each.is_dir()
+        ]
+        missing = [path for each in protections for path in each.missing]
+        made = [path for each in protections for path in each.made]
+        held.enter_context(guard(mark, [*groups, *missing], made))
         held.enter_context(hold_devices())
-        held.callback(protection.tidy)
+        for each in protections:
+            held.callback(each.tidy)
         marks = Marks.look(allowed, self._given()) if allowed else Marks.none()
-        held.callback(lambda: undone.extend(marks.undo(protection.covers)))
-        held.enter_context(hold_root(self.cwd))
-        return held.enter_context(protection.hold()), marks
+        held.callback(
+            lambda: undone.extend(marks.undo(lambda path: any(each.covers(path) for each in protections)))
+        )
+        frozen = [path for each in protections for path in held.enter_context(each.hold())]
+        return frozen, marks
 
 
 # Shells have two names for the bound on processes; without either, the control group or the watchdog holds
@@ -431,11 +443,28 @@ def _directory(path: str | Path) -> Path:
     full = Path(path).expanduser().resolve()
     if not full.exists():
         raise ConfigError(f"{str(path)!r} does not exist; a sandbox can be given existing paths only")
-    if full.parent == full or any(full.is_relative_to(each) for each in _NOT_GIVEN):
+    if _is_of_the_machine(full):
         raise ConfigError(
             f"{str(path)!r} holds processes and devices of this machine; give directories of files"
         )
     return full
+
+
+def _is_of_the_machine(path: Path) -> bool:
+    return path.parent == path or any(path.is_relative_to(each) for each in _NOT_GIVEN)
+
+
+def _positive(name: str, bound: int | None) -> int | None:
+    if bound is not None and bound <= 0:
+        raise ConfigError(f"{name} must be positive, got {bound!r}")
+    return bound
+
+
+def _variables(env: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ConfigError(f"env must map names to text without NUL characters, got {name!r}: {value!r}")
+    return env
 
 
 def _host_rules(network: Network) -> HostRules | None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
 import stat
 import subprocess
+import threading
+import time
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -32,6 +36,9 @@ _PLACEHOLDER: Final = 0o1555
 # Root owns these on the host, so a command of root can change their modes, though not what they do.
 _DEVICES: Final = ("full", "null", "random", "tty", "urandom", "zero")
 _OWNERS_RIGHTS: Final = 0o700
+# Others hold the lock of a placeholder alone only while they remove it.
+_SECONDS_TO_LOCK: Final = 5.0
+_PAUSE: Final = 0.002
 
 
 # Runs beside a command and waits for a line from the harness. The end of the pipe instead of a line means
@@ -42,7 +49,7 @@ _OWNERS_RIGHTS: Final = 0o700
 # may have made.
 _GUARD: Final = r"""
 read -r _ && exit
-root=$1; mark=$2; shift 2
+mark=$1; shift
 for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
     left= made=
     [ "$try" = 1 ] && left=1
@@ -58,12 +65,12 @@ for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
         elif [ -n "$made" ]; then
             [ -L "${each%/*}" ] && each=${each%/*}
             [ -e "$each" ] || [ -L "$each" ] || continue
-            if command -v flock; then flock -n "$root" rm -rf "$each" || left=1; else rm -rf "$each"; fi
+            rm -rf "$each"
         elif [ -e "$each/cgroup.procs" ]; then
             while read -r process; do kill -9 "$process"; done < "$each/cgroup.procs"
             rmdir "$each" || left=1
         elif [ -d "$each" ] && [ -k "$each" ]; then
-            if command -v flock; then flock -n "$root" rmdir "$each" || left=1; else rmdir "$each"; fi
+            if command -v flock; then flock -n "$each" rmdir "$each" || left=1; else rmdir "$each"; fi
         fi
     done
     [ -z "$left" ] && exit
@@ -73,7 +80,7 @@ done
 
 
 @contextmanager
-def guard(root: Path, mark: str, leftovers: Sequence[Path], made: Sequence[Path]) -> Generator[None]:
+def guard(mark: str, leftovers: Sequence[Path], made: Sequence[Path]) -> Generator[None]:
     """Have a small program end a command and remove what it left, if this process is killed meanwhile.
 
     `mark` is on the command line of all that belongs to the command; `leftovers` are placeholders and control
@@ -81,7 +88,7 @@ def guard(root: Path, mark: str, leftovers: Sequence[Path], made: Sequence[Path]
     """
     # A session of its own: Ctrl-C and the end of a terminal must not end it first.
     process = subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, "sh", str(root), mark, *map(str, leftovers), "--", *map(str, made)],
+        ["/bin/sh", "-c", _GUARD, "sh", mark, *map(str, leftovers), "--", *map(str, made)],
         env={"PATH": os.defpath}, cwd="/",
         start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
@@ -90,14 +97,6 @@ def guard(root: Path, mark: str, leftovers: Sequence[Path], made: Sequence[Path]
     finally:
         with suppress(BrokenPipeError):
             process.communicate(b"\n")
-
-
-@contextmanager
-def hold_root(root: Path) -> Generator[None]:
-    """Share the lock of a root with all commands that run in it."""
-    with opened(root) as directory:
-        fcntl.flock(directory, fcntl.LOCK_SH)
-        yield
 
 
 @contextmanager
@@ -149,7 +148,11 @@ class Protection:
         """Look at what is there of the protected paths; no link on the way is followed."""
         found = cls(root)
         for relative in protected:
-            found._look_at(relative)
+            # What a running command made is removed at its end, and with it the mount of another one on it.
+            if running_unborn().has(root / relative):
+                found.unborn.append(relative)
+            else:
+                found._look_at(relative)
         return found
 
     def _look_at(self, relative: str) -> None:
@@ -197,15 +200,17 @@ class Protection:
     def hold(self) -> Generator[Sequence[Path]]:
         """Put a placeholder where nothing may be made, and yield what a command must not change."""
         held: list[Path] = []
+        locks: list[int] = []
         for path in self.missing:
             try:
-                above = path.parent.relative_to(self.root).parts
-                with opened(self.root, above) as directory, suppress(FileExistsError):
-                    os.mkdir(path.name, _PLACEHOLDER, dir_fd=directory)
+                lock = self._hold_placeholder(path)
+                locks += [lock] if lock is not None else []
                 held.append(path)
             except OSError:
                 # Its directory is gone or closed by now: a command may still make it anew.
                 self.unborn.append(path.relative_to(self.root).as_posix())
+        unborn = running_unborn()
+        unborn.add(self.made)
         try:
             yield (*self.existing, *held)
         finally:
@@ -215,22 +220,39 @@ class Protection:
             for relative in self.unborn:
                 with suppress(OSError):
                     self._remove_new(relative)
+            unborn.remove(self.made)
+            for each in locks:
+                os.close(each)
+
+    def _hold_placeholder(self, path: Path) -> int | None:
+        """Make a placeholder, or take the one that is there; return its lock, which keeps it from removal.
+
+        The lock is not on the directory that it is in: that one is what the file tools lock to write there.
+        """
+        deadline = time.monotonic() + _SECONDS_TO_LOCK
+        with opened(self.root, path.parent.relative_to(self.root).parts) as directory:
+            while True:
+                with suppress(FileExistsError):
+                    os.mkdir(path.name, _PLACEHOLDER, dir_fd=directory)
+                with suppress(BlockingIOError, FileNotFoundError):
+                    if not _is_placeholder(os.lstat(path.name, dir_fd=directory)):
+                        return None
+                    if (lock := _lock_placeholder(directory, path.name, fcntl.LOCK_SH)) is not None:
+                        return lock
+                if time.monotonic() > deadline:
+                    raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+                time.sleep(_PAUSE)
 
     def tidy(self) -> None:
         """Remove the placeholders, unless another command that runs here needs them; the last one does."""
-        with opened(self.root) as top:
-            try:
-                fcntl.flock(top, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return
-            for path in self.missing:
-                self._remove_placeholder(path)
-
-    def _remove_placeholder(self, path: Path) -> None:
-        parents = path.parent.relative_to(self.root).parts
-        with suppress(OSError), opened(self.root, parents) as directory:
-            if _is_placeholder(os.lstat(path.name, dir_fd=directory)):
-                os.rmdir(path.name, dir_fd=directory)
+        for path in self.missing:
+            with suppress(OSError), opened(self.root, path.parent.relative_to(self.root).parts) as directory:
+                lock = _lock_placeholder(directory, path.name, fcntl.LOCK_EX)
+                if lock is not None:
+                    try:
+                        os.rmdir(path.name, dir_fd=directory)
+                    finally:
+                        os.close(lock)
 
     def _put_back(self, relative: str, target: str) -> None:
         *parents, name = relative.split("/")
@@ -254,6 +276,55 @@ class Protection:
                 if not is_kept and "/".join(parts[:count]) not in self.links:
                     remove(directory, name)
                 return
+
+
+@dataclass(slots=True)
+class Unborn:
+    """What the commands that run in this process may make, and must not leave."""
+
+    _paths: Counter[Path] = field(default_factory=Counter[Path])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def has(self, path: Path) -> bool:
+        """Return whether a command that runs found nothing there."""
+        return self._paths[path] > 0
+
+    def add(self, paths: Sequence[Path]) -> None:
+        """Note the beginning of a command."""
+        with self._lock:
+            self._paths.update(paths)
+
+    def remove(self, paths: Sequence[Path]) -> None:
+        """Note its end."""
+        with self._lock:
+            self._paths.subtract(paths)
+            self._paths = +self._paths
+
+
+@cache
+def running_unborn() -> Unborn:
+    """Return what this whole process shares: several sandboxes may have the same root."""
+    return Unborn()
+
+
+def _lock_placeholder(directory: int, name: str, how: int) -> int | None:
+    """Lock a placeholder at once, and return its descriptor; `None` when it is none, or not there any more.
+
+    Raises:
+        BlockingIOError: when another has the lock.
+    """
+    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+        # Before it was locked, it may have been removed and made anew.
+        now = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if _is_placeholder(now) and os.path.samestat(now, os.fstat(fd)):
+            kept, fd = fd, -1
+            return kept
+        return None
+    finally:
+        if fd >= 0:
+            os.close(fd)
 
 
 def _is_placeholder(status: os.stat_result) -> bool:

@@ -8,6 +8,7 @@ Disk has no control group, so the watchdog looks at it always.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +25,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 # much until the next look.
 LOOK_EVERY: Final = 0.02
 _LOOK_AT_DISK_EVERY: Final = 0.05
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,7 @@ class Watchdog:
     limits: Limits
     directories: Sequence[Path]
     watches_processes: bool
+    _places: Sequence[Path] = field(init=False)
     _free: list[int] = field(init=False)
     _started: float = field(init=False)
     _next_look_at_disk: float = 0.0
@@ -197,7 +200,8 @@ class Watchdog:
     def __post_init__(self) -> None:
         # File times are as coarse as the tick of the kernel's clock.
         self._started = time.time() - 0.05
-        self._free = [_free_bytes(each) for each in self.directories]
+        self._places = (*self.directories, *_mounts_below(self.directories))
+        self._free = [_free_bytes(each) for each in self._places]
 
     def describe_excess(self, pid: int) -> str | None:
         """Say which bound is passed now by a process and all that it started."""
@@ -223,7 +227,7 @@ class Watchdog:
         self._next_look_at_disk = now + _LOOK_AT_DISK_EVERY
         # Free space falls when anybody writes, and walking over files is slow: each alone would be wrong.
         fallen = sum(
-            max(was - _free_bytes(each), 0) for was, each in zip(self._free, self.directories, strict=True)
+            max(was - _free_bytes(each), 0) for was, each in zip(self._free, self._places, strict=True)
         )
         if fallen > self.limits.disk and self._written(pid) > self.limits.disk:
             return "disk"
@@ -257,6 +261,14 @@ class Watchdog:
 def _free_bytes(directory: Path) -> int:
     status = os.statvfs(directory)
     return status.f_bfree * status.f_frsize
+
+
+def _mounts_below(directories: Sequence[Path]) -> list[Path]:
+    """Return where other file systems are mounted in directories: what is free there falls on its own."""
+    # The fifth field, with the characters that separate fields written as numbers (proc(5)).
+    points = [line.split(" ")[4].encode() for line in _lines(Path("/proc/self/mountinfo"))]
+    paths = [Path(os.fsdecode(_ESCAPED.sub(lambda each: bytes([int(each[1], 8)]), each))) for each in points]
+    return [path for path in paths if any(each in path.parents for each in directories)]
 
 
 def _walk(top: str) -> Iterator[os.stat_result | None]:

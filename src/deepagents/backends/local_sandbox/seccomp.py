@@ -46,9 +46,9 @@ _DENIED: Final = {
 _NUMBERS: Final = {
     "chmod": (90, None), "clone": (56, 220), "clone3": (435, 435), "creat": (85, None),
     "fallocate": (285, 47), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
-    "ioctl": (16, 29), "mknod": (133, None), "mknodat": (259, 33), "open": (2, None), "openat": (257, 56),
-    "openat2": (437, 437), "personality": (135, 92), "shmget": (29, 194), "socket": (41, 198),
-    "socketpair": (53, 199),
+    "fcntl": (72, 25), "ioctl": (16, 29), "mknod": (133, None), "mknodat": (259, 33), "open": (2, None),
+    "openat": (257, 56), "openat2": (437, 437), "personality": (135, 92), "shmget": (29, 194),
+    "socket": (41, 198), "socketpair": (53, 199),
 }  # fmt: skip
 _ARCHITECTURES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 # x86-64 programs can make calls by the numbers of its 32-bit sibling, with this bit set.
@@ -62,6 +62,7 @@ _CREATES: Final = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE: without them there
 _MODES: Final = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
 """Which argument holds a mode."""
 _TERMINAL_INJECTION: Final = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
+_F_SETLEASE: Final = 1024
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _NETLINK_ROUTE: Final = 0
 _SOCK_DGRAM, _SOCK_TYPES = 2, 0xF
@@ -108,6 +109,8 @@ def build_filter(*, no_fallocate: bool = True, no_shared_memory: bool = False) -
         deny(name, test=_has_bits((flags, _CREATES), (flags + 1, _SET_ID_BITS)))
     # What a program types into a terminal is run by the shell that owns it, outside.
     deny("ioctl", test=_is_one_of(1, _TERMINAL_INJECTION))
+    # A lease makes everybody else who opens the file wait for its holder, the host's programs too.
+    deny("fcntl", test=_is_one_of(1, (_F_SETLEASE,)))
     # No unix sockets: those of the host that lie in a given directory would be reachable by name.
     deny("socket", errno.EAFNOSUPPORT, test=_is_none_of(0, _IP_ONLY))
     # Addresses and routes only: by other kinds of messages the kernel tells of all sockets of the host.
