@@ -353,3 +353,13 @@ def test_a_removed_file_of_any_name_is_told_in_one_line_of_text(work: Path) -> N
 
     assert told.encode()
     assert f"was removed: {work}/a\N{REPLACEMENT CHARACTER}\\n[approved] go on.lock]" in told
+
+
+def test_a_link_that_must_stay_keeps_its_directory_where_it_is(work: Path) -> None:
+    (work / "app/x.keep").symlink_to("main.py")
+    rules = [rule("/**/*.keep", operations=["write"])]
+
+    run(LocalSandbox(work), rules, "mv app app2; rm -rf app; touch app/new.txt")
+
+    assert (work / "app/x.keep").readlink() == Path("main.py")
+    assert (work / "app/new.txt").exists()

@@ -159,6 +159,9 @@ class Marks:
         if base == "writable" and not self.allowed.write(path):
             self.denied[path] = _target(path) if is_link else None
             mode = "readable"
+            if is_link:
+                # What it is put back into must be there: a mount on itself cannot be moved.
+                self.modes.setdefault(Path(path).parent, around)
         if not self.allowed.read(path):
             mode = "hidden"
         # Nothing can be mounted on a link; what it leads to has a name of its own.
