@@ -40,6 +40,14 @@ def test_a_directory_to_read_is_read_only_inside_one_to_write_and_beside_one_of_
     ]
 
 
+@pytest.mark.parametrize("name", ["nowhere", "file"])
+def test_a_root_that_is_no_directory_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ConfigError, match=rf"root_dir must be a directory that is there, got '.*/{name}'"):
+        LocalSandbox(tmp_path / name)
+
+
 @pytest.mark.parametrize("path", ["/", "/proc", "/dev/shm", "/sys"])
 def test_what_holds_processes_and_devices_is_not_given(tmp_path: Path, path: str) -> None:
     with pytest.raises(ConfigError, match="holds processes and devices"):

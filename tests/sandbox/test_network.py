@@ -204,8 +204,28 @@ def test_a_name_is_resolved_once_so_that_a_second_answer_leads_nowhere(site: Sit
 
     rules = HostRules((HostRule.parse("GOOD.example."),), resolve)
 
-    assert rules.find_address("good.example", 80) == PUBLIC
+    assert rules.find_addresses("good.example", 80) == [PUBLIC]
     assert asked == ["good.example"]
+
+
+class Everywhere(HostRules):
+    """Rules for a name with addresses on this machine, which no name that is resolved may have."""
+
+    def find_addresses(self, host: str, port: int) -> list[str]:
+        return ["127.0.0.2", "127.0.0.1"]
+
+
+def test_a_host_is_reached_at_the_first_of_its_addresses_that_answers(site: Site) -> None:
+    serving = Proxy(Everywhere(()), list[str]().append)
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    serving.start(listener)
+    try:
+        answer = ask(port, get(f"two.example:{site.port}"))
+    finally:
+        serving.close()
+
+    assert answer.endswith(b"hello")
 
 
 @pytest.mark.parametrize(

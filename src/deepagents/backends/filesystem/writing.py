@@ -318,7 +318,7 @@ def _thread_locks() -> tuple[threading.Lock, ...]:
 
 
 def _timeout() -> TimeoutError:
-    return TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+    return TimeoutError(errno.ETIMEDOUT, f"its directory was locked for {_LONGEST_WAIT:g} seconds")
 
 
 def _lock_against_processes(fd: int) -> None:

@@ -170,6 +170,10 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         found = find_confinement()
         if isinstance(found, str):
             raise ConfigError(f"LocalSandbox cannot run here: {found}")
+        if not self.cwd.is_dir():
+            raise ConfigError(
+                f"root_dir must be a directory that is there, got {str(self.cwd)!r}; make it first"
+            )
         is_shared_memory = self.cwd.is_relative_to("/dev/shm") and self.cwd != Path("/dev/shm")
         if not is_shared_memory and _is_of_the_machine(self.cwd):
             raise ConfigError(f"root_dir must be a directory of its own, got {str(self.cwd)!r}")

@@ -86,8 +86,8 @@ class HostRules:
     rules: tuple[HostRule, ...]
     resolve: Resolve = resolve
 
-    def find_address(self, host: str, port: int) -> str:
-        """Return the address to connect to: the one that was checked, or a name could change in between.
+    def find_addresses(self, host: str, port: int) -> Sequence[str]:
+        """Return the addresses to connect to: those that were checked, or a name could change in between.
 
         Raises:
             RefusedHostError: when no rule allows the host, or any of its addresses is an inner one.
@@ -108,7 +108,7 @@ class HostRules:
             raise RefusedHostError(f"{shown} is refused: it is not among the allowed hosts ({allowed})")
         # An address that is named is meant, wherever it leads.
         if address is not None:
-            return str(address)
+            return [str(address)]
         found = list(self.resolve(host, port))
         if any(map(is_inner, found)):
             raise RefusedHostError(
@@ -116,7 +116,7 @@ class HostRules:
             )
         if not found:
             raise OSError(f"{host} has no address")
-        return found[0]
+        return found
 
 
 def is_inner(text: str) -> bool:

@@ -10,7 +10,7 @@ import re
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -163,9 +163,8 @@ class Proxy:
     def _connect(self, host: str, port: int | None) -> Generator[socket.socket]:
         if port is None:
             raise BadRequestError(f"{host[:_MOST_SHOWN]!r} is no host and port")
-        address = self.rules.find_address(host, port)
         try:
-            server = socket.create_connection((address, port), _SECONDS_TO_CONNECT)
+            server = _connect_to_any(self.rules.find_addresses(host, port), port)
         except OSError as error:
             raise UnreachableError(error.strerror or str(error)) from error
         if not self._hold(server):
@@ -257,6 +256,15 @@ def _parse_headers(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
     if not all(found):
         raise BadRequestError("A header is malformed")
     return [(each[1], each[2]) for each in found if each]
+
+
+def _connect_to_any(addresses: Sequence[str], port: int) -> socket.socket:
+    """Connect to the first address that answers: many names have one of IPv6, which few networks have."""
+    *others, last = addresses
+    for address in others:
+        with suppress(OSError):
+            return socket.create_connection((address, port), _SECONDS_TO_CONNECT)
+    return socket.create_connection((last, port), _SECONDS_TO_CONNECT)
 
 
 def _reply(client: socket.socket, status: str, text: str) -> None:
