@@ -10,13 +10,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from deepagents import create_deep_agent
+from deepagents._state.channels import MOST_REMEMBERED, run_memory
 from deepagents._state.runtime import (
-    MOST_REMEMBERED,
     answer_given,
     in_graph,
     read_channel,
     reducers_of,
-    run_memory,
     running_channels,
     write_channel,
 )

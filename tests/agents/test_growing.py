@@ -14,14 +14,17 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents import create_deep_agent
-from deepagents._state.delta_channels import (
+from deepagents._state.channels import (
     SNAPSHOT_AFTER,
     GrowingChannel,
+    InheritedChannel,
     MessagesChannel,
+    ParentState,
+    inherit_from,
     messages_channel,
+    placeholder_for,
     weight,
 )
-from deepagents._state.inherited import InheritedChannel, ParentState, inherit_from, placeholder_for
 from deepagents._state.schema import DeepAgentState
 from deepagents.backends.state import reduce_files
 from deepagents.middleware.subagents.middleware import create_sub_agent

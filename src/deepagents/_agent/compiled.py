@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.graph.state import CompiledStateGraph
 
-from deepagents._state.runtime import LatestValue, aending, ending, has_newer_events, stream_through
+from deepagents._state.channels import LatestValue
+from deepagents._state.runtime import aending, ending, has_newer_events, stream_through
 from deepagents._version import __version__
 from deepagents.backends.state import show_file_updates
 

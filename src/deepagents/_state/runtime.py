@@ -23,8 +23,6 @@ from langchain_core.runnables.config import ensure_config, var_child_runnable_co
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.delta import DeltaChannel
-from langgraph.channels.last_value import LastValue
-from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import message as langgraph_message
@@ -49,8 +47,6 @@ _NEWER_EVENTS = "__pregel_stream_messages_v2"
 _MESSAGES = "langgraph.pregel._messages"
 MESSAGES_REDUCER: Callable[..., list[BaseMessage]] = vars(langgraph_message)["_messages_delta_reducer"]
 """What folds writes to the messages. Needed at import: an upgrade that drops it fails there, not in a run."""
-MOST_REMEMBERED = 64 * 1024 * 1024
-"""Characters that a run remembers at most."""
 _OUTSIDE = (
     "Files in state can only be reached inside a LangGraph graph execution. To start a run with files, "
     "pass them in: "
@@ -64,12 +60,15 @@ def read_channel(key: str) -> Any:
     Raises:
         RuntimeError: outside a graph run.
     """
-    bound = _require_read()
-    scratchpad, channels, managed, task = bound.args
-    if key not in channels:
-        return None
-    value: Any = bound.func(scratchpad, {key: channels[key]}, managed, task, [key], True)
-    return cast(Mapping[str, Any], value).get(key)
+    # LangGraph's own read copies and updates a channel also where this task wrote nothing to it.
+    _, channels, _, task = _require(_READ).args
+    channel: Channel | None = channels.get(key)
+    # A list at once: parallel calls of one task write from other threads.
+    written = [value for name, value in list(task.writes) if name == key]
+    if channel is not None and written:
+        channel = channel.copy()
+        channel.update(written)
+    return channel.get() if channel is not None and channel.is_available() else None
 
 
 def read_state() -> Mapping[str, Any]:
@@ -78,7 +77,7 @@ def read_state() -> Mapping[str, Any]:
     Raises:
         RuntimeError: outside a graph run.
     """
-    bound = _require_read()
+    bound = _require(_READ)
     scratchpad, channels, managed, task = bound.args
     named = [key for key in channels if not key.startswith(("__", "branch:"))]
     return bound.func(scratchpad, channels, managed, task, named, False)
@@ -158,17 +157,17 @@ def has_channel(key: str) -> bool:
     Raises:
         RuntimeError: outside a graph run.
     """
-    return key in _require_read().args[1]
+    return key in _require(_READ).args[1]
 
 
 def running_channel(key: str) -> BaseChannel[Any, Any, Any] | None:
     """Return a channel of the running graph itself, the same for all tasks of a run; `None` without one."""
-    return _require_read().args[1].get(key) if in_graph() else None
+    return _require(_READ).args[1].get(key) if in_graph() else None
 
 
 def running_channels() -> Channels:
     """Return the channels of the running graph itself; none outside a run."""
-    return _require_read().args[1] if in_graph() else {}
+    return _require(_READ).args[1] if in_graph() else {}
 
 
 def channels_of(graph: object) -> Channels | None:
@@ -201,59 +200,6 @@ def reducers_of(channels: Channels) -> Mapping[str, Callable[..., Any]]:
             case _:
                 continue
     return found
-
-
-class LatestValue(LastValue[Any]):
-    """Stores the last value that a step writes, in the order of its calls, where LangGraph ends the run."""
-
-    def __init__(self, typ: Any, key: str = "") -> None:
-        super().__init__(typ, key)
-        self._announced: dict[str, Any] = {}
-
-    @classmethod
-    def instead_of(cls, channel: Channel) -> Channel:
-        """Return one of this kind for a channel that takes one value a step, any other as it is."""
-        # Not `isinstance`: a subclass may mean something else by several writes.
-        return cls(channel.typ, channel.key) if type(channel) is LastValue else channel
-
-    def announce(self, call_id: str, value: Any) -> Sequence[Any]:
-        """Note what a call of the step under way is about to write; return what other calls write."""
-        self._announced[call_id] = value
-        # A list at once: parallel calls of the step announce theirs from other threads.
-        return [other for by, other in list(self._announced.items()) if by != call_id]
-
-    def update(self, values: Sequence[Any]) -> bool:
-        """Take the last of what a step wrote; return whether it wrote any."""
-        self._announced = {}
-        return super().update(values[-1:])
-
-
-class RunMemory(UntrackedValue[dict[str, str]]):
-    """Texts by key for as long as a run lasts, never saved; the oldest go when all together are too long."""
-
-    def update(self, values: Sequence[dict[str, str]]) -> bool:
-        """Fold the writes of one step; return whether there were any."""
-        if not values:
-            return False
-        kept: dict[str, str] = dict(self.value) if self.is_available() else {}
-        for value in values:
-            for key, text in value.items():
-                # Out and in again, so that a key that is written once more counts as the newest.
-                kept.pop(key, None)
-                kept[key] = text
-        size = sum(map(len, kept.values()))
-        for key in list(kept):
-            if size <= MOST_REMEMBERED:
-                break
-            size -= len(kept.pop(key))
-        self.value = kept
-        return True
-
-
-def run_memory() -> RunMemory:
-    """Make a channel for what a run may forget."""
-    # The guard would end a run in which two calls of a step write.
-    return RunMemory(dict[str, str], guard=False)
 
 
 class LibraryEvent(dict[str, Any]):
@@ -404,7 +350,3 @@ def _require(key: str) -> Any:
         return _configurable()[key]
     except (RuntimeError, KeyError) as error:
         raise RuntimeError(_OUTSIDE) from error
-
-
-def _require_read() -> partial[Any]:
-    return _require(_READ)

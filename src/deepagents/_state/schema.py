@@ -14,8 +14,7 @@ from langchain_core.messages import AnyMessage
 from typing_extensions import is_typeddict
 
 from deepagents._deprecation import warn_caller
-from deepagents._state.delta_channels import MessagesChannel, messages_channel
-from deepagents._state.inherited import InheritedMessagesChannel
+from deepagents._state.channels import InheritedMessagesChannel, MessagesChannel, messages_channel
 
 
 def merge_latest(known: dict[str, Any] | None, writes: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
 from deepagents._paths import is_within, normalise, refuse_home
-from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.runtime import has_channel, in_graph, write_channel, writes_undone_on_failure
 from deepagents._state.schema import keep_latest, merge_latest
 from deepagents.backends._resolve import warn_form

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphInterrupt
 
 from deepagents._async import IOCall
-from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.runtime import answer_given
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.handle import open_backend

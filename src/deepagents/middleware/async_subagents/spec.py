@@ -10,7 +10,7 @@ from langchain.agents import AgentState
 from typing_extensions import TypedDict
 
 from deepagents._deprecation import warn_beta, warn_unknown_keys
-from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import Sharing, merge_latest
 from deepagents.errors import ConfigError
 

@@ -7,9 +7,7 @@ from typing import Annotated, Any, NotRequired
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 
-from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state.inherited import InheritedChannel
-from deepagents._state.runtime import run_memory
+from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel, InheritedChannel, run_memory
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.results import FileData
 from deepagents.backends.state import reduce_files

@@ -16,7 +16,7 @@ from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from deepagents._state.delta_channels import moves_what_is_removed
+from deepagents._state.channels import moves_what_is_removed
 from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner, keeping
 from deepagents.middleware.approval import HELD
 from deepagents.middleware.patch_tool_calls.repair import (

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from typing_extensions import TypedDict
 
-from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents._state.schema import FORKS_ONLY, NOT_SHARED, keep_latest
 
 OmitFromOutput = OmitFromSchema(input=False, output=True)

@@ -20,15 +20,16 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError, to_jsonable_python
 
 from deepagents._async import IOCall, in_thread
-from deepagents._state.inherited import (
+from deepagents._state.channels import (
     InheritedChannel,
     InheritedMessagesChannel,
+    LatestValue,
     ParentState,
     inherit_from,
     message_marks,
     placeholder_for,
 )
-from deepagents._state.runtime import LatestValue, channels_of, has_checkpointer, running_channels
+from deepagents._state.runtime import channels_of, has_checkpointer, running_channels
 from deepagents._state.schema import SHARED, Sharing
 from deepagents._text import describe_exception
 from deepagents.errors import ConfigError, ToolFailure

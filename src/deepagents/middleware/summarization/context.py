@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from typing_extensions import TypedDict
 
-from deepagents._state.delta_channels import SNAPSHOT_AFTER, GrowingChannel
+from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
 from deepagents.middleware._history import shows_media
 from deepagents.middleware._incremental import IncrementalCache
 from deepagents.middleware.summarization.clipping import Clipping, Specs
