@@ -11,7 +11,6 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from deepagents import create_deep_agent
-from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.backends.local_shell import LocalShellBackend
@@ -135,7 +134,7 @@ def make_agent(
 
 def reader(backend: FilesystemBackend) -> Read:
     """Read files as the agent sees them, for diffs."""
-    paths = CommandPaths.of(backend.capabilities())
+    paths = backend.capabilities().command_paths
 
     def read(path: str) -> str | None:
         try:

@@ -19,7 +19,6 @@ TESTED_BY: dict[str, str] = {
     "deepagents/profiles/provider/provider_profiles.py": "compat/test_names.py",
     "deepagents/backends/capabilities.py": "backends/test_protocol.py",
     "deepagents/backends/keyed_files.py": "backends/test_state.py",
-    "deepagents/backends/command_paths.py": "sandbox/test_paths.py",
     "deepagents/backends/enforcement.py": "agents/test_permissions.py",
     "deepagents/backends/guard.py": "agents/test_permissions.py",
     "deepagents/backends/handle.py": "backends/test_call.py",

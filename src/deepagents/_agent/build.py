@@ -13,7 +13,8 @@ from langchain_core.tools import BaseTool
 
 from deepagents._agent.artifacts import separate_artifacts
 from deepagents._agent.plan import AgentPlan, plan_subagents
-from deepagents.middleware._base import Middleware, tool_name
+from deepagents.middleware._base import Middleware
+from deepagents.middleware._requests import tool_name
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.subagents.spec import ToolLike
 from deepagents.middleware.subagents.task import Worker

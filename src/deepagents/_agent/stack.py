@@ -13,9 +13,8 @@ from typing import Final, Literal
 from deepagents._agent import factories
 from deepagents._agent.build import Build
 from deepagents._agent.factories import Factory
-from deepagents._agent.joined import join_layers
 from deepagents.errors import StackError
-from deepagents.middleware._base import Middleware
+from deepagents.middleware._base import Middleware, join_layers
 from deepagents.middleware.patch_tool_calls.middleware import PatchToolCallsMiddleware
 from deepagents.middleware.prompt_caching import STAND_INS
 from deepagents.middleware.tool_errors import ToolErrorMiddleware, ToolOriginMiddleware

@@ -14,7 +14,8 @@ from deepagents._deprecation import did_you_mean, warn_caller
 from deepagents.backends._resolve import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.errors import ConfigError, ProfileError, StackError
-from deepagents.middleware._base import BaseMiddleware, Middleware, names_of_tools
+from deepagents.middleware._base import BaseMiddleware, Middleware
+from deepagents.middleware._requests import names_of_tools
 from deepagents.middleware.approval import InterruptOn, validate_interrupt_on
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.middleware.filesystem import FilesystemMiddleware

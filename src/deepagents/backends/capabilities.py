@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from deepagents._paths import CommandPaths
 from deepagents.errors import ConfigError
 
 
@@ -45,3 +46,10 @@ class Capabilities:
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.artifacts_root), str):
             raise ConfigError(f"artifacts_root must be a path such as '/', got {self.artifacts_root!r}")
+
+    @property
+    def command_paths(self) -> CommandPaths:
+        """How commands name the files of the backend; without commands, as the backend itself does."""
+        if not self.execute:
+            return CommandPaths()
+        return CommandPaths(self.command_root.rstrip("/") or "/", self.apart, self.working_directory)

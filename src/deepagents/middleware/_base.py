@@ -1,33 +1,41 @@
-"""Middleware whose hooks are flows: one body per hook gives LangChain its sync and its async method."""
+"""Middleware whose hooks are coroutines: one body for each hook gives LangChain its sync and async methods.
+
+Adjacent middleware of this library run as one layer around the model and around tools. LangChain wraps each
+hook of each middleware in a trace span, whether anything is traced or not: 0.05 ms, and 0.2 ms and two
+threads where it is awaited (langchain 1.4). Ours are a dozen layers, so they share one span.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, wraps
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache, partial, wraps
 from inspect import signature
-from typing import Any, TypeAlias, cast
+from itertools import groupby
+from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
-    ToolCallRequest,
     TracePolicy,
     omit_payload,
 )
-from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from deepagents._async import Coro, IOCall, sync_and_async
-from deepagents.errors import ConfigError
-from deepagents.tools import ToolSpec, specs_by_name
+from deepagents._async import Coro, IOCall, arun, run, sync_and_async
+from deepagents.middleware._requests import Request, Response, ToolResult, unshare_prompt
 
 Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
-Request: TypeAlias = ModelRequest[Any]
-Response: TypeAlias = ModelResponse[Any]
-ToolResult: TypeAlias = ToolMessage | Command[Any]
+Hook: TypeAlias = Callable[..., Coro[Any]]
+Hooks: TypeAlias = tuple[Hook | None, Hook | None]
+"""The `async def` around the model and the one around tools."""
+Drive: TypeAlias = Callable[[Coro[Any]], Any]
 
+_WRAPS: Final = (("wrap_model_call", "awrap_model_call"), ("wrap_tool_call", "awrap_tool_call"))
+_LIBRARY: Final = __name__.partition(".")[0]
+_PLAIN: Final = {name: vars(AgentMiddleware)[name] for pair in _WRAPS for name in pair}
 _HOOKS = {
     "_before_agent": ("before_agent", "abefore_agent"),
     "_after_agent": ("after_agent", "aafter_agent"),
@@ -83,117 +91,170 @@ def inner(handler: Callable[[Any], Any], request: Any) -> Awaitable[Any]:
     code = getattr(handler, "code", None)
     if code is not None:
         return code(request)
-    unshared: Any = unshare_prompt(cast(Any, request)) if type(request) is ModelRequest else request
-    return IOCall(lambda: handler(unshared), lambda: handler(unshared))
+    call = partial(handler, unshare_prompt(request) if type(request) is ModelRequest else request)
+    return IOCall(call, call)
 
 
-def unshare_prompt(request: Request) -> Request:
-    """Return a request for the code of others, with a system message that only this request has."""
-    standing = request.system_message
-    if standing is None or isinstance(standing.content, str):
-        return request
-    # Sections are made once for all agents of a process, and others may change what they get in place.
-    content = [dict(block) if isinstance(block, dict) else block for block in standing.content]
-    return with_changes(request, system_message=standing.model_copy(update={"content": content}))
+def join_layers(stack: Sequence[Middleware]) -> list[Middleware]:
+    """Return the stack with each run of adjacent middleware of ours as one layer, where its first stands.
 
-
-def with_changes(request: Request, **changes: Any) -> Request:
-    """Return a copy of a request with other values, as its `override` does."""
-    if type(request) is not ModelRequest:
-        return request.override(**changes)
-    # LangChain's constructor sets up a filter of warnings and formats nine of them: 0.02 ms for each copy.
-    copied: Request = object.__new__(ModelRequest)
-    vars(copied).update(vars(request), **changes)
-    return copied
-
-
-def add_section(request: Request, text: str | None) -> Request:
-    """Append a part to the system message of a request, if there is one to append."""
-    if not text:
-        return request
-    return with_changes(request, system_message=_add_known_section(_ById(request.system_message), text))
-
-
-class _ById:
-    """A key for a value that cannot be hashed: the same object, not an equal one."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.value is self.value
-
-
-@lru_cache(maxsize=64)
-def _add_known_section(standing: _ById, text: str) -> SystemMessage:
-    # The prompt is the same in nearly every step. Made once, it is also counted and marked once.
-    return with_section(standing.value, text)
-
-
-def with_section(standing: SystemMessage | None, text: str) -> SystemMessage:
-    """Append a part to a system message, after a blank line, keeping the blocks that stand there."""
-    blocks: list[Any] = [] if standing is None or not standing.content else list(standing.content_blocks)
-    blocks.append({"type": "text", "text": f"\n\n{text}" if blocks else text})
-    return SystemMessage(content=cast("list[str | dict[Any, Any]]", blocks))
-
-
-def check_template(template: object, fields: Sequence[str]) -> str:
-    """Return a template for a part of the prompt, once it has all its fields; `None` and "" mean no part.
-
-    Raises:
-        TypeError: for what is neither text nor `None`.
-        ConfigError: for a text that lacks a field, naming it.
+    The members stay in the stack without their wrapping hooks, so that their tools, state and other hooks are
+    found there by name. A caller's middleware with a wrapping hook parts the runs, also one of a subclass of
+    ours: its hooks are the caller's code.
     """
-    if template is None or template == "":
-        return ""
-    if not isinstance(template, str):
-        raise TypeError(f"system_prompt must be str or None, got {template!r}")
-    if missing := [each for each in fields if each not in template]:
-        raise ConfigError(f"system_prompt lacks {', '.join(missing)}; add them, or give None for no prompt")
-    return template
+    joined: list[Middleware] = []
+    number = 0
+    hooked = [(each, _hooks_of(type(each))) for each in stack]
+    for _, adjacent in groupby(hooked, lambda pair: pair[1] is None):
+        group = list(adjacent)
+        members = [(each, hooks) for each, hooks in group if hooks and any(hooks)]
+        if len(members) < 2:
+            joined += [each for each, _ in group]
+            continue
+        number += 1
+        for each, hooks in group:
+            if each is members[0][0]:
+                joined.append(JoinedLayers(members, number))
+            joined.append(_without_wraps(each) if any(hooks or ()) else each)
+    return joined
 
 
-def with_messages(request: Request) -> Request:
-    """Return a request whose messages are message objects: layers may add any form that LangChain takes."""
-    given = cast("list[Any]", request.messages)
-    if all(issubclass(kind, BaseMessage) for kind in set(map(type, given))):
-        return request
-    return with_changes(request, messages=convert_to_messages(given))
+class JoinedLayers(AgentMiddleware[Any, Any, Any]):
+    """Several middleware as one layer; the first is the outermost."""
+
+    trace_policy = TracePolicy(process_inputs=omit_payload)
+
+    def __init__(self, members: Sequence[tuple[Middleware, Hooks]], number: int) -> None:
+        super().__init__()
+        # Numbered, since LangChain refuses two middleware of one name.
+        self._name = f"DeepAgentLayers{number}"
+        self._around_model: list[Hook] = [hook.__get__(each) for each, (hook, _) in members if hook]
+        self._around_tool: list[Hook] = [hook.__get__(each) for each, (_, hook) in members if hook] or [
+            _pass_on
+        ]
+
+    @property
+    def name(self) -> str:
+        """The name of the span in traces."""
+        return self._name
+
+    def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        """Call the model through all members."""
+        return run(self._call_model(request, handler, run))
+
+    async def awrap_model_call(
+        self, request: Request, handler: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        """Call the model through all members."""
+        return await arun(self._call_model(request, handler, arun))
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], ToolResult]) -> ToolResult:
+        """Run a tool through all members."""
+        return run(self._call_tool(request, handler, run))
+
+    async def awrap_tool_call(
+        self, request: Any, handler: Callable[[Any], Awaitable[ToolResult]]
+    ) -> ToolResult:
+        """Run a tool through all members."""
+        return await arun(self._call_tool(request, handler, arun))
+
+    def _call_tool(self, request: Any, handler: Callable[[Any], Any], drive: Drive) -> Coro[Any]:
+        outermost, *inside = self._around_tool
+        for hook in reversed(inside):
+            handler = _Layer(hook, handler, drive)
+        return outermost(request, handler)
+
+    async def _call_model(self, request: Request, handler: Callable[[Request], Any], drive: Drive) -> Any:
+        commands: list[Command[Any]] = []
+        for hook in reversed(self._around_model):
+            handler = _ModelLayer(hook, handler, drive, commands)
+        response = await inner(handler, request)
+        if not commands:
+            return response
+        if len(commands) == 1:
+            return ExtendedModelResponse(response, commands[0])
+        # LangGraph takes a list of pairs, in which no write to a key replaces another.
+        writes = [pair for each in commands for pair in _pairs(each.update)]
+        return ExtendedModelResponse(response, Command(update=writes))
 
 
-def keeping(
-    response: Response, messages: Sequence[BaseMessage], others: Mapping[str, Any] | None = None
-) -> Response:
-    """Return the response with messages that state is to take for older ones, and further updates."""
-    if not messages and not others:
-        return response
-    taken = {"messages": list(messages)} if messages else {}
-    extended: Any = ExtendedModelResponse(response, Command(update={**(others or {}), **taken}))
-    return extended
+async def _pass_on(request: Any, handler: Callable[[Any], Any]) -> Any:
+    return await inner(handler, request)
 
 
-def specs_of_call(request: ToolCallRequest) -> Mapping[str, ToolSpec]:
-    """Return the specs of all tools that a call may run: a person may have replaced it."""
-    tools = getattr(cast(Any, request).runtime, "tools", None)
-    return specs_by_name(tools or [request.tool])
+class _Layer:
+    """One member around what follows: a further layer, or LangChain's handler."""
+
+    __slots__ = ("_drive", "_following", "_hook")
+
+    def __init__(self, hook: Hook, following: Callable[[Any], Any], drive: Drive) -> None:
+        self._hook, self._following, self._drive = hook, following, drive
+
+    def __call__(self, request: Any) -> Any:
+        return self._drive(self.code(request))
+
+    async def code(self, request: Any) -> Any:
+        """Return the result, without a driver of its own between two layers."""
+        return await self._hook(request, self._following)
 
 
-def tool_name(tool: Any) -> str | None:
-    """Return the name of a tool, be it an object, a provider's dict or an OpenAI-style dict."""
-    if not isinstance(tool, dict):
-        return getattr(tool, "name", None)
-    described = cast("dict[str, Any]", tool)
-    inside = described.get("function")
-    name = cast("dict[str, Any]", inside).get("name") if isinstance(inside, dict) else described.get("name")
-    return name if isinstance(name, str) else None
+class _ModelLayer(_Layer):
+    """The same around the model, where a layer may return a command for the state with its response."""
+
+    __slots__ = ("_commands",)
+
+    def __init__(
+        self, hook: Hook, following: Callable[[Any], Any], drive: Drive, commands: list[Command[Any]]
+    ) -> None:
+        super().__init__(hook, following, drive)
+        self._commands = commands
+
+    async def code(self, request: Any) -> Any:
+        """Return the response alone; the commands of all layers are kept together, innermost first."""
+        # A layer that asks again drops what the try before brought, as in LangChain's own chain: only
+        # layers further in can have written so far.
+        self._commands.clear()
+        result = await super().code(request)
+        if isinstance(result, ExtendedModelResponse):
+            extended = cast("ExtendedModelResponse[Any]", result)
+            if extended.command is not None:
+                self._commands.append(extended.command)
+            return extended.model_response
+        return ModelResponse(result=[result]) if isinstance(result, AIMessage) else result
 
 
-def names_of_tools(*given: Iterable[Any]) -> frozenset[str]:
-    """Return the names of all tools of these lists, functions by their own names."""
-    names = [tool_name(each) or getattr(each, "__name__", None) for tools in given for each in tools]
-    return frozenset(name for name in names if name)
+def _pairs(update: Any) -> list[tuple[str, Any]]:
+    return list(cast("dict[str, Any]", update).items()) if isinstance(update, dict) else list(update or ())
+
+
+def _hooks_of(kind: type[Middleware]) -> Hooks | None:
+    """Return the `async def` behind the wrapping hooks of a class, `None` if a hook is not this library's."""
+    if kind.__module__.partition(".")[0] == _LIBRARY:
+        return _find_hooks(kind)
+    return None if any(getattr(kind, name) is not plain for name, plain in _PLAIN.items()) else (None, None)
+
+
+@cache
+def _find_hooks(kind: type[Middleware]) -> Hooks | None:
+    found: list[Hook | None] = []
+    for names in _WRAPS:
+        blocking, awaiting = (getattr(kind, name) for name in names)
+        codes = [getattr(hook, "io_code", None) for hook in (blocking, awaiting)]
+        is_plain = blocking is _PLAIN[names[0]] and awaiting is _PLAIN[names[1]]
+        if not is_plain and (codes[0] is None or codes[0] is not codes[1]):
+            return None
+        found.append(codes[0])
+    return found[0], found[1]
+
+
+def _without_wraps(middleware: Middleware) -> Middleware:
+    """Return the middleware once more, with a class that has LangChain's empty hooks, which it leaves out."""
+    shell = object.__new__(_shell_of(type(middleware)))
+    # The same attributes, not a copy: what a caller changes later on the own instance counts here too.
+    shell.__dict__ = middleware.__dict__
+    return shell
+
+
+@cache
+def _shell_of(kind: type[Middleware]) -> type[Middleware]:
+    return type(kind.__name__, (kind,), {**_PLAIN, "__module__": kind.__module__, "__slots__": ()})

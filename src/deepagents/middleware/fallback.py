@@ -9,7 +9,8 @@ from langchain.agents.middleware import ModelFallbackMiddleware as LangChainFall
 from langgraph.errors import GraphBubbleUp
 
 from deepagents._async import IOCall, arun, run
-from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner
+from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._requests import Request, Response
 
 __all__ = ["ModelFallbackMiddleware"]
 

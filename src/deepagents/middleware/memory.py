@@ -22,17 +22,16 @@ from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.results import FileDownloadResponse
 from deepagents.errors import BackendError, ConfigError, ErrorCode, ToolFailure
-from deepagents.middleware._base import (
-    BaseMiddleware,
+from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._fences import escape_tags, tag_names
+from deepagents.middleware._requests import (
     Request,
     Response,
     ToolResult,
     add_section,
     check_template,
-    inner,
     specs_of_call,
 )
-from deepagents.middleware._fences import escape_tags, tag_names
 from deepagents.middleware.approval import find_executed_call
 from deepagents.middleware.prompt_caching import is_chat_anthropic, with_own_mark
 

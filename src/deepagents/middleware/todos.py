@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from deepagents._async import sync_and_async
 from deepagents.errors import ToolFailure
-from deepagents.middleware._base import Request, Response, add_section, inner
+from deepagents.middleware._base import inner
+from deepagents.middleware._requests import Request, Response, add_section
 from deepagents.tools._tool import Runtime, ToolOutput, ToolSpec, make_tool
 
 TODO_PROMPT: Final = (

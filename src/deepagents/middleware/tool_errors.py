@@ -19,7 +19,8 @@ from typing_extensions import TypeIs
 from deepagents._state.runtime import emit
 from deepagents._text import describe_exception, truncate
 from deepagents.errors import CodedError, ErrorCode
-from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner
+from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._requests import Request, Response, ToolResult
 from deepagents.tools._tool import failure_message
 
 _ORIGIN: Final = "raised_by_tool"

@@ -10,17 +10,10 @@ from langchain_core.exceptions import ModelInvalidRequestError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from deepagents.middleware._base import (
-    BaseMiddleware,
-    Request,
-    Response,
-    inner,
-    keeping,
-    with_changes,
-    with_messages,
-)
+from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import open_turn
 from deepagents.middleware._incremental import IncrementalCache
+from deepagents.middleware._requests import Request, Response, keeping, with_changes, with_messages
 from deepagents.models.traits import Input, may_take_any_file, model_identifier, rejects_input
 
 REJECTED_BY: Final = "media_rejected_by"

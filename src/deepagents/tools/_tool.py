@@ -14,10 +14,9 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field, InstanceOf
 
 from deepagents._async import Coro, arun, run
-from deepagents._paths import is_within, normalise
+from deepagents._paths import CommandPaths, is_within, normalise
 from deepagents._state.runtime import in_graph, read_channel, write_channel
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.filedata import looks_binary
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import BackendError, ErrorCode, ToolFailure

@@ -28,7 +28,7 @@ from langgraph.types import Command
 from deepagents._async import IOCall, sync_and_async
 from deepagents._globs import anchor
 from deepagents.errors import ConfigError
-from deepagents.middleware._base import ToolResult
+from deepagents.middleware._requests import ToolResult
 from deepagents.middleware.approval.files import Call, Specs, find_named_path, link_of, waits
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools._tool import failure_message

@@ -17,16 +17,8 @@ from deepagents._state.runtime import answer_given
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
-from deepagents.middleware._base import (
-    BaseMiddleware,
-    Middleware,
-    Request,
-    Response,
-    ToolResult,
-    inner,
-    keeping,
-    names_of_tools,
-)
+from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._requests import Request, Response, ToolResult, keeping, names_of_tools
 from deepagents.middleware.approval.files import (
     ASKED,
     SEEN,

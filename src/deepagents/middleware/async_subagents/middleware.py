@@ -11,8 +11,9 @@ from langchain.agents.middleware import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from deepagents._async import as_io_call, gather_threads
-from deepagents.middleware._base import BaseMiddleware, Request, Response, add_section, inner
+from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import ends_at_limit, is_from_person, open_turn
+from deepagents.middleware._requests import Request, Response, add_section
 from deepagents.middleware.async_subagents.client import (
     JUST_NOW,
     REQUEST_SECONDS,

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
-from deepagents.middleware._base import BaseMiddleware, Request, Response, inner
+from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._requests import Request, Response
 from deepagents.middleware.async_subagents.client import Clients, RemoteClient, RemoteFailure
 from deepagents.middleware.async_subagents.messages import (
     content_blocks,

@@ -11,7 +11,7 @@ from deepagents._state.runtime import in_graph, write_channel
 from deepagents._text import truncate
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
-from deepagents.middleware._base import Request, with_changes
+from deepagents.middleware._requests import Request, with_changes
 from deepagents.tools.background import COMMANDS_CHANNEL, known_commands, note_command
 
 _HEADER: Final = "[System notification about commands in the background. The user did not write this.]"

@@ -13,27 +13,18 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from deepagents._deprecation import warn_legacy
-from deepagents._paths import HISTORY, overlap
+from deepagents._paths import HISTORY, CommandPaths, overlap
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents.backends._resolve import warn_form
 from deepagents.backends.capabilities import Capabilities
-from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.guard import CallRights, check_enforceable, check_matching, find_exposed_rule
 from deepagents.backends.handle import FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import ConfigError
-from deepagents.middleware._base import (
-    BaseMiddleware,
-    Request,
-    Response,
-    ToolResult,
-    add_section,
-    inner,
-    keeping,
-    with_changes,
-)
+from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._incremental import BoundedCache, IncrementalCache
+from deepagents.middleware._requests import Request, Response, ToolResult, add_section, keeping, with_changes
 from deepagents.middleware.approval import (
     ASKED,
     LINKS,
@@ -146,7 +137,7 @@ class FilesystemMiddleware(BaseMiddleware):
             specs[EXECUTE.name] = EXECUTE
         # Where the model runs no commands, it need not know where files are on this machine.
         runs_commands = any(name in chosen and spec.effect == "run" for name, spec in specs.items())
-        self._paths = CommandPaths.of(self._handle.capabilities()) if runs_commands else CommandPaths()
+        self._paths = self._handle.capabilities().command_paths if runs_commands else CommandPaths()
         self._specs = {name: replace(spec, paths=self._paths) for name, spec in specs.items()}
         self._readers = {name for name, spec in specs.items() if spec.effect == "read"}
         self.tools = [self._make_by_name(name) for name in self._specs if name in chosen]

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias, cast
 from langchain_core.messages import ToolMessage, convert_to_messages
 from langgraph.types import Command, Overwrite
 
+from deepagents._paths import CommandPaths
 from deepagents._text import preview, truncate
-from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._offload import (

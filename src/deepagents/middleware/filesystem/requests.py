@@ -15,16 +15,15 @@ from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from deepagents._paths import HISTORY
+from deepagents._paths import HISTORY, CommandPaths
 from deepagents._state.runtime import in_graph, write_channel
 from deepagents._text import preview
-from deepagents.backends.command_paths import CommandPaths
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
-from deepagents.middleware._base import Request, with_changes
 from deepagents.middleware._history import media_behind_results, open_turn, shows_media
 from deepagents.middleware._incremental import BoundedCache, IncrementalCache
 from deepagents.middleware._offload import join_content, save_text, split_content
+from deepagents.middleware._requests import Request, with_changes
 from deepagents.middleware.filesystem.blobs import Blobs
 from deepagents.middleware.filesystem.offload import OFFLOADED_TO
 from deepagents.tools._tool import READ_ON

@@ -18,16 +18,9 @@ from deepagents._state.schema import NOT_SHARED
 from deepagents._text import truncate
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import COUNTED, Kind, Limits, Price, price_in, price_of_profile
-from deepagents.middleware._base import (
-    BaseMiddleware,
-    Middleware,
-    Request,
-    Response,
-    ToolResult,
-    inner,
-    keeping,
-)
+from deepagents.middleware._base import BaseMiddleware, Middleware, inner
 from deepagents.middleware._history import LIMIT_REACHED, is_from_person
+from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.middleware.limits.budget import Budget, Reached, describe_unpriced, format_amount
 from deepagents.middleware.limits.persistence import (
     CHANNEL,

@@ -17,7 +17,8 @@ from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from deepagents._state.channels import moves_what_is_removed
-from deepagents.middleware._base import BaseMiddleware, Request, Response, ToolResult, inner, keeping
+from deepagents.middleware._base import BaseMiddleware, inner
+from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.middleware.approval import HELD
 from deepagents.middleware.patch_tool_calls.repair import (
     Outcome,

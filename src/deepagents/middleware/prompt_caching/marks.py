@@ -16,7 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage, is_data_content_block
 from langchain_core.tools import BaseTool
 
-from deepagents.middleware._base import Request, with_changes
+from deepagents.middleware._requests import Request, with_changes
 
 MARK = "cache_control"
 _MOST_MARKS: Final = 4

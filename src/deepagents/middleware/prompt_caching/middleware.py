@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import Any, ClassVar, Final
 
 from deepagents._async import IOCall
-from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner, with_messages
+from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._requests import Request, Response, with_messages
 from deepagents.middleware.prompt_caching.marks import (
     bound_marks,
     is_from,

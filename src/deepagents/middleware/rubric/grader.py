@@ -15,8 +15,9 @@ from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 
 from deepagents._text import describe_exception, truncate
-from deepagents.middleware._base import BaseMiddleware, Middleware, Request, Response, inner, keeping
+from deepagents.middleware._base import BaseMiddleware, Middleware, inner
 from deepagents.middleware._history import is_from_person
+from deepagents.middleware._requests import Request, Response, keeping
 from deepagents.middleware.rubric.attempt import (
     RUBRIC_GRADER_MESSAGE_SOURCE,
     GraderResponse,

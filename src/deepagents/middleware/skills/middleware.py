@@ -16,15 +16,13 @@ from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
 from deepagents.errors import StackError
-from deepagents.middleware._base import (
-    BaseMiddleware,
-    Middleware,
+from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._requests import (
     Request,
     Response,
     ToolResult,
     add_section,
     check_template,
-    inner,
     keeping,
     specs_of_call,
     with_changes,

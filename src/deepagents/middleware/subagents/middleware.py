@@ -15,14 +15,8 @@ from langchain_core.tools import BaseTool
 from deepagents import _models
 from deepagents._state.schema import FORKS_ONLY, DeepAgentState, Sharing, collect_sharing
 from deepagents.errors import ConfigError
-from deepagents.middleware._base import (
-    BaseMiddleware,
-    Middleware,
-    Request,
-    Response,
-    add_section,
-    inner,
-)
+from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._requests import Request, Response, add_section
 from deepagents.middleware.approval import ApprovalMiddleware
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
 from deepagents.middleware.filesystem import FilesystemMiddleware

@@ -23,13 +23,11 @@ from deepagents.backends._resolve import warn_form
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.errors import ConfigError
-from deepagents.middleware._base import (
-    BaseMiddleware,
-    Middleware,
+from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._requests import (
     Request,
     Response,
     add_section,
-    inner,
     keeping,
     with_changes,
     with_messages,
