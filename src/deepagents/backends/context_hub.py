@@ -73,12 +73,11 @@ class ContextHubBackend(TransferBackend):
         return dict(run(self._hub.tree()).links)
 
     async def _perform(self, op: Operation) -> Any:
-        files = KeyedFiles(self._hub)
         if not isinstance(op, Upload):
-            return await files.perform(op)
+            return await self._hub.perform(op)
         # One commit holds all files of an upload, so one that the hub cannot keep would refuse the others.
         texts = [each for each in op.files if _is_text(each[1])]
-        taken = iter(await files.perform(replace(op, files=texts)))
+        taken = iter(await self._hub.perform(replace(op, files=texts)))
         return [
             next(taken) if _is_text(content) else FileUploadResponse(path, "invalid_encoding")
             for path, content in op.files
@@ -102,7 +101,7 @@ class _Conflict(BackendError):
     """Another program has committed meanwhile."""
 
 
-class _Hub:
+class _Hub(KeyedFiles):
     """The files of one repository, as a tree that is pulled once and committed to."""
 
     def __init__(self, client: HubClient, identifier: str) -> None:
@@ -120,14 +119,9 @@ class _Hub:
 
         return self._tree or await shared_locks().holding([(id(self), "pull")], pull)
 
-    async def files(self) -> dict[str, FileData]:
+    async def files(self) -> Mapping[str, FileData]:
         """Return all files."""
-        return dict((await self.tree()).files)
-
-    async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
-        """Return those of some files that are there."""
-        files = (await self.tree()).files
-        return {path: files[path] for path in paths if path in files}
+        return (await self.tree()).files
 
     async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Commit some files, and remove those that are `None`."""

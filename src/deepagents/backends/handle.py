@@ -12,7 +12,7 @@ from langgraph.errors import GraphBubbleUp
 from deepagents._async import seconds_left
 from deepagents.backends import operations as ops
 from deepagents.backends._resolve import is_factory, resolve_backend
-from deepagents.backends._signatures import execute_accepts_timeout, method_facts
+from deepagents.backends._signatures import execute_accepts_timeout, method_facts, overrides
 from deepagents.backends.call import call_methods, failure, transfer_failure
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.enforcement import Enforcement, enforces
@@ -80,7 +80,8 @@ class BackendHandle:
             return FileCalls(None, partial(_raise, failure("making the backend", error)), self.seconds)
 
     def _open(self, backend: BackendProtocol) -> FileCalls:
-        return FileCalls(backend, open_layers(backend, self.seconds, self._overdue), self.seconds)
+        layers = open_layers(backend, self.seconds, self._overdue)
+        return FileCalls(backend, layers, self.seconds, has_links=overrides(type(backend), "real_path"))
 
 
 def open_backend(backend: BACKEND_TYPES | BackendHandle, seconds: float | None = None) -> BackendHandle:
@@ -158,6 +159,7 @@ class FileCalls:
     perform: Perform
     seconds: float | None = None
     rights: CallRights | None = None
+    has_links: bool = False
 
     def under(self, rights: CallRights) -> FileCalls:
         """Return the same files for one call that keeps to rules."""
@@ -173,6 +175,8 @@ class FileCalls:
 
     async def real_path(self, path: str) -> str:
         """Return where a path leads, if finding out is cheap: on this machine, or in this process."""
+        if not self.has_links:
+            return path
         try:
             return await self.perform(ops.Resolve(path, if_cheap=True))
         except BackendError:

@@ -5,10 +5,10 @@ Directories are what the paths imply.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, Final, TypeAlias, TypedDict, TypeVar
 
 from deepagents._async import Coro, in_thread
 from deepagents._globs import GlobPattern, parse_glob
@@ -40,31 +40,27 @@ _MOST_NAMED: Final = 10
 _MOST_DESCRIBED: Final = 1000
 
 
-class Items(Protocol):
-    """Files, each kept whole under its path."""
+class KeyedFiles(ABC):
+    """The operations on files, each in as few round trips as it needs.
 
+    A subclass says how files are fetched and kept.
+    """
+
+    @abstractmethod
     async def files(self) -> Mapping[str, FileData]:
         """Return all files."""
-        ...
 
-    async def get_all(self, paths: Iterable[str]) -> Mapping[str, FileData]:
-        """Return those of some files that are there."""
-        ...
-
+    @abstractmethod
     async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         """Keep some files, and remove those that are `None`."""
-        ...
+
+    async def get_all(self, paths: Iterable[str]) -> Mapping[str, FileData]:
+        """Return those of some files that are there; others may come with them."""
+        return await self.files()
 
     async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
         """Run code while nothing else in this process changes some files."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedFiles:
-    """The operations on items, each in as few round trips as it needs."""
-
-    items: Items
+        return await work()
 
     async def perform(self, op: Operation) -> Any:
         """Perform an operation.
@@ -81,7 +77,7 @@ class KeyedFiles:
     async def _ls(self, op: ops.Ls) -> LsResult:
         """List one directory, in one round trip."""
         directory = normalise(op.path)
-        return list_directory(await self.items.files(), directory, op.allowed)
+        return list_directory(await self.files(), directory, op.allowed)
 
     async def _read(self, op: ops.Read) -> ReadResult:
         """Read some lines, in one round trip."""
@@ -93,14 +89,14 @@ class KeyedFiles:
         """Find files, in one round trip."""
         start = normalise(op.at)
         parse_glob(op.pattern)
-        return find_files(await self.items.files(), op.pattern, start, op.allowed)
+        return find_files(await self.files(), op.pattern, start, op.allowed)
 
     async def _grep(self, op: ops.Grep) -> GrepResult:
         """Find lines, in one round trip."""
         glob = None if op.glob is None else parse_glob(op.glob)
         start = normalise(op.at)
         Query.of(op.pattern, expression=bool(op.regex))  # before the files are fetched: is it an expression?
-        files = await self.items.files()
+        files = await self.files()
 
         def search() -> GrepResult:
             query = Query.of(op.pattern, expression=bool(op.regex), context=op.context_lines or 0)
@@ -128,13 +124,13 @@ class KeyedFiles:
                     data = filedata.append_checked(path, await self._get(path), content)
                 case ops.Write(content=content, expected_version=expected):
                     data = filedata.make_written(path, await self._get(path), content, expected)
-            await self.items.put_all({path: data})
             version = filedata.file_version(data)
+            await self.put_all({path: data})
             if count is not None:
                 return EditResult(path=path, occurrences=count, version=version)
             return WriteResult(path=path, version=version)
 
-        return await self.items.alone([path], change)
+        return await self.alone([path], change)
 
     _append = _edit = _write
 
@@ -148,19 +144,19 @@ class KeyedFiles:
         async def delete_file() -> bool:
             is_there = await self._get(path) is not None
             if is_there:
-                await self.items.put_all({path: None})
+                await self.put_all({path: None})
             return is_there
 
-        if await self.items.alone([path], delete_file):
+        if await self.alone([path], delete_file):
             return DeleteResult(path=path)
-        below = [key for key in await self.items.files() if is_within(key, path)]
+        below = [key for key in await self.files() if is_within(key, path)]
         if not below:
             raise BackendError("file_not_found", f"File '{path}' not found")
         if op.allowed and not op.allowed.all_below(path) and not all(map(op.allowed, below)):
             raise BackendError(
                 "permission_denied", f"Permission denied for '{path}': a rule forbids something below it."
             )
-        await self.items.alone(below, lambda: self.items.put_all(dict.fromkeys(below)))
+        await self.alone(below, lambda: self.put_all(dict.fromkeys(below)))
         return DeleteResult(path=path)
 
     async def _upload_files(self, op: ops.Upload) -> list[FileUploadResponse]:
@@ -174,13 +170,13 @@ class KeyedFiles:
                 usable[path] = content
 
         async def put() -> None:
-            current = await self.items.get_all(usable)
+            current = await self.get_all(usable)
             made = {path: filedata.make_uploaded(path, current.get(path), usable[path]) for path in usable}
-            await self.items.put_all(dict[str, FileData | None](made))
+            await self.put_all(dict[str, FileData | None](made))
 
         try:
             if usable:
-                await self.items.alone(usable, put)
+                await self.alone(usable, put)
         except BackendError as error:
             return [each if each.error else FileUploadResponse(each.path, error.text) for each in answers]
         return answers
@@ -190,21 +186,21 @@ class KeyedFiles:
         usable = {given: _usable_path(given, op.allowed) for given in op.files}
         wanted = {path for path in usable.values() if isinstance(path, str)}
         try:
-            found = await self.items.get_all(wanted)
+            found = await self.get_all(wanted)
             # Only for the error: it tells a directory from a path where there is nothing.
-            others = found if len(found) == len(wanted) else await self.items.files()
+            others = found if wanted <= found.keys() else await self.files()
         except BackendError as error:
             return [FileDownloadResponse(given, error=error.text) for given in op.files]
         return [_as_download(given, usable[given], found, others) for given in op.files]
 
     async def _get(self, path: str) -> FileData | None:
-        return (await self.items.get_all([path])).get(path)
+        return (await self.get_all([path])).get(path)
 
     async def _get_existing(self, path: str) -> FileData:
         """Return a file; only where there is none, find out whether it is a directory."""
         data = await self._get(path)
         if data is None:
-            raise _not_found(await self.items.files(), path)
+            raise _not_found(await self.files(), path)
         return data
 
 

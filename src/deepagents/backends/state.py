@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
-from deepagents._async import Coro
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import read_channel, write_channel
 from deepagents._text import merge3, replace_exact
@@ -52,42 +52,36 @@ class StateBackend(TransferBackend):
         return Capabilities(delete=True, versions=True, state_files=True, host=False, in_process=True)
 
     async def _perform(self, op: Operation) -> Any:
-        return await KeyedFiles(_StateFiles(op, self._read_files())).perform(op)
-
-    def _read_files(self) -> dict[str, FileData]:
-        return cast("dict[str, FileData] | None", read_channel(CHANNEL)) or {}
+        return await _StateFiles(op, read_channel(CHANNEL) or {}).perform(op)
 
 
-class _StateFiles:
-    """The files of the running graph for one operation, whose changes go to the `files` channel."""
+@dataclass(frozen=True)
+class _StateFiles(KeyedFiles):
+    """The files of the running graph for one operation, whose changes go to the `files` channel.
 
-    def __init__(self, op: Operation, files: dict[str, FileData]) -> None:
-        self._op = op
-        self._files = files
+    Nothing is locked: each task of a step has its own view of the channel, and the reducer merges what they
+    write.
+    """
 
-    async def files(self) -> dict[str, FileData]:
-        return self._files
+    op: Operation
+    held: Mapping[str, FileData]
 
-    async def get_all(self, paths: Iterable[str]) -> dict[str, FileData]:
-        return {path: self._files[path] for path in paths if path in self._files}
+    async def files(self) -> Mapping[str, FileData]:
+        return self.held
 
     async def put_all(self, files: Mapping[str, FileData | None]) -> None:
         # One write for all: each write is an entry in the checkpoint.
         write_channel(CHANNEL, {path: self._change(path, data) for path, data in files.items()})
 
-    async def alone(self, paths: Iterable[str], work: Callable[[], Coro[T]]) -> T:
-        # Each task of a step has its own view of the channel, and the reducer merges what they write.
-        return await work()
-
     def _change(self, path: str, data: FileData | None) -> Mapping[str, Any] | None:
         """Return how a change to one file is written: what `reduce_files` takes."""
-        current = self._files.get(path)
+        current = self.held.get(path)
         if data is None:
             # With the version, so that a file that another task of this step changes is not lost.
             if current is None or text_or_none(current) is None:
                 return None
             return {"delete": file_version(current)}
-        match self._op:
+        match self.op:
             case ops.Edit(old=old, new=new, replace_all=replace_all):
                 edit = {"edit": [old, new, replace_all], "modified_at": data.get("modified_at")}
                 return FileChange(edit, data)

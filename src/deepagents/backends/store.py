@@ -96,8 +96,7 @@ class StoreBackend(TransferBackend):
         return Capabilities(delete=True, versions=True, host=False)
 
     async def _perform(self, op: Operation) -> Any:
-        items = StoreItems(self._get_store(), _escape_dots(self._get_namespace()))
-        return await KeyedFiles(items).perform(op)
+        return await StoreItems(self._get_store(), _escape_dots(self._get_namespace())).perform(op)
 
     def _get_store(self) -> BaseStore:
         for store in (self._store, getattr(self._runtime, "store", None), _store_of_run()):
@@ -140,8 +139,8 @@ def _store_of_run() -> BaseStore | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class StoreItems:
+@dataclass(frozen=True)
+class StoreItems(KeyedFiles):
     """Files in one namespace of a store, each under its path."""
 
     store: BaseStore

@@ -5,7 +5,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
@@ -173,8 +173,8 @@ class FileVersions:
     that the agent has not seen.
     """
 
-    def __init__(self) -> None:
-        self._read: dict[str, str] | None = None
+    # Made anew for each call of a tool, whose own notes are all that can change the channel meanwhile.
+    _read: Mapping[str, str] | None = None
 
     def recall(self, path: str) -> str | None:
         """Return the version last seen, if any."""
@@ -192,10 +192,10 @@ class FileVersions:
         if gone:
             self._note(gone)
 
-    def _read_versions(self) -> dict[str, str]:
-        # Made anew for each call of a tool, whose own notes are all that can change the channel meanwhile.
+    def _read_versions(self) -> Mapping[str, str]:
         if self._read is None:
-            self._read = cast("dict[str, str]", read_channel(VERSIONS_CHANNEL) or {}) if in_graph() else {}
+            known: Mapping[str, str] | None = read_channel(VERSIONS_CHANNEL) if in_graph() else None
+            self._read = known or {}
         return self._read
 
     def _note(self, changes: dict[str, str] | dict[str, None]) -> None:
@@ -261,7 +261,8 @@ async def _answer(
     call_id = runtime.tool_call_id or ""
     try:
         # Before anything is asked about the path: rules know the backend's own paths alone.
-        output = await spec.run(open_context(runtime), **spec.translate(arguments))
+        arguments = spec.translate(arguments)
+        output = await spec.run(open_context(runtime), **arguments)
     # Only these: anything else is a mistake in code and must reach the developer.
     except (ToolFailure, BackendError) as failure:
         text = spec.paths.reword(failure.text, spec.path_in(arguments) or "/")
