@@ -26,7 +26,10 @@ from deepagents.backends.protocol import BackendProtocol
 from deepagents.testing.contract import BackendContract, Called
 from deepagents.testing.contract.allowing import AllowingContract
 from deepagents.testing.contract.base import ContractBase
+from deepagents.testing.contract.changing import AppendingContract, ChangingContract
+from deepagents.testing.contract.editing import EditingContract
 from deepagents.testing.contract.naming import NamingContract
+from deepagents.testing.contract.reading import ReadingContract
 from deepagents.testing.contract.searching import SearchingContract
 from tests.backends.in_graph import ain_graph, in_graph
 from tests.backends.ripgrep import no_ripgrep
@@ -112,11 +115,21 @@ def test_ripgrep_is_there_where_it_is_not_taken_away() -> None:
     assert find_ripgrep()
 
 
+@pytest.mark.parametrize("files", ["sync"], indirect=True)
 class TestSandbox(Rooted, ContextContract):
     def make_backend(self) -> BackendProtocol:
         return rooted(self.root)
 
 
+@pytest.mark.parametrize("files", ["async"], indirect=True)
+class TestSandboxAwaited(Rooted, ReadingContract, ChangingContract, AppendingContract, EditingContract):
+    """Awaiting starts the same programs inside, so what they find and which names they take is known."""
+
+    def make_backend(self) -> BackendProtocol:
+        return rooted(self.root)
+
+
+@pytest.mark.parametrize("files", ["sync"], indirect=True)
 class TestSandboxWithoutRipgrep(Rooted, SearchingContract):
     def make_backend(self) -> BackendProtocol:
         programs = self.root.with_name("programs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import queue
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from types import TracebackType
@@ -36,6 +36,8 @@ class _Request:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if error is not None:
+            # A check makes many calls, and the trace does not say with which values.
+            error.add_note(f"in {self.method}{self.args!r} {self.options or ''}".rstrip())
             self.answer.set_exception(error)
         return error is not None
 
@@ -137,14 +139,22 @@ class Called:
     def upload(self, *files: tuple[str, bytes]) -> Any:
         return self.call("upload_files", list(files))
 
+    def uploaded(self, files: Mapping[str, bytes]) -> None:
+        """Upload files; fails when one cannot be."""
+        assert {done.path: done.error for done in self.upload(*files.items())} == dict.fromkeys(files)
+
     def download(self, *paths: str) -> Any:
         return self.call("download_files", list(paths))
 
     def bytes(self, path: str) -> bytes:
         """Return the bytes of a file; fails when it cannot be read."""
-        (found,) = self.download(path)
-        assert found.error is None, found.error
-        return found.content
+        return self.downloaded(path)[path]
+
+    def downloaded(self, *paths: str) -> dict[str, bytes]:
+        """Return the bytes of files; fails when one cannot be read."""
+        found = self.download(*paths)
+        assert {each.path: each.error for each in found} == dict.fromkeys(paths)
+        return {each.path: each.content for each in found}
 
     def needs(self, capability: str) -> None:
         """Skip the check when the backend does not claim a capability."""

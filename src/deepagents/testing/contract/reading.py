@@ -6,8 +6,6 @@ import base64
 from datetime import datetime
 from typing import Any
 
-import pytest
-
 from deepagents.testing.contract.base import Called, ContractBase
 
 TEXTS = {
@@ -24,21 +22,29 @@ TEXTS = {
     "tabs and trailing blanks": "\tone  \n  two\t\n",
 }
 BLANK = {"empty": "", "newlines": "\n\n", "blanks": "  \t ", "blank lines": " \r\n\t\n"}
-WINDOWS = [
-    # offset, limit, text, start, end, next offset
-    (0, 2, "1\n2\n", 1, 2, 2),
-    (0, 5, "1\n2\n3\n4\n5", 1, 5, None),
-    (0, 99, "1\n2\n3\n4\n5", 1, 5, None),
-    (4, 1, "5", 5, 5, None),
-    (3, 1, "4\n", 4, 4, 4),
-    (2, 99, "3\n4\n5", 3, 5, None),
-    (-3, 1, "1\n", 1, 1, 1),
-]
-PNG = b"\x89PNG\r\n\x1a\n\x00\x00"
+WINDOWS = {
+    # offset, limit: text, start, end, next offset
+    (0, 2): ("1\n2\n", 1, 2, 2),
+    (0, 5): ("1\n2\n3\n4\n5", 1, 5, None),
+    (0, 99): ("1\n2\n3\n4\n5", 1, 5, None),
+    (4, 1): ("5", 5, 5, None),
+    (3, 1): ("4\n", 4, 4, 4),
+    (2, 99): ("3\n4\n5", 3, 5, None),
+    (-3, 1): ("1\n", 1, 1, 1),
+}
+MEDIA = {"real": b"\x89PNG\r\n\x1a\n\x00\x00", "text": b"looks like text\n"}
+NO_TEXT = [b"\x00\x01", b"text\x00more", b"caf\xe9", b"\xff\xfea\x00"]
 
 
 def lf(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def kept(page: Any) -> tuple[str | None, bytes | None]:
+    """Return how a file was encoded, and its bytes."""
+    if page.error is not None or page.file_data.get("encoding") != "base64":
+        return page.error, None
+    return "base64", base64.b64decode(page.file_data["content"])
 
 
 def whole_lines(page: Any) -> str:
@@ -51,54 +57,57 @@ def whole_lines(page: Any) -> str:
 class ReadingContract(ContractBase):
     """`read` and `ls`."""
 
-    @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-    def test_a_text_reads_back_with_plain_newlines_and_its_bytes_are_kept(
-        self, files: Called, text: str
-    ) -> None:
-        files.wrote("/a.txt", text)
+    def test_a_text_reads_back_with_plain_newlines_and_its_bytes_are_kept(self, files: Called) -> None:
+        for name, text in TEXTS.items():
+            files.wrote(f"/{name}.txt", text)
 
-        found = files.read("/a.txt")
+        found = {name: files.read(f"/{name}.txt") for name in TEXTS}
 
-        assert found.error is None
-        assert found.code is None
-        assert found.file_data["content"] == lf(text)
-        assert found.file_data.get("encoding", "utf-8") == "utf-8"
-        assert files.bytes("/a.txt") == text.encode()
+        assert {name: (page.error, page.code) for name, page in found.items()} == dict.fromkeys(
+            TEXTS, (None, None)
+        )
+        assert {name: page.file_data["content"] for name, page in found.items()} == {
+            name: lf(text) for name, text in TEXTS.items()
+        }
+        assert {page.file_data.get("encoding", "utf-8") for page in found.values()} == {"utf-8"}
+        assert files.downloaded(*(f"/{name}.txt" for name in TEXTS)) == {
+            f"/{name}.txt": text.encode() for name, text in TEXTS.items()
+        }
 
-    @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-    def test_lines_are_counted_by_newlines_alone(self, files: Called, text: str) -> None:
-        files.wrote("/a.txt", text)
-        lines = lf(text).removesuffix("\n").count("\n") + 1
+    def test_lines_are_counted_by_newlines_alone(self, files: Called) -> None:
+        files.uploaded({f"/{name}.txt": text.encode() for name, text in TEXTS.items()})
+        lines = {name: lf(text).removesuffix("\n").count("\n") + 1 for name, text in TEXTS.items()}
 
-        found = files.read("/a.txt")
+        found = {name: files.read(f"/{name}.txt") for name in TEXTS}
 
-        assert (found.start_line, found.end_line, found.next_offset) == (1, lines, None)
-        assert found.total_lines in (lines, None)
+        assert {name: (page.start_line, page.end_line, page.next_offset) for name, page in found.items()} == {
+            name: (1, count, None) for name, count in lines.items()
+        }
+        assert {name: found[name].total_lines or count for name, count in lines.items()} == lines
 
-    @pytest.mark.parametrize("text", BLANK.values(), ids=BLANK.keys())
-    @pytest.mark.parametrize("limit", [0, 10])
-    def test_a_blank_file_reads_as_it_is(self, files: Called, text: str, limit: int) -> None:
-        files.wrote("/a.txt", text)
+    def test_a_blank_file_reads_as_it_is(self, files: Called) -> None:
+        for name, text in BLANK.items():
+            files.wrote(f"/{name}", text)
 
-        found = files.read("/a.txt", 5, limit)
+        found = {(name, limit): files.read(f"/{name}", 5, limit) for name in BLANK for limit in (0, 10)}
 
-        assert found.error is None
-        assert found.file_data["content"] == text
-        assert found.start_line is None
-        assert not found.no_lines_requested
+        assert {case: page.error for case, page in found.items()} == dict.fromkeys(found)
+        assert {
+            case: (page.file_data["content"], page.start_line, page.no_lines_requested)
+            for case, page in found.items()
+        } == {(name, limit): (BLANK[name], None, False) for name, limit in found}
 
-    @pytest.mark.parametrize(("offset", "limit", "text", "start", "end", "next_offset"), WINDOWS)
-    def test_a_window_says_where_it_is(
-        self, files: Called, offset: int, limit: int, text: str, start: int, end: int, next_offset: int | None
-    ) -> None:
+    def test_a_window_says_where_it_is(self, files: Called) -> None:
         files.wrote("/a.txt", "1\r\n2\n3\r4\n5")
 
-        found = files.read("/a.txt", offset, limit)
+        found = {window: files.read("/a.txt", *window) for window in WINDOWS}
 
-        assert found.error is None
-        assert whole_lines(found) == text
-        assert (found.start_line, found.end_line, found.next_offset) == (start, end, next_offset)
-        assert found.total_lines in (5, None)
+        assert {window: page.error for window, page in found.items()} == dict.fromkeys(WINDOWS)
+        assert {
+            window: (whole_lines(page), page.start_line, page.end_line, page.next_offset)
+            for window, page in found.items()
+        } == WINDOWS
+        assert {page.total_lines for page in found.values()} <= {5, None}
 
     def test_pages_put_together_are_the_file(self, files: Called) -> None:
         text = "".join(f"line {number}\n" for number in range(25))
@@ -114,15 +123,16 @@ class ReadingContract(ContractBase):
         assert "".join(pages) == text
         assert len(pages) == 3
 
-    @pytest.mark.parametrize(("offset", "limit"), [(0, 0), (0, -1), (99, 0), (-1, 0), (-5, -5)])
-    def test_no_lines_asked_no_lines_given(self, files: Called, offset: int, limit: int) -> None:
+    def test_no_lines_asked_no_lines_given(self, files: Called) -> None:
         files.wrote("/a.txt", "one\n")
+        windows = [(0, 0), (0, -1), (99, 0), (-1, 0), (-5, -5)]
 
-        found = files.read("/a.txt", offset, limit)
+        found = {window: files.read("/a.txt", *window) for window in windows}
 
-        assert found.error is None
-        assert found.no_lines_requested
-        assert found.file_data["content"] == ""
+        assert {window: page.error for window, page in found.items()} == dict.fromkeys(windows)
+        assert {
+            window: (page.no_lines_requested, page.file_data["content"]) for window, page in found.items()
+        } == dict.fromkeys(windows, (True, ""))
 
     def test_a_window_past_the_end_is_an_error(self, files: Called) -> None:
         files.wrote("/a.txt", "1\n2\n3\n")
@@ -144,30 +154,29 @@ class ReadingContract(ContractBase):
         assert files.read("/a").code in ("is_directory", "file_not_found")
         assert files.read("/").code in ("is_directory", "file_not_found")
 
-    @pytest.mark.parametrize("path", ["/a.png", "/a.PNG", "/a.pdf", "/a.mp4", "/a.wav"])
-    @pytest.mark.parametrize("content", [PNG, b"looks like text\n"])
-    def test_media_come_whole_as_base64(self, files: Called, path: str, content: bytes) -> None:
-        assert files.upload((path, content))[0].error is None
+    def test_media_come_whole_as_base64(self, files: Called) -> None:
+        names = ("a.png", "a.PNG", "a.pdf", "a.mp4", "a.wav")
+        media = {f"/{kind}/{name}": content for kind, content in MEDIA.items() for name in names}
+        files.uploaded(media)
 
-        found = files.read(path, 7, 1)
+        found = {path: files.read(path, 7, 1) for path in media}
 
-        assert found.error is None
-        assert found.file_data["encoding"] == "base64"
-        assert base64.b64decode(found.file_data["content"]) == content
-        assert found.start_line is None
+        assert {path: kept(page) for path, page in found.items()} == {
+            path: ("base64", content) for path, content in media.items()
+        }
+        assert {page.start_line for page in found.values()} == {None}
 
-    @pytest.mark.parametrize("path", ["/a.dat", "/a.txt", "/a"])
-    @pytest.mark.parametrize("content", [b"\x00\x01", b"text\x00more", b"caf\xe9", b"\xff\xfea\x00"])
-    def test_bytes_that_are_no_text_come_whole_as_base64(
-        self, files: Called, path: str, content: bytes
-    ) -> None:
-        assert files.upload((path, content))[0].error is None
+    def test_bytes_that_are_no_text_come_whole_as_base64(self, files: Called) -> None:
+        binary = {
+            f"/{number}{suffix}": content
+            for number, content in enumerate(NO_TEXT)
+            for suffix in (".dat", ".txt", "")
+        }
+        files.uploaded(binary)
 
-        found = files.read(path)
+        found = {path: kept(files.read(path)) for path in binary}
 
-        assert found.error is None
-        assert found.file_data["encoding"] == "base64"
-        assert base64.b64decode(found.file_data["content"]) == content
+        assert found == {path: ("base64", content) for path, content in binary.items()}
 
     def test_text_that_is_no_text_reads_as_bytes(self, files: Called) -> None:
         files.wrote("/a.txt", "one\x00two\n")
