@@ -75,18 +75,20 @@ class CallRights:
             access = DeleteAccess(self.rules, "write", self._find_approved(op.path))
             await self._check_deletion(access, op.path, following)
             return access
-        approved = [each for path in op.paths for each in self._find_approved(path)]
+        paths = op.paths
+        approved = [each for path in paths for each in self._find_approved(path)]
         waiting = [each for each in approved if self.rules.decide(op.right, each) == "interrupt"]
         access = Access(self.rules, op.right, waiting)
-        for path in op.paths:
-            self._check(access, path)
+        for path in paths:
+            if not access(path):
+                raise self._refusal(access, path)
         return access
 
     async def _search(self, op: ops.Ls | ops.Glob | ops.Grep, following: Perform) -> Any:
         waiting = [each for each in self._find_approved(op.at) if self.rules.waits("read", each)]
         access = Access(self.rules, "read", waiting)
-        if op.path is not None:
-            self._check(access, op.path)
+        if op.path is not None and not access(op.path):
+            raise self._refusal(access, op.path)
         try:
             found = await following(replace(op, allowed=access))
         except Denied as error:
@@ -104,10 +106,6 @@ class CallRights:
             return []
         # A person approved of what the path led to then; if the link was changed since, that does not count.
         return [path, self.led_to] if self.led_to and self.named == path else [path]
-
-    def _check(self, access: Access, path: str) -> None:
-        if not access(path):
-            raise self._refusal(access, path)
 
     async def _check_deletion(self, access: DeleteAccess, path: str, following: Perform) -> None:
         try:

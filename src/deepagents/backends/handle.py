@@ -67,7 +67,7 @@ class BackendHandle:
     def files(self, runtime: Any, rights: CallRights | None = None) -> FileCalls:
         """Return the files of the backend for one call, under the rules of that call if there are any."""
         opened = self._opened or self._make(runtime)
-        return opened if rights is None or not rights.rules else opened.under(rights)
+        return opened if rights is None else opened.under(rights)
 
     def _make(self, runtime: Any) -> FileCalls:
         try:

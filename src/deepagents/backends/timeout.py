@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from deepagents._async import IOCall, as_io_call, collect_threads, start_thread
@@ -20,20 +21,20 @@ _MOST_FOR_CANCELLING = 2.0
 _Running: TypeAlias = Future[Any] | asyncio.Future[Any]
 
 
+@dataclass(frozen=True, slots=True)
 class Overdue:
     """The calls of one backend that were given up and may still run, and those of each of its routes.
 
     Searches are counted by themselves: a few files that hang should not hide all others.
     """
 
-    def __init__(self) -> None:
-        self.searches: list[_Running] = []
-        self.others: list[_Running] = []
-        self._routes: dict[str, Overdue] = {}
+    searches: list[_Running] = field(default_factory=list[_Running])
+    others: list[_Running] = field(default_factory=list[_Running])
+    routes: dict[str, Overdue] = field(default_factory=dict[str, "Overdue"])
 
     def on_route(self, prefix: str) -> Overdue:
         """Return the overdue calls of what serves a route, the same ones each time."""
-        return self._routes.setdefault(prefix, Overdue())
+        return self.routes.setdefault(prefix, Overdue())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class CallTimeout:
         if seconds is None:
             return await following(op)
         overdue = self.overdue.searches if isinstance(op, (Glob, Grep)) else self.overdue.others
-        return await bound(as_io_call(lambda: following(op)), op.method, seconds, overdue)
+        return await bound(as_io_call(partial(following, op)), op.method, seconds, overdue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def bound(call: IOCall[T], what: str, seconds: float, overdue: list[_Running]) -
     It is not tried when too many calls are `overdue`, where it is put itself when it is given up.
     """
     bounded = _Bound(what, seconds, overdue)
-    return IOCall(lambda: bounded.block(call.block), lambda: bounded.wait(call.wait))
+    return IOCall(partial(bounded.block, call.block), partial(bounded.wait, call.wait))
 
 
 def _retrieve(running: _Running) -> None:

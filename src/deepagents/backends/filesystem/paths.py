@@ -92,8 +92,10 @@ class ResolvedPath:
         """
         if self.allowed is None:
             return
-        if not (self.allowed(self.shown) and self.allowed(self.name_of(parts))):
-            raise self._refusal()
+        # The same path, unless a link led elsewhere.
+        for each in dict.fromkeys((self.shown, self.name_of(parts))):
+            if not self.allowed(each):
+                raise self._refusal()
 
     def check_link_target(self, parts: tuple[str, ...]) -> None:
         """Check where a search or a listing starts if a link led there; else its entries are checked."""
