@@ -7,13 +7,15 @@ import gc
 import ipaddress
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from hypothesis import settings
 
+from deepagents.events import Event
+from deepagents.observe import aobserve, observe
 from tests import postgres as postgres_server
 
 settings.register_profile("shared-cores", deadline=None)
@@ -52,6 +54,22 @@ class CallMode:
         if self.name == "sync":
             return list(agent.stream(*args, **kwargs))
         return self._runner.run(_gathered(agent.astream(*args, **kwargs)))
+
+    def observe(self, agent: Any, *args: Any, seen: Callable[[Any], None] | None = None) -> list[Event]:
+        """Run an agent and return all events, each of which is first `seen` as it comes."""
+
+        def see(event: Event) -> Event:
+            if seen:
+                seen(event)
+            return event
+
+        if self.name == "sync":
+            return [see(event) for event in observe(agent, *args)]
+
+        async def collect() -> list[Event]:
+            return [see(event) async for event in aobserve(agent, *args)]
+
+        return self._runner.run(collect())
 
 
 async def _gathered(stream: AsyncIterator[Any]) -> list[Any]:

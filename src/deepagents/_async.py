@@ -13,6 +13,7 @@ import inspect
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for_futures
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ T = TypeVar("T")
 S = TypeVar("S")
 P = ParamSpec("P")
 Owner = TypeVar("Owner")
+
+_SECONDS_TO_STOP = 2.0
 
 Coro: TypeAlias = Coroutine[Any, Any, T]
 
@@ -221,6 +224,50 @@ async def _gather(calls: Sequence[IOCall[T]]) -> list[T]:
 def as_io_call(start: Callable[[], Coro[T]]) -> IOCall[T]:
     """Make one I/O call of whole code, so that it can run at the same time as other calls."""
     return IOCall(lambda: run(start()), lambda: arun(start()))
+
+
+class Beside:
+    """Code that goes on beside other code, until it ends or is stopped."""
+
+    def __init__(self) -> None:
+        self._is_stopped = threading.Event()
+        self._running: Future[None] | asyncio.Task[None] | None = None
+
+    def start(self, code: Callable[[], Coro[None]]) -> IOCall[None]:
+        """Make the call that starts the code: in a thread, or in a task when awaited."""
+
+        def begin() -> None:
+            self._running = start_thread(lambda: run(code()))
+
+        async def begin_task() -> None:
+            self._running = asyncio.ensure_future(arun(code()))
+
+        return IOCall(begin, begin_task)
+
+    def pause(self, seconds: float) -> IOCall[bool]:
+        """Make a call by which the code waits; it returns whether to go on."""
+
+        async def wait() -> bool:
+            await asyncio.sleep(seconds)
+            return not self._is_stopped.is_set()
+
+        return IOCall(lambda: not self._is_stopped.wait(seconds), wait)
+
+    def stop(self) -> IOCall[None]:
+        """Make a call that stops the code, and waits for that a while: it may wait for something itself."""
+
+        def block() -> None:
+            self._is_stopped.set()
+            if isinstance(self._running, Future):
+                wait_for_futures([self._running], _SECONDS_TO_STOP)
+
+        async def wait() -> None:
+            self._is_stopped.set()
+            if isinstance(self._running, asyncio.Task):
+                self._running.cancel()
+                await asyncio.wait({self._running}, timeout=_SECONDS_TO_STOP)
+
+        return IOCall(block, wait)
 
 
 @contextmanager

@@ -87,12 +87,37 @@ class ToolCalled(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class CommandOutput(_OfAgent):
-    """A piece of what a command prints while it runs; of a long output not all pieces come."""
+    """A piece of what a command prints while it runs; of a long output not all pieces come.
+
+    The pieces of a command in the background have its `command_id`, and come after its call has its result.
+    """
 
     type: ClassVar[str] = "command_output"
     call_id: str
     text: str
     stream: Literal["stdout", "stderr"] = "stdout"
+    command_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostRefused(_OfAgent):
+    """A command was kept from a host; `text` says from which, and by which rule."""
+
+    type: ClassVar[str] = "host_refused"
+    call_id: str
+    text: str
+    command_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnded(_OfAgent):
+    """A command in the background has ended before its run."""
+
+    type: ClassVar[str] = "command_ended"
+    call_id: str
+    command_id: str
+    command: str
+    exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +301,11 @@ class RunFailed(_Event):
 
 _OfRuns: TypeAlias = RunStarted | RunStopped | RunFailed | FinalAnswer
 _OfModels: TypeAlias = Token | Reasoning | ModelFailed | ContextCompacted | LimitNear | LimitReached | Usage
-_OfTools: TypeAlias = ToolCalled | CommandOutput | ToolFinished | PlanChanged | Custom
+_OfTools: TypeAlias = ToolCalled | ToolFinished | PlanChanged | Custom
+_OfCommands: TypeAlias = CommandOutput | CommandEnded | HostRefused
 _OfOthers: TypeAlias = SubagentStarted | SubagentFinished | TaskChanged
 _OfPeople: TypeAlias = ApprovalNeeded | QuestionAsked | ApprovalGiven
-Event: TypeAlias = _OfRuns | _OfModels | _OfTools | _OfOthers | _OfPeople
+Event: TypeAlias = _OfRuns | _OfModels | _OfTools | _OfCommands | _OfOthers | _OfPeople
 """Any event of a run."""
 
 

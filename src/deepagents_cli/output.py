@@ -10,11 +10,13 @@ from typing import IO, Any, Final
 from rich.console import Console
 
 from deepagents.events import (
+    CommandEnded,
     CommandOutput,
     ContextCompacted,
     Custom,
     Event,
     FinalAnswer,
+    HostRefused,
     LimitNear,
     LimitReached,
     ModelFailed,
@@ -82,6 +84,8 @@ class Printer:
             Token: self._token,
             ToolCalled: self._tool_called,
             CommandOutput: self._command_output,
+            CommandEnded: self._command_ended,
+            HostRefused: lambda event: self._notice(event.agent, one_line(event.text)),
             ToolFinished: self._tool_finished,
             PlanChanged: self._plan_changed,
             SubagentStarted: self._subagent_started,
@@ -96,8 +100,11 @@ class Printer:
         if show := self._shows.get(type(event)):
             show(event)
         elif notice := notice_line(event):
-            self.end_line()
-            self._line(_indent(getattr(event, "agent", None)), notice, "yellow")
+            self._notice(getattr(event, "agent", None), notice)
+
+    def _notice(self, agent: str | None, text: str) -> None:
+        self.end_line()
+        self._line(_indent(agent), text, "yellow")
 
     def end_line(self) -> None:
         """End the line that is being written."""
@@ -155,9 +162,7 @@ class Printer:
 
     def _tool_finished(self, event: ToolFinished) -> None:
         call = self._calls.pop(event.call_id, None)
-        for stream in ("stdout", "stderr"):
-            if rest := self._started_lines.pop((event.call_id, stream), ""):
-                self._output_lines(event.agent, [rest])
+        self._end_output(_output_indent(event.agent, None), event.call_id)
         if event.name in _PLANNING and event.status == "success":
             return
         result = result_line(event.name, event.status, event.text, exit_code=event.exit_code)
@@ -178,21 +183,34 @@ class Printer:
 
     def _command_output(self, event: CommandOutput) -> None:
         """Show the lines that a command has printed whole; what follows comes with the next piece."""
-        key = (event.call_id, event.stream)
+        key = (event.command_id or event.call_id, event.stream)
         *lines, self._started_lines[key] = (self._started_lines.get(key, "") + event.text).split("\n")
         self._started_lines[key] = self._started_lines[key][-_MOST_OF_A_LINE:]
         left_out = len(lines) - _MOST_LINES
         if left_out > 0:
             lines = [f"... {_count(left_out, 'line')} more", *lines[left_out:]]
-        self._output_lines(event.agent, lines)
+        self._output_lines(_output_indent(event.agent, event.command_id), lines)
 
-    def _output_lines(self, agent: str | None, lines: Sequence[str]) -> None:
+    def _command_ended(self, event: CommandEnded) -> None:
+        self._end_output(_output_indent(event.agent, event.command_id), event.command_id)
+        self.end_line()
+        text = f"{event.command_id} has ended with exit code {event.exit_code}: {one_line(event.command)}"
+        mark = self._marks["error" if event.exit_code else "success"]
+        self._line(f"{_indent(event.agent)}{mark} ", text, "red" if event.exit_code else "dim")
+
+    def _end_output(self, indent: str, of: str) -> None:
+        """Show what is left of a last line that no newline has ended."""
+        for stream in ("stdout", "stderr"):
+            if rest := self._started_lines.pop((of, stream), ""):
+                self._output_lines(indent, [rest])
+
+    def _output_lines(self, indent: str, lines: Sequence[str]) -> None:
         if lines:
             self.end_line()
         for line in lines:
             # A progress bar writes its line again and again; a terminal shows the last of it.
             shown = line.rstrip("\r").rpartition("\r")[2]
-            self._line(f"{_indent(agent)}    ", shown.expandtabs(), "dim")
+            self._line(indent, shown.expandtabs(), "dim")
 
     def _finish_call(self, call: ToolCalled, mark: str, result: str, style: str) -> None:
         """Show a result behind its call, or below it where the line has no room left."""
@@ -272,6 +290,10 @@ class Printer:
 
 def _indent(agent: str | None) -> str:
     return f"  {one_line(agent)} | " if agent is not None else ""
+
+
+def _output_indent(agent: str | None, command_id: str | None) -> str:
+    return f"{_indent(agent)}    {f'{one_line(command_id)}: ' if command_id else ''}"
 
 
 def _has_unicode(console: Console) -> bool:

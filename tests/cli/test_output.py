@@ -11,11 +11,13 @@ from rich.console import Console
 
 from deepagents.events import (
     ApprovalGiven,
+    CommandEnded,
     CommandOutput,
     ContextCompacted,
     Custom,
     Event,
     FinalAnswer,
+    HostRefused,
     LimitNear,
     LimitReached,
     ModelFailed,
@@ -69,6 +71,29 @@ def test_what_a_command_prints_stands_below_its_call() -> None:
         "→ execute make", "    compiling a", "    warning:", "        indented", "            more",
         "    compiling b", "    20 %", "    linking", "      broken", "✓ execute make  compiling a",
     ]  # fmt: skip
+
+
+def test_what_a_command_in_the_background_prints_has_its_name() -> None:
+    shown = printed(
+        ToolCalled("execute", {"command": "serve"}, "1"),
+        CommandOutput("1", "listening\nwait", command_id="command-1"),
+        ToolFinished("1", "execute", "success", "Started in the background: command-1."),
+        CommandOutput("1", "ing", command_id="command-1"),
+        CommandEnded("1", "command-1", "serve", 3),
+    )
+
+    assert shown.splitlines() == [
+        "→ execute serve", "    command-1: listening",
+        "✓ execute serve  Started in the background: command-1.", "    command-1: waiting",
+        "✗ command-1 has ended with exit code 3: serve",
+    ]  # fmt: skip
+
+
+def test_a_refused_host_is_shown_in_a_line() -> None:
+    sentence = "evil.example:443 is refused: it is not allowed"
+    shown = printed(ToolCalled("execute", {"command": "curl"}, "1"), HostRefused("1", sentence))
+
+    assert shown.splitlines() == ["→ execute curl", sentence]
 
 
 def test_a_long_command_that_printed_does_not_hide_how_it_ended() -> None:

@@ -7,15 +7,18 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import SubAgent, create_deep_agent
 from deepagents.backends import CompositeBackend, LocalSandbox, LocalShellBackend, StateBackend
 from deepagents.backends.protocol import CommandStatus, ExecuteResponse, SandboxBackendProtocol
 from deepagents.errors import BackendError
+from deepagents.events import CommandEnded, CommandOutput, Event, Token, ToolCalled, ToolFinished
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
@@ -23,6 +26,7 @@ needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=
 KINDS = [LocalShellBackend, pytest.param(LocalSandbox, marks=needs_sandbox)]
 TOOLS = ["read_command", "write_command", "stop_command"]
 SECONDS = 30
+GO = {"messages": "Go"}
 
 
 @pytest.fixture(params=KINDS)
@@ -293,6 +297,126 @@ class TestABackend:
         subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env={**os.environ})
 
         assert is_silent(beat)
+
+
+def printed(events: list[Event]) -> str:
+    """What a command in the background printed, as events have it."""
+    return "".join(each.text for each in events if isinstance(each, CommandOutput) and each.command_id)
+
+
+class Gate:
+    """A named pipe that a command waits at, with `read line < name`."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.wait = f"read line < {path.name}"
+        self.opened = os.open(path, os.O_RDWR)
+
+    def open(self) -> None:
+        """Let one command pass, now or when it comes."""
+        os.write(self.opened, b"go on\n")
+
+
+@pytest.fixture
+def gates(tmp_path: Path) -> Iterator[tuple[Gate, Gate]]:
+    """Two gates, in the directory of the backend."""
+    made = Gate(tmp_path / "first"), Gate(tmp_path / "last")
+    yield made
+    for each in made:
+        os.close(each.opened)
+
+
+class TestEvents:
+    def test_come_while_a_command_prints_and_when_it_ends(
+        self, backend: Any, gates: tuple[Gate, Gate], call_mode: CallMode
+    ) -> None:
+        first, last = gates
+        command = f"echo first; {first.wait}; printf '  second' >&2; exit 3"
+
+        def go_on(event: Event) -> None:
+            # The command waits for its own output to be seen, and the agent for its end.
+            if isinstance(event, CommandOutput) and event.text == "first\n":
+                first.open()
+            if isinstance(event, CommandEnded):
+                last.open()
+
+        with ScriptedModel(start(command), call("execute", command=last.wait), "Done.") as model:
+            events = call_mode.observe(create_deep_agent(model, backend=backend), GO, seen=go_on)
+
+        assert printed(events) == "first\n  second"
+        (ended,) = [each for each in events if isinstance(each, CommandEnded)]
+        called = next(each for each in events if isinstance(each, ToolCalled))
+        assert ended == CommandEnded(called.call_id, "command-1", command, 3)
+
+    def test_are_there_before_the_model_is_told(self, backend: Any, call_mode: CallMode) -> None:
+        wait = call("read_command", command_id="command-1", wait=SECONDS)
+        with ScriptedModel(start("echo built"), wait, "Done.") as model:
+            events = call_mode.observe(create_deep_agent(model, backend=backend), GO)
+
+        kinds = [type(each) for each in events if not isinstance(each, Token)]
+        assert printed(events) == "built\n"
+        assert kinds.index(CommandEnded) < len(kinds) - 1 - kinds[::-1].index(ToolFinished)
+        assert kinds.count(CommandEnded) == 1
+
+    def test_are_bounded(self, backend: Any, call_mode: CallMode) -> None:
+        slow_flood = "for i in $(seq 40); do seq 3000; sleep 0.1; done"
+        wait = call("read_command", command_id="command-1", wait=SECONDS)
+        with ScriptedModel(start(slow_flood), wait, "Done.") as model:
+            events = call_mode.observe(create_deep_agent(model, backend=backend), GO)
+
+        pieces = [each.text for each in events if isinstance(each, CommandOutput)]
+        assert 8_000 <= sum(map(len, pieces)) <= 200_100
+        assert max(map(len, pieces)) <= 8_000
+
+    def test_go_on_in_the_next_run_of_a_backend_that_is_kept_open(
+        self, backend: Any, gates: tuple[Gate, Gate], call_mode: CallMode
+    ) -> None:
+        first, last = gates
+        thread = {"configurable": {"thread_id": "1"}}
+
+        def go_on(event: Event) -> None:
+            if isinstance(event, CommandEnded) or (
+                isinstance(event, CommandOutput) and event.text == "one\n"
+            ):
+                last.open()
+
+        with backend, ScriptedModel() as model:
+            agent = create_deep_agent(model, backend=backend, checkpointer=InMemorySaver())
+            wait = call("execute", command=last.wait)
+            model.then(start(f"echo one; {first.wait}; echo two"), wait, "Started.")
+            earlier = call_mode.observe(agent, GO, thread, seen=go_on)
+            first.open()
+            model.then(wait, "Done.")
+            later = call_mode.observe(agent, GO, thread, seen=go_on)
+
+        assert printed(earlier) == "one\n"
+        assert printed(later) == "two\n"
+
+    def test_of_a_subagent_have_its_name(self, backend: Any, call_mode: CallMode) -> None:
+        helper: SubAgent = {
+            "name": "helper",
+            "description": "Starts things.",
+            "system_prompt": "Start it.",
+            "model": ScriptedModel(
+                start("echo up"), call("read_command", command_id="command-1", wait=SECONDS), "It ran."
+            ),
+        }
+        task = call("task", description="Start it", subagent_type="helper")
+        with ScriptedModel(task, "Done.") as model:
+            agent = create_deep_agent(model, backend=backend, subagents=[helper])
+            events = call_mode.observe(agent, GO)
+
+        of_commands = [each for each in events if isinstance(each, CommandOutput | CommandEnded)]
+        assert [(type(each), each.agent) for each in of_commands] == [
+            (CommandOutput, "helper"), (CommandEnded, "helper")
+        ]  # fmt: skip
+
+    def test_come_from_a_provider_too(self, call_mode: CallMode) -> None:
+        look = call("read_command", command_id="job/1")
+        with ScriptedModel(start("anything"), look, "Done.") as model:
+            events = call_mode.observe(create_deep_agent(model, backend=Provider()), GO)
+
+        assert printed(events) == "from afar"
 
 
 class Provider(SandboxBackendProtocol):

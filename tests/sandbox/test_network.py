@@ -10,13 +10,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from deepagents import create_deep_agent
 from deepagents.backends import LocalSandbox
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
 from deepagents.backends.local_sandbox.proxy import Proxy
 from deepagents.errors import ConfigError
+from deepagents.events import Event, HostRefused, ToolFinished
+from deepagents.testing import ScriptedModel, call
+from tests.conftest import CallMode
 from tests.sandbox.users import UNAVAILABLE
 
 needs_sandbox = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
@@ -334,6 +339,57 @@ def test_a_command_reaches_a_named_host_and_the_model_reads_what_was_refused(
     assert refused.output == (
         "403\n[evil.example:80 is refused: it is not among the allowed hosts (127.0.0.1, good.example)]"
     )
+
+
+REFUSED = "evil.example:80 is refused: it is not among the allowed hosts (good.example)"
+ASKS = "curl -s -o /dev/null http://evil.example/"
+
+
+def watch(call_mode: CallMode, backend: LocalSandbox, *answers: Any) -> tuple[list[Event], list[str]]:
+    """Let an agent work, and return all events and what its tools answered."""
+    with backend, ScriptedModel(*answers, "Done.") as model:
+        agent = create_deep_agent(model, backend=backend)
+        events = list(call_mode.observe(agent, {"messages": "Go"}))
+    return events, [each.text for each in events if isinstance(each, ToolFinished)]
+
+
+@needs_sandbox
+@pytest.mark.parametrize("session", [False, True])
+def test_each_refusal_is_an_event_and_a_sentence_that_the_model_reads(
+    tmp_path: Path, call_mode: CallMode, session: bool
+) -> None:
+    backend = LocalSandbox(tmp_path, network=["good.example"], session=session)
+    events, answers = watch(
+        call_mode, backend, call("execute", command="true"), *[call("execute", command=f"{ASKS}; {ASKS}")] * 2
+    )
+
+    refusals = [each for each in events if isinstance(each, HostRefused)]
+    asked = [each.call_id for each in events if isinstance(each, ToolFinished)]
+    assert [(each.text, each.call_id) for each in refusals] == [(REFUSED, asked[1]), (REFUSED, asked[2])]
+    assert "refused" not in answers[0]
+    assert answers[1].startswith(f"[{REFUSED}]\n")
+    assert answers[2].startswith(f"[{REFUSED}]\n")
+
+
+@needs_sandbox
+@pytest.mark.parametrize("session", [False, True])
+def test_a_refusal_of_a_command_in_the_background_is_shown_while_it_runs(
+    tmp_path: Path, call_mode: CallMode, session: bool
+) -> None:
+    backend = LocalSandbox(tmp_path, network=["good.example"], session=session)
+    events, answers = watch(
+        call_mode,
+        backend,
+        call("execute", command=f"{ASKS}; touch asked; exec sleep 60", background=True),
+        call("execute", command="until test -e asked; do sleep 0.01; done"),
+        call("read_command", command_id="command-1"),
+        call("stop_command", command_id="command-1"),
+    )
+
+    (refusal,) = [each for each in events if isinstance(each, HostRefused) and each.command_id]
+    assert (refusal.text, refusal.command_id) == (REFUSED, "command-1")
+    assert answers[2] == f"(no new output)\n[{REFUSED}]\n[It runs]"
+    assert answers[3] == f"(no new output)\n[{REFUSED}]\n[It ended with exit code 143]"
 
 
 @needs_sandbox

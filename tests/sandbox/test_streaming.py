@@ -20,7 +20,7 @@ from deepagents.backends.protocol import (
 )
 from deepagents.backends.sandbox import BaseSandbox
 from deepagents.events import CommandOutput, Event, ToolFinished
-from deepagents.observe import aobserve, observe
+from deepagents.observe import aobserve
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
 
@@ -32,13 +32,7 @@ def watch(call_mode: CallMode, backend: Any, command: str) -> list[Event]:
     """Let an agent run one command, and return all events of its run."""
     with ScriptedModel(call("execute", command=command), "Done.") as model:
         agent = create_deep_agent(model, backend=backend)
-        if call_mode.name == "sync":
-            return list(observe(agent, {"messages": "Go"}))
-
-        async def collect() -> list[Event]:
-            return [event async for event in aobserve(agent, {"messages": "Go"})]
-
-        return asyncio.run(collect())
+        return call_mode.observe(agent, {"messages": "Go"})
 
 
 def printed(events: list[Event], stream: str = "stdout") -> str:

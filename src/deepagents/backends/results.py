@@ -219,11 +219,15 @@ class GlobResult:
 
 @dataclass
 class ExecuteResponse:
-    """The output of a command and how it ended; `exit_code` is `None` when unknown."""
+    """The output of a command and how it ended; `exit_code` is `None` when unknown.
+
+    `refused` are sentences about hosts that the command was kept from; the output need not repeat them.
+    """
 
     output: str
     exit_code: int | None = None
     truncated: bool = False
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +235,14 @@ class CommandStatus:
     """What a command in the background printed from an offset on; `exit_code` is `None` while it runs.
 
     `next_offset` is where to read on. `left_out` counts characters from the offset on that are not kept.
+    `refused` are sentences about all hosts that the command was kept from so far.
     """
 
     output: str
     next_offset: int
     exit_code: int | None = None
     left_out: int = 0
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from deepagents.backends.filedata import looks_binary
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import BackendError, ErrorCode, ToolFailure
 from deepagents.permissions import FilesystemOperation
+from deepagents.tools._command_events import CommandEvents
 
 CHARACTERS_PER_TOKEN: Final = 4
 VERSIONS_CHANNEL: Final = "file_versions"
@@ -217,6 +218,7 @@ class ToolContext:
     read_format: str = "numbered"
     call_id: str = ""
     paths: CommandPaths = CommandPaths()
+    commands: CommandEvents = field(default_factory=CommandEvents)
 
 
 class SpecTool(StructuredTool):

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NotRequired, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict
 
 from deepagents._async import as_io_call, finish_first
 from deepagents._state.runtime import in_graph, read_channel, run_end, write_channel
 from deepagents.backends.results import CommandStatus, ExecuteArtifact
 from deepagents.errors import ToolFailure
+from deepagents.tools._command_events import KnownCommand
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec
 
 COMMANDS_CHANNEL: Final = "background_commands"
-
-
-class KnownCommand(TypedDict):
-    """A command that an agent started: up to where it was read, and whether the agent knows that it ended."""
-
-    command: str
-    read: int
-    ended: NotRequired[bool]
 
 
 def known_commands() -> dict[str, KnownCommand]:
@@ -56,7 +48,9 @@ async def start_in_background(context: ToolContext, command: str, timeout: int |
 
     # Cancelled in between, a command would run whose end nobody sees to.
     command_id = await finish_first(as_io_call(start))
-    note_command(command_id, {"command": command, "read": 0})
+    known = KnownCommand(command=command, read=0, call_id=context.call_id)
+    note_command(command_id, known)
+    await context.commands.follow(files, command_id, known)
     text = f"Started in the background: {command_id}. You are told when it ends."
     return ToolOutput(text, artifact=ExecuteArtifact(command_id=command_id))
 
@@ -87,8 +81,11 @@ async def _read_command(context: ToolContext, command_id: str, wait: int = 0) ->
     status = await context.files.poll_command(
         command_id, known["read"], min(wait, context.limits.execute_seconds)
     )
-    known = KnownCommand(command=known["command"], read=status.next_offset)
-    note_command(command_id, {**known, "ended": True} if status.exit_code is not None else known)
+    if status.exit_code is not None:
+        # Before the model is told of the end, there are events of it.
+        await context.commands.look(context.files, command_id, known)
+        known = {**known, "ended": True}
+    note_command(command_id, {**known, "read": status.next_offset})
     artifact: Any = None if status.exit_code is None else ExecuteArtifact(exit_code=status.exit_code)
     return ToolOutput(_report(status), artifact=artifact)
 
@@ -96,6 +93,7 @@ async def _read_command(context: ToolContext, command_id: str, wait: int = 0) ->
 def _report(status: CommandStatus) -> str:
     lines = [f"[{status.left_out} characters before this are not kept]"] if status.left_out else []
     lines.append(status.output.rstrip("\n") or "(no new output)")
+    lines += [f"[{sentence}]" for sentence in status.refused]
     lines.append("[It runs]" if status.exit_code is None else f"[It ended with exit code {status.exit_code}]")
     return "\n".join(lines)
 

@@ -10,20 +10,17 @@ from uuid import uuid4
 from pydantic import BaseModel, Field
 
 from deepagents._paths import LARGE_RESULTS
-from deepagents._state.runtime import emit_anywhere
+from deepagents._state.runtime import emit, emit_anywhere
 from deepagents.backends.handle import OutputCapture
-from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteArtifact, ExecuteResponse
 from deepagents.errors import ToolFailure
+from deepagents.tools._command_events import OutputEvents
 from deepagents.tools._tool import ToolContext, ToolOutput, ToolSpec, artifact_name, read_on
 from deepagents.tools.background import start_in_background
 
 _REPLACEMENT_CHARACTER: Final = "\ufffd"
 _GRACE: Final = 30
 """Seconds beyond the longest command in which a backend may still answer."""
-_MOST_STREAMED: Final = 200_000
-"""Characters of one command that are streamed while it runs."""
-_NO_MORE: Final = "\n... [the rest is not shown while the command runs]\n"
 
 
 class ExecuteSchema(BaseModel):
@@ -52,7 +49,10 @@ async def _execute(
     if background:
         return await start_in_background(context, command, timeout)
     keep, seconds = _keep(context), context.limits.execute_seconds + _GRACE
-    ran = await context.files.execute(command, timeout, seconds, keep, _stream_output(context.call_id))
+    show = OutputEvents(context.call_id, emit=emit_anywhere())
+    ran = await context.files.execute(command, timeout, seconds, keep, show)
+    for sentence in ran.response.refused:
+        emit("host_refused", call_id=context.call_id, text=sentence)
     artifact = ExecuteArtifact(truncated=ran.response.truncated)
     if ran.response.exit_code is not None:
         artifact["exit_code"] = ran.response.exit_code
@@ -67,21 +67,6 @@ def _check_timeout(timeout: int | None, most: int) -> None:
         raise ToolFailure("invalid_argument", f"timeout must be non-negative, got {timeout}")
     if timeout is not None and timeout > most:
         raise ToolFailure("invalid_argument", f"timeout {timeout} s exceeds maximum allowed ({most} s)")
-
-
-def _stream_output(call_id: str) -> OnOutput:
-    """Return what makes an event of each piece of output, up to a bound."""
-    emit, left = emit_anywhere(), _MOST_STREAMED
-
-    def show(text: str, stream: str) -> None:
-        nonlocal left
-        if left > 0:
-            emit("command_output", call_id=call_id, text=text[:left], stream=stream)
-            left -= len(text)
-            if left <= 0:
-                emit("command_output", call_id=call_id, text=_NO_MORE, stream=stream)
-
-    return show
 
 
 def _keep(context: ToolContext) -> OutputCapture | None:

@@ -333,7 +333,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             frozen, marks = self._hold_files(held, mark, group.directories, allowed, undone)
             held.enter_context(group.hold(self._limits))
             descriptors = held.enter_context(Descriptors())
-            bridge = held.enter_context(Bridge(self._rules)) if self._rules else None
+            bridge = held.enter_context(Bridge(self._rules, control.refused)) if self._rules else None
             # Left first: all that follows needs the command to be dead.
             first = held.enter_context(FirstProcess())
             view = View(
@@ -377,9 +377,8 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 ],
                 describe_excess=watchdog.describe_excess,
             )  # fmt: skip
-            notes = [f"[{each}]" for each in (bridge.refusals if bridge else ())]
-            if kind := group.find_enforced():
-                notes.append(f"[{self._limits.describe(kind)}]")
+            kind = group.find_enforced()
+            notes = [f"[{self._limits.describe(kind)}]"] if kind else []
         if undone:
             notes.append(describe_undone(undone))
         return replace(ended, notes=tuple(notes))

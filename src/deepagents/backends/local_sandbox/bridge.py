@@ -12,10 +12,10 @@ from typing import Final
 
 from deepagents.backends.local_sandbox.network import HostRules
 from deepagents.backends.local_sandbox.proxy import Proxy
+from deepagents.backends.local_shell.process import Refusals
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")
 _PORT_INSIDE: Final = 3128
-_MOST_REFUSALS: Final = 20
 _DIRECT: Final = "localhost,127.0.0.1,::1"
 
 
@@ -32,22 +32,12 @@ def proxy_variables(port: int) -> dict[str, str]:
     }
 
 
-class Refusals(list[str]):
-    """What a proxy refused to a command."""
-
-    def note(self, refusal: str) -> None:
-        """Remember a sentence; they are shown with the output, which must not grow with what is asked for."""
-        if refusal not in self and len(self) < _MOST_REFUSALS:
-            self.append(refusal)
-
-
 class Bridge:
     """The proxy of one command: what starts in the sandbox before it, and what it needs there."""
 
-    def __init__(self, rules: HostRules) -> None:
+    def __init__(self, rules: HostRules, refused: Refusals) -> None:
         self.env = proxy_variables(_PORT_INSIDE)
-        self.refusals = Refusals()
-        self._proxy = Proxy(rules, self.refusals.note)
+        self._proxy = Proxy(rules, refused.note)
         self._outside, self._inside = socket.socketpair()
 
     def __enter__(self) -> Bridge:
@@ -91,9 +81,8 @@ class Loopback:
     While the command runs, other programs of this machine can use it too, and reach no more by it.
     """
 
-    def __init__(self, rules: HostRules) -> None:
-        self.refusals = Refusals()
-        self._proxy = Proxy(rules, self.refusals.note)
+    def __init__(self, rules: HostRules, refused: Refusals) -> None:
+        self._proxy = Proxy(rules, refused.note)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.env = proxy_variables(self.port)

@@ -62,14 +62,14 @@ def run_under_seatbelt(
     control: Control,
 ) -> Ended:
     """Run a shell command under a profile; with `hosts`, it reaches a proxy of its own and nothing else."""
-    with _temporary() as temporary, Loopback(hosts) if hosts else nullcontext() as proxy:
+    with _temporary() as temporary, Loopback(hosts, control.refused) if hosts else nullcontext() as proxy:
         writable = [*rules.writable, temporary]
         rules = replace(rules, writable=writable, network=proxy.port if proxy else rules.network)
         variables = {"TMPDIR": str(temporary), **(proxy.env if proxy else {}), **env}
         if env.get("HOME") == HOME:
             variables["HOME"] = str(temporary)
         shell = ("/bin/sh", "-c", 'ulimit -c 0; ulimit -f "$1"; exec /bin/sh -c "$2"', "sh")
-        ended = run_command(
+        return run_command(
             (
                 SHELL, "-c", LEADER, "sh", str(os.getpid()),
                 *command_line(rules, (*shell, str(limits.disk // 512), command)),
@@ -81,7 +81,6 @@ def run_under_seatbelt(
             control,
             describe_excess=ProcessTableWatchdog(limits, (rules.root, *writable)).describe_excess,
         )  # fmt: skip
-        return replace(ended, notes=tuple(f"[{each}]" for each in (proxy.refusals if proxy else ())))
 
 
 @contextmanager

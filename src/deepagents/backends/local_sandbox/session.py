@@ -54,7 +54,9 @@ class Session:
                 server = self._process = _Server(self._confine)
                 atexit.register(self.close)
             process = server.start(command, control.stdin)
-        ended = follow(process, seconds, self._most_bytes, control)
+        # Whose request was refused is not known.
+        with server.control.refused.share_with(control.refused):
+            ended = follow(process, seconds, self._most_bytes, control)
         if process.is_lost:
             # A command can stop it, and then it would answer no later one either.
             server.close()
@@ -80,7 +82,7 @@ class _Server:
     def __init__(self, confine: Confine) -> None:
         self.ended: Ended | None = None
         self._outside, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control = Control()
+        self.control = Control()
         # The kernel ends a sandbox with the thread that started it, so this one lives as long as the session.
         self._thread = threading.Thread(
             target=self._live, args=(confine, inside), name="sandbox-session", daemon=True
@@ -94,7 +96,7 @@ class _Server:
         needs = [] if prefix.is_relative_to("/usr") else [prefix]
         ended = Ended("it could not be started", 0, 1)
         try:
-            ended = confine(program, inf, self._control, [inside.fileno()], needs)
+            ended = confine(program, inf, self.control, [inside.fileno()], needs)
         finally:
             self.ended = ended
             # Commands that were not taken yet are dropped with these, and so end.
@@ -130,7 +132,7 @@ class _Server:
 
     def close(self) -> None:
         """End the process."""
-        self._control.is_cancelled.set()
+        self.control.is_cancelled.set()
         self._thread.join(_SECONDS_TO_END)
 
 

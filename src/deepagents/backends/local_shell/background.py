@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from select import select
 from typing import Final, Self
@@ -105,7 +105,7 @@ class Background:
 
     def _run(self, running: _Running, start: Start, command: str, seconds: float) -> None:
         exit_code = 1
-        control = Control(running.control.is_cancelled, running.add, running.control.stdin)
+        control = replace(running.control, on_output=running.add)
         try:
             ended = start(command, seconds, control)
             notes = [*ended.notes]
@@ -132,7 +132,8 @@ class Background:
             missing = max(running.forgotten - offset, 0)
             output = running.printed[max(offset - running.forgotten, 0) :]
             end = running.forgotten + len(running.printed)
-            return CommandStatus(output, end, running.exit_code, missing)
+            refused = tuple(running.control.refused)
+            return CommandStatus(output, end, running.exit_code, missing, refused)
 
     def write(self, command_id: str, text: str, close: bool) -> None:
         """Write to the input of a command.

@@ -95,19 +95,21 @@ class Commands:
         if problem := find_problem(command):
             return ExecuteResponse(problem, _FAILED)
         pieces = _Throttled(on_output) if on_output else None
+        control = Control(is_cancelled, pieces)
         try:
-            ended = start(command, seconds, Control(is_cancelled, pieces))
+            ended = start(command, seconds, control)
             if pieces:
                 pieces.end()
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else "unknown reason"
             return ExecuteResponse(f"Error executing command ({type(error).__name__}): {reason}", _FAILED)
         exit_code = TIMED_OUT if ended.exit_code is None else ended.exit_code
+        refused = (f"[{each}]" for each in control.refused)
         notes = [
-            "\n".join(filter(None, [ended.output, *ended.notes])).rstrip("\n") or "<no output>",
+            "\n".join(filter(None, [ended.output, *refused, *ended.notes])).rstrip("\n") or "<no output>",
             *self._notes(ended, seconds, timeout is None),
         ]
-        return ExecuteResponse("\n".join(notes), exit_code, truncated=ended.left_out > 0)
+        return ExecuteResponse("\n".join(notes), exit_code, ended.left_out > 0, tuple(control.refused))
 
     def _notes(self, ended: Ended, seconds: int, is_default: bool) -> list[str]:
         notes: list[str] = []

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, Protocol
@@ -26,6 +26,7 @@ _LOOK_EVERY = 0.05
 _WATCH_EVERY = 0.02
 _PAUSE = 0.001
 _GRACE = 1.0
+_MOST_REFUSALS = 20
 
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
@@ -45,6 +46,30 @@ class Ended:
     notes: tuple[str, ...] = ()
 
 
+class Refusals(list[str]):
+    """What was refused to a command, in sentences; commands that share a session get it too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sharing: dict[int, Refusals] = {}
+
+    def note(self, refusal: str) -> None:
+        """Add a sentence once; they are shown with the output, which must not grow with what is asked for."""
+        if refusal not in self and len(self) < _MOST_REFUSALS:
+            self.append(refusal)
+        for each in tuple(self._sharing.values()):
+            each.note(refusal)
+
+    @contextmanager
+    def share_with(self, other: Refusals) -> Generator[None]:
+        """Note in another list too what is refused meanwhile."""
+        self._sharing[id(other)] = other
+        try:
+            yield
+        finally:
+            del self._sharing[id(other)]
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """What the caller of a command has to do with it while it runs.
@@ -56,6 +81,7 @@ class Control:
     is_cancelled: threading.Event = field(default_factory=threading.Event)
     on_output: OnOutput | None = None
     stdin: int = subprocess.DEVNULL
+    refused: Refusals = field(default_factory=Refusals)
 
 
 def run_command(

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from langchain_core.messages import HumanMessage
 
-from deepagents._state.runtime import in_graph, write_channel
+from deepagents._state.runtime import write_channel
 from deepagents._text import truncate
 from deepagents.backends.handle import FileCalls
 from deepagents.errors import ToolFailure
 from deepagents.middleware._requests import Request, with_changes
+from deepagents.tools._command_events import CommandEvents, KnownCommand
 from deepagents.tools.background import COMMANDS_CHANNEL, known_commands, note_command
 
 _HEADER: Final = "[System notification about commands in the background. The user did not write this.]"
 _MOST_SHOWN: Final = 100
 
 
-async def announce_ended(request: Request, files: FileCalls) -> Request:
+async def follow_commands(state: Any, files: FileCalls, events: CommandEvents) -> None:
+    """Go on to make events of commands that an earlier run of this thread has started."""
+    for command_id, known in _running(state):
+        await events.follow(files, command_id, known)
+
+
+async def announce_ended(request: Request, files: FileCalls, events: CommandEvents) -> Request:
     """Return a request that ends with a message about commands that ended, if any have; state gets it too."""
-    if not request.state.get(COMMANDS_CHANNEL) or not in_graph():
-        return request
     lines: list[str] = []
-    for command_id, known in known_commands().items():
-        if known.get("ended"):
-            continue
+    for command_id, known in _running(request.state):
         try:
-            exit_code = (await files.poll_command(command_id, known["read"])).exit_code
+            exit_code = (await events.look(files, command_id, known)).exit_code
             how = f"has ended with exit code {exit_code}; read_command shows the rest of its output"
         except ToolFailure as failure:
             # An id that the backend does not know comes from a run of another process.
@@ -42,3 +46,10 @@ async def announce_ended(request: Request, files: FileCalls) -> Request:
     )
     write_channel("messages", [message])
     return with_changes(request, messages=[*request.messages, message])
+
+
+def _running(state: Any) -> list[tuple[str, KnownCommand]]:
+    """Return the commands whose end the model has not been told of."""
+    if not isinstance(state, Mapping) or not cast("Mapping[str, Any]", state).get(COMMANDS_CHANNEL):
+        return []
+    return [(command_id, known) for command_id, known in known_commands().items() if not known.get("ended")]

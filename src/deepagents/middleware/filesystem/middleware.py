@@ -35,13 +35,14 @@ from deepagents.middleware.approval import (
     was_asked,
 )
 from deepagents.middleware.filesystem.blobs import Blobs, keeps_out_of_state, lands_in_state
-from deepagents.middleware.filesystem.commands import announce_ended
+from deepagents.middleware.filesystem.commands import announce_ended, follow_commands
 from deepagents.middleware.filesystem.offload import ResultOffload, map_messages
 from deepagents.middleware.filesystem.prompt import FILESYSTEM_PROMPT, describe_commands
 from deepagents.middleware.filesystem.requests import Candidates, RequestPreparation, Shortened
 from deepagents.middleware.filesystem.state import FilesElsewhereState, FilesystemState
 from deepagents.permissions import FilesystemPermission, Rules
 from deepagents.tools import FsToolName, file_tools
+from deepagents.tools._command_events import CommandEvents
 from deepagents.tools._tool import (
     CHARACTERS_PER_TOKEN,
     FileVersions,
@@ -127,6 +128,7 @@ class FilesystemMiddleware(BaseMiddleware):
         self._candidates: Candidates = IncrementalCache()
         self._shortened: Shortened = BoundedCache()
         self._offloads = offload_binary_content and keeps_out_of_state(self._handle)
+        self._commands = CommandEvents()
         self._limits = ToolLimits(tool_token_limit_before_evict, grep_max_count, max_execute_timeout)
         self._rules = Rules(_permissions_of(permissions, _permissions))
         self._descriptions = custom_tool_descriptions or {}
@@ -234,7 +236,10 @@ class FilesystemMiddleware(BaseMiddleware):
 
     def _open_context(self, runtime: Runtime) -> ToolContext:
         files, call_id = self._guard_files(runtime), runtime.tool_call_id or ""
-        return ToolContext(files, FileVersions(), self._limits, self.read_format, call_id, self._paths)
+        versions = FileVersions()
+        return ToolContext(
+            files, versions, self._limits, self.read_format, call_id, self._paths, self._commands
+        )
 
     def _guard_files(self, runtime: Runtime) -> FileCalls:
         if not self._rules.given:
@@ -255,7 +260,8 @@ class FilesystemMiddleware(BaseMiddleware):
             request = with_changes(request, tools=offered)
         # If the call fails, what preparing it has written is taken back: a resumed run starts before it.
         with writes_undone_on_failure():
-            request = await announce_ended(request, files)
+            request = await announce_ended(request, files, self._commands)
+            await follow_commands(request.state, files, self._commands)
             request, for_state = await self._preparation(files).prepare(request)
             response = await inner(handler, add_section(request, self._section(offered, can)))
         return keeping(response, for_state, await self._find_links(files, request, response))
@@ -313,8 +319,9 @@ class FilesystemMiddleware(BaseMiddleware):
         call = request.tool_call
         if self._repeats_a_change(call, request.state):
             return failure_message(call["name"], call["id"] or "", "parallel_mutation", _PARALLEL)
-        result = await inner(handler, request)
-        return await self._offload(call["name"], result, self._handle.files(cast(Any, request).runtime))
+        files = self._handle.files(cast(Any, request).runtime)
+        await follow_commands(request.state, files, self._commands)
+        return await self._offload(call["name"], await inner(handler, request), files)
 
     async def _offload(self, name: str, result: ToolResult, files: FileCalls) -> ToolResult:
         spec = self._specs.get(name)

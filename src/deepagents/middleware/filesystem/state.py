@@ -11,7 +11,7 @@ from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel, Inherited
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.results import FileData
 from deepagents.backends.state import reduce_files
-from deepagents.tools.background import KnownCommand
+from deepagents.tools._command_events import KnownCommand
 
 Versions = Annotated[
     dict[str, str], GrowingChannel(merge_latest, snapshot_frequency=SNAPSHOT_AFTER), PrivateStateAttr
