@@ -70,7 +70,7 @@ def _find(context: ToolContext, command_id: str) -> KnownCommand:
             rights: a shell does what is written to it, and prints what this agent may not read.
     """
     if known := known_commands().get(command_id):
-        return known
+        return known.copy()
     if context.files.rights and context.files.rights.rules:
         raise ToolFailure("permission_denied", f"permission denied: {command_id!r} is not a command of yours")
     return KnownCommand(command="", read=0)
@@ -84,8 +84,9 @@ async def _read_command(context: ToolContext, command_id: str, wait: int = 0) ->
     if status.exit_code is not None:
         # Before the model is told of the end, there are events of it.
         await context.commands.look(context.files, command_id, known)
-        known = {**known, "ended": True}
-    note_command(command_id, {**known, "read": status.next_offset})
+        known["ended"] = True
+    known["read"] = status.next_offset
+    note_command(command_id, known)
     artifact: Any = None if status.exit_code is None else ExecuteArtifact(exit_code=status.exit_code)
     return ToolOutput(_report(status), artifact=artifact)
 
