@@ -39,6 +39,7 @@ async def announce_ended(request: Request, files: FileCalls, events: CommandEven
         if exit_code is not None:
             note_command(command_id, {**known, "ended": True})
             lines.append(f"{command_id} (`{truncate(known['command'], _MOST_SHOWN)}`) {how}.")
+    await follow_commands(request.state, files, events)
     if not lines:
         return request
     message = HumanMessage(

@@ -261,7 +261,6 @@ class FilesystemMiddleware(BaseMiddleware):
         # If the call fails, what preparing it has written is taken back: a resumed run starts before it.
         with writes_undone_on_failure():
             request = await announce_ended(request, files, self._commands)
-            await follow_commands(request.state, files, self._commands)
             request, for_state = await self._preparation(files).prepare(request)
             response = await inner(handler, add_section(request, self._section(offered, can)))
         return keeping(response, for_state, await self._find_links(files, request, response))
