@@ -7,19 +7,26 @@ import re
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from deepagents.errors import ConfigError
 from deepagents.limits import Limits, Price
 
-_EXITS: Final = """exit codes:
+_MORE: Final = """examples:
+  deepagents "say what this directory holds"
+  deepagents make the tests pass --auto
+  git diff | deepagents -q "write a commit message" > message.txt
+  deepagents --continue "now the documents"
+
+exit codes:
   0    done
   1    failed; one sentence on standard error says why
   2    wrong usage, or no model to use
   3    done, but calls that needed approval were refused because nobody could be asked
-  4    stopped at a limit, with what there is; `deepagents run --continue "TASK"` goes on
-  130  stopped by Ctrl-C or SIGTERM; `deepagents run --continue` goes on
+  4    stopped at a limit, with what there is; `deepagents --continue "TASK"` goes on
+  130  stopped by Ctrl-C or SIGTERM; `deepagents --continue` goes on
 
 environment:
   DEEPAGENTS_MODEL  the model to use when --model is not given
@@ -55,13 +62,19 @@ class _ShowVersion(argparse.Action):
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line; help, version and wrong usage end the program."""
-    parser = build_parser()
-    arguments = parser.parse_args(argv)
+    """Read the command line; help, version and wrong usage end the program.
+
+    What begins with no command is a task for `run`.
+    """
+    parser, commands = build_parser()
+    typed = list(sys.argv[1:] if argv is None else argv)
+    if typed and typed[0] not in (*commands, "-h", "--help", "--version"):
+        _check_mistyped(parser, typed, commands)
+        typed = ["run", *typed]
+    arguments = parser.parse_args(typed)
     if arguments.command != "run":
         return arguments
-    if not (arguments.task or arguments.resume or arguments.thread):
-        parser.error('a task is needed: deepagents run "TASK" (or --continue to take up the last thread)')
+    arguments.task = " ".join(arguments.task) or None
     given = command_flags(arguments)
     if arguments.shell and (others := {*given} - {"--shell", "--auto"}):
         parser.error(
@@ -72,12 +85,20 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return arguments
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Describe every command and option."""
+def _check_mistyped(parser: argparse.ArgumentParser, typed: Sequence[str], commands: Sequence[str]) -> None:
+    """Refuse a single word that is nearly a command: a model would be asked, and paid, for a typing error."""
+    near = get_close_matches(typed[0], commands, n=1) if " " not in typed[0] else []
+    words = [each for each in typed if not each.startswith("-")]
+    if near and len(words) == 1:
+        parser.error(f"{typed[0]!r} is no command; is it {near[0]!r}? As a task: deepagents run {typed[0]!r}")
+
+
+def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
+    """Describe every command and option; return the names of the commands too."""
     parser = argparse.ArgumentParser(
         prog="deepagents",
         description="Run an agent that plans, works on files and delegates.",
-        epilog=_EXITS,
+        epilog=_MORE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_ShowVersion)
@@ -86,7 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_models(commands)
     _add_first_run(commands)
-    return parser
+    return parser, list(commands.choices)
 
 
 def _add_run(commands: Any) -> None:
@@ -95,13 +116,15 @@ def _add_run(commands: Any) -> None:
         help="let an agent work on a directory",
         description="Let an agent work on a directory. It reads freely and asks before it changes anything.",
     )
-    run.add_argument("task", nargs="?", metavar="TASK", help="what to do, in plain words")
+    run.add_argument("task", nargs="*", metavar="TASK", help="what to do; or on standard input")
     run.add_argument(
         "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
     )
     _add_model(run)
     run.add_argument("--yes", action="store_true", help="approve every change without asking")
-    run.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
+    written = run.add_mutually_exclusive_group()
+    written.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
+    written.add_argument("-q", "--quiet", action="store_true", help="write the answer alone")
     run.add_argument(
         "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
     )

@@ -53,6 +53,13 @@ def write_json(event: Event, out: IO[str]) -> None:
     out.flush()
 
 
+def write_answer(event: Event, out: IO[str]) -> None:
+    """Write the answer alone; to a program as it is, and to a terminal so that it cannot steer it."""
+    if isinstance(event, FinalAnswer):
+        out.write(f"{clean(event.text) if out.isatty() else event.text}\n")
+        out.flush()
+
+
 class Printer:
     """Writes a run to a console as it happens.
 

@@ -33,8 +33,9 @@ from deepagents_cli.agents import (
 from deepagents_cli.approval import GATED, GATED_IN_SANDBOX, AskPerson, approve, refuse
 from deepagents_cli.args import FLAGS, command_flags, limits_of
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
-from deepagents_cli.output import Printer, write_json
+from deepagents_cli.output import Printer, write_answer, write_json
 from deepagents_cli.session import Show, converse
+from deepagents_cli.task import read_task
 from deepagents_cli.terminal import make_console
 from deepagents_cli.threads import BUSY_SECONDS, Threads, state_dir
 
@@ -63,24 +64,28 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     directory: Path = arguments.dir.expanduser().resolve()
     if not directory.is_dir():
         raise CommandError(f"{str(arguments.dir)!r} is not a directory")
+    task = read_task(arguments.task, sys.stdin)
+    if not (task or arguments.resume or arguments.thread):
+        sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last thread)'
+        raise CommandError(sentence, Exit.USAGE)
     chosen, limits = model or choose_model(arguments.model), limits_of(arguments)
     refuse_options(chosen, approve_all=arguments.yes, for_commands=command_flags(arguments), limits=limits)
     backend, confined = _choose_backend(arguments, directory, chosen)
     threads = Threads(state_dir())
     thread = threads.choose(directory, arguments.thread, latest=arguments.resume)
-    resumed = arguments.resume or arguments.task is None
-    started = RunStarted(thread, arguments.task, model_label(chosen), str(directory), resumed=resumed)
+    resumed = arguments.resume or task is None
+    started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
     again = "" if directory == Path.cwd() else f" --dir {shlex.quote(str(directory))}"
-    again = f"Go on with: deepagents run --continue{again}"
+    again = f"Go on with: deepagents --continue{again}"
     with (
         threads.hold(thread),
-        _open_output(as_json=arguments.json) as (show, end_line),
+        _open_output(as_json=arguments.json, quiet=arguments.quiet) as (show, end_line),
         asyncio.Runner() as runner,
         _saver(runner, threads.path) as saver,
     ):
         threads.note(thread, directory)
         ask, watch = approve if arguments.yes else refuse, _Watch(show)
-        asked_on = sys.stderr if arguments.json else sys.stdout
+        asked_on = sys.stderr if arguments.json or arguments.quiet else sys.stdout
         # A question that no person sees, or that a pipe answers, is no approval.
         if ask is refuse and sys.stdin.isatty() and asked_on.isatty():
             ask = AskPerson(
@@ -133,8 +138,11 @@ def _choose_backend(
 
 
 @contextmanager
-def _open_output(*, as_json: bool) -> Generator[tuple[Show, Callable[[], None]]]:
+def _open_output(*, as_json: bool, quiet: bool) -> Generator[tuple[Show, Callable[[], None]]]:
     """Yield what shows an event, and what ends the line that is being written."""
+    if quiet:
+        yield partial(write_answer, out=sys.stdout), lambda: None
+        return
     if as_json:
         yield partial(write_json, out=sys.stdout), lambda: None
         return

@@ -71,7 +71,7 @@ class _Session:
         state = await self._agent.aget_state(self._config)
         if not state.tasks:
             raise CommandError(
-                'Nothing is left to do in this thread; give it a task: deepagents run --continue "TASK"'
+                'Nothing is left to do in this thread; give it a task: deepagents --continue "TASK"'
             )
         self._show(started)
         if needed := interrupts_to_event(state.interrupts):

@@ -208,7 +208,7 @@ def test_an_interrupt_at_the_question_stops_and_leaves_it_open(nursery: Nursery,
     child.signal(signal.SIGINT)
 
     assert child.end() == 130
-    assert "Go on with: deepagents run --continue" in child.output
+    assert "Go on with: deepagents --continue" in child.output
     assert not (directory / "new.md").exists()
 
 

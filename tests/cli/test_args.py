@@ -39,6 +39,23 @@ def test_every_option_is_read() -> None:
     assert [arguments.yes, arguments.json, arguments.resume, arguments.shell] == [True] * 4
 
 
+@pytest.mark.parametrize(
+    ("argv", "task"),
+    [
+        (["tidy up"], "tidy up"),
+        (["tidy", "up", "--yes"], "tidy up"),
+        (["--yes", "tidy", "up"], "tidy up"),
+        (["run", "tidy", "up"], "tidy up"),
+        (["model", "the", "data"], "model the data"),
+        (["run", "models"], "models"),
+    ],
+)
+def test_what_is_no_command_is_a_task(argv: list[str], task: str) -> None:
+    arguments = parse(argv)
+
+    assert (arguments.command, arguments.task) == ("run", task)
+
+
 def test_continue_needs_no_task() -> None:
     assert parse(["run", "--continue"]).task is None
 
@@ -47,10 +64,9 @@ def test_continue_needs_no_task() -> None:
     ("argv", "said"),
     [
         ([], "COMMAND"),
-        (["run"], "a task is needed"),
-        (["run", "a", "b"], "unrecognized arguments: b"),
         (["models"], "VERB"),
-        (["fly"], "'fly'"),
+        (["model"], "'model' is no command; is it 'models'?"),
+        (["go", "--json", "-q"], "not allowed with"),
     ],
 )
 def test_wrong_usage_ends_with_two_and_says_why(

@@ -66,7 +66,7 @@ def test_a_run_stops_at_its_limit_and_goes_on_when_told_to(cli: Command) -> None
     assert ended.code == 4
     assert "Stopped at a limit: the limit of 3 model calls was reached" in ended.out
     assert "deepagents: stopped at --max-model-calls 3, with the work not finished." in ended.err
-    assert "deepagents run --continue" in ended.err
+    assert "deepagents --continue" in ended.err
     assert "Traceback" not in ended.err
 
     again = cli.run("--continue", "Go on.", "--max-model-calls", "3", model=ScriptedModel("Done."))

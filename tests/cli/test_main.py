@@ -34,7 +34,8 @@ def test_help_and_version_import_nothing_heavy(argv: list[str]) -> None:
 def test_the_version_is_the_library_s() -> None:
     from_library = python("-c", "import deepagents; print(deepagents.__version__)").stdout
 
-    assert python("-m", "deepagents_cli", "--version").stdout == f"deepagents {from_library}"
+    for module in ("deepagents", "deepagents_cli"):
+        assert python("-m", module, "--version").stdout == f"deepagents {from_library}"
 
 
 def test_missing_packages_are_named_with_the_way_to_get_them() -> None:

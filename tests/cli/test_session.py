@@ -119,7 +119,7 @@ def test_a_stop_ends_the_command_and_says_how_to_go_on(nursery: Nursery, number:
     child.signal(number)
 
     assert child.end() == 130
-    assert "deepagents: stopped. Go on with: deepagents run --continue" in child.output
+    assert "deepagents: stopped. Go on with: deepagents --continue" in child.output
     assert "Traceback" not in child.output
     assert not _is_alive(running)
 
