@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -20,7 +22,7 @@ from deepagents.models import default_model, resolve_model
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents_cli.approval import GATED
 from deepagents_cli.diffs import Read
-from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.errors import CommandError, Exit, complain
 
 LOCAL: Final = "local"
 """The provider of models in this process."""
@@ -36,7 +38,14 @@ def choose_model(name: str | None) -> BaseChatModel:
     """
     named = name or os.environ.get("DEEPAGENTS_MODEL")
     if not named:
-        return default_model()
+        chosen = default_model()
+        if is_local(chosen):
+            # It is far weaker than what most people expect of an agent.
+            complain(
+                "no model was named and no provider's key is set, so the small model on this machine is "
+                "used; name a better one with --model"
+            )
+        return chosen
     provider, _, rest = named.partition(":")
     if provider == LOCAL:
         from deepagents_local import DEFAULT_MODEL, need_weights
@@ -46,8 +55,18 @@ def choose_model(name: str | None) -> BaseChatModel:
 
 
 def model_label(model: BaseChatModel) -> str:
-    """Return a model as `provider:name`, as far as it has them."""
+    """Return a model as `provider:name`, as far as it has them; a server here is `local-server`."""
+    address = urlsplit(str(getattr(model, "openai_api_base", None) or ""))
+    if address.hostname and (address.hostname == "localhost" or _is_loopback(address.hostname)):
+        return f"local-server:{model_identifier(model)}"
     return ":".join(filter(None, (model_provider(model), model_identifier(model)))) or type(model).__name__
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_local(model: BaseChatModel) -> bool:

@@ -105,6 +105,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     parser.set_defaults(debug=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
+    _add_sessions(commands)
     _add_models(commands)
     _add_first_run(commands)
     return parser, list(commands.choices)
@@ -132,6 +133,53 @@ def _add_run(commands: Any) -> None:
     _add_commands(run)
     _add_limits(run)
     _add_debug(run)
+
+
+def _add_sessions(commands: Any) -> None:
+    sessions = commands.add_parser(
+        "sessions", help="list, show, name, remove, export and fork what runs have left"
+    )
+    sessions.set_defaults(all=False, dir=Path())
+    verbs = sessions.add_subparsers(dest="verb", metavar="VERB")
+    verbs.default = "list"
+
+    def add(verb: str, text: str, *, of_directory: bool = False) -> Any:
+        added = verbs.add_parser(verb, help=text)
+        if of_directory:
+            added.add_argument(
+                "--dir", type=Path, default=Path(), help="the sessions of this directory (default: .)"
+            )
+            added.add_argument("--all", action="store_true", help="the sessions of all directories")
+        else:
+            added.add_argument(
+                "session",
+                metavar="SESSION",
+                nargs="+" if verb == "delete" else None,
+                help="a name, an id, or the beginning of an id",
+            )
+        _add_debug(added)
+        return added
+
+    add("list", "list the sessions of a directory, those used last first", of_directory=True)
+    add("search", "list the sessions that hold a text", of_directory=True).add_argument(
+        "text", metavar="TEXT"
+    )
+    add("show", "show what was asked, called and answered")
+    add("rename", "give a session another name").add_argument("name", metavar="NAME")
+    add("delete", "remove sessions")
+    pruned = add("prune", "remove old sessions, and the oldest beyond a size", of_directory=True)
+    pruned.add_argument(
+        "--older", type=_count, metavar="DAYS", help="remove what was not used for so many days"
+    )
+    pruned.add_argument(
+        "--keep", type=_count, metavar="MB", help="remove the oldest until the rest is as small"
+    )
+    exported = add("export", "write a session as Markdown, or as JSON")
+    exported.add_argument("--json", action="store_true", help="write JSON, with all that messages hold")
+    forked = add("fork", "copy a session, to go on from one of its messages in another way")
+    forked.add_argument(
+        "--at", type=_count, metavar="N", help="the last message that is copied, as `show` numbers it"
+    )
 
 
 def _add_models(commands: Any) -> None:

@@ -83,7 +83,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         asyncio.Runner() as runner,
         _saver(runner, threads.path) as saver,
     ):
-        threads.note(thread, directory)
+        threads.note(thread, directory, task or "")
         ask, watch = approve if arguments.yes else refuse, _Watch(show)
         asked_on = sys.stderr if arguments.json or arguments.quiet else sys.stdout
         # A question that no person sees, or that a pipe answers, is no approval.

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
@@ -34,6 +35,20 @@ BUSY_SECONDS = 30.0
 _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
     thread_id TEXT PRIMARY KEY, directory TEXT NOT NULL, used REAL NOT NULL
 )"""
+# Added later than the table, so that a register of an older version goes on.
+_NAME = "ALTER TABLE deepagents_threads ADD COLUMN name TEXT NOT NULL DEFAULT ''"
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread as people know it; `used` is in seconds since 1970, and `size` in bytes of its checkpoints."""
+
+    id: str
+    name: str
+    directory: Path
+    used: float
+    size: int
 
 
 def state_dir(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
@@ -47,6 +62,11 @@ def state_dir(environment: Mapping[str, str] = os.environ, platform: str = sys.p
     if platform == "win32":
         return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "deepagents"
     return Path.home() / ".local" / "state" / "deepagents"
+
+
+def new_thread_id() -> str:
+    """Make an id that sorts by time, and that two processes do not share."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid4().hex[:6]}"
 
 
 class Threads:
@@ -65,6 +85,9 @@ class Threads:
                 # So that a run can write while another reads, from any number of processes.
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute(_TABLE)
+                known = {row[1] for row in database.execute("PRAGMA table_info(deepagents_threads)")}
+                if "name" not in known:
+                    database.execute(_NAME)
         except (OSError, sqlite3.DatabaseError) as error:
             raise CommandError(
                 f"Threads cannot be kept in {str(self.path)!r} ({error}); "
@@ -79,16 +102,85 @@ class Threads:
         """
         if wanted is not None:
             return self._claim(directory, wanted)
-        return self._latest(directory) if latest else f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid4().hex[:6]}"
+        return self._latest(directory) if latest else new_thread_id()
 
-    def note(self, thread: str, directory: Path) -> None:
-        """Remember that a thread of this directory is in use now."""
+    def note(self, thread: str, directory: Path, task: str = "") -> None:
+        """Remember that a thread of this directory is in use now; its first task names it."""
         with self._open() as database:
             database.execute(
-                "INSERT INTO deepagents_threads VALUES (?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET used = excluded.used",
-                (thread, str(directory), time.time()),
+                "INSERT INTO deepagents_threads (thread_id, directory, used, name) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET used = excluded.used, "
+                "name = CASE name WHEN '' THEN excluded.name ELSE name END",
+                (thread, str(directory), time.time(), _as_name(task)),
             )
+
+    def find_all(self, directory: Path | None = None) -> list[Thread]:
+        """Return the threads of a directory, or all, those used last first."""
+        with self._open() as database:
+            rows = database.execute(
+                "SELECT thread_id, name, directory, used FROM deepagents_threads "
+                "WHERE directory = ?1 OR ?1 IS NULL ORDER BY used DESC",
+                (None if directory is None else str(directory),),
+            ).fetchall()
+            sizes = _sizes(database)
+        return [
+            Thread(thread, name, Path(place), used, sizes.get(thread, 0))
+            for thread, name, place, used in rows
+        ]
+
+    def find(self, wanted: str, directory: Path | None = None) -> Thread:
+        """Return the one thread with this name, this id, or an id that begins so.
+
+        Raises:
+            CommandError: when there is none or more than one.
+        """
+        known = self.find_all(directory)
+        for matches in (
+            [each for each in known if wanted in (each.id, each.name)],
+            [each for each in known if each.id.startswith(wanted)],
+        ):
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                listed = ", ".join(each.id for each in matches[:5])
+                raise CommandError(f"{wanted!r} names {len(matches)} sessions ({listed}); give the whole id")
+        raise CommandError(f"there is no session {wanted!r}; `deepagents sessions` lists them")
+
+    def rename(self, thread: str, name: str) -> None:
+        """Give a thread another name."""
+        with self._open() as database:
+            database.execute(
+                "UPDATE deepagents_threads SET name = ? WHERE thread_id = ?", (_as_name(name), thread)
+            )
+
+    def forget(self, thread: str) -> None:
+        """Remove a thread with all its checkpoints.
+
+        Raises:
+            CommandError: when a process works in it.
+        """
+        with self.hold(thread), self._open() as database:
+            for table in ("deepagents_threads", *_tables_of_checkpoints(database)):
+                database.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))
+
+    def copy(self, source: Thread, copy: str, last: str | None) -> None:
+        """Copy a thread with its checkpoints, up to the one with the id `last`."""
+        with self._open() as database:
+            for table in _tables_of_checkpoints(database):
+                columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+                others = ", ".join(each for each in columns if each != "thread_id")
+                # Their ids sort by time.
+                database.execute(
+                    f"INSERT INTO {table} (thread_id, {others}) SELECT ?, {others} FROM {table} "
+                    "WHERE thread_id = ? AND (? IS NULL OR checkpoint_id <= ?)",
+                    (copy, source.id, last, last),
+                )
+        self.note(copy, source.directory, f"{source.name} (fork)")
+
+    def shrink(self) -> None:
+        """Give the room of removed threads back to the file system."""
+        with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as database:
+            database.execute("VACUUM")
 
     @contextmanager
     def hold(self, thread: str) -> Generator[None]:
@@ -131,6 +223,29 @@ class Threads:
     def _open(self) -> Generator[sqlite3.Connection]:
         with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as database, database:
             yield database
+
+
+def _as_name(text: str) -> str:
+    """Make a name of a task: its first line, cut at a length that fits a list."""
+    line = " ".join(text.strip().partition("\n")[0].split())
+    return line if len(line) <= _LONGEST_NAME else f"{line[: _LONGEST_NAME - 1]}…"
+
+
+def _tables_of_checkpoints(database: sqlite3.Connection) -> list[str]:
+    """Return the tables in which LangGraph keeps threads; there are none before the first run."""
+    rows = database.execute("SELECT name FROM sqlite_master WHERE name IN ('checkpoints', 'writes')")
+    return [name for (name,) in rows]
+
+
+def _sizes(database: sqlite3.Connection) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for table in _tables_of_checkpoints(database):
+        column = "checkpoint" if table == "checkpoints" else "value"
+        for thread, size in database.execute(
+            f"SELECT thread_id, SUM(LENGTH({column})) FROM {table} GROUP BY thread_id"
+        ):
+            sizes[thread] = sizes.get(thread, 0) + (size or 0)
+    return sizes
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 from deepagents.testing import ScriptedModel, call
 from deepagents_cli.agents import make_files, model_label, reader
@@ -14,6 +16,20 @@ from tests.cli.conftest import Command
 def test_a_model_is_named_by_provider_and_name() -> None:
     assert model_label(ScriptedModel(provider="some", model_name="thing")) == "some:thing"
     assert model_label(ScriptedModel(provider="", model_name="")) == "ScriptedModel"
+
+
+@pytest.mark.parametrize(
+    ("address", "label"),
+    [
+        ("http://127.0.0.1:11434/v1", "local-server:mine"),
+        ("http://localhost/v1", "local-server:mine"),
+        ("http://[::1]:1/v1", "local-server:mine"),
+        ("https://models.example/v1", "openai:mine"),
+        (None, "openai:mine"),
+    ],
+)
+def test_a_server_on_this_machine_is_labelled_as_one(address: str | None, label: str) -> None:
+    assert model_label(ChatOpenAI(model="mine", base_url=address, api_key=SecretStr("none"))) == label
 
 
 def test_files_are_read_as_the_agent_names_them(directory: Path) -> None:
