@@ -23,6 +23,7 @@ from deepagents.models.traits import model_identifier, model_provider
 from deepagents_cli.approval import GATED
 from deepagents_cli.diffs import Read
 from deepagents_cli.errors import CommandError, Exit, complain
+from deepagents_cli.project import Project
 
 LOCAL: Final = "local"
 """The provider of models in this process."""
@@ -140,15 +141,33 @@ def make_agent(
     limits: Limits | None = None,
     *,
     gated: Iterable[str] = GATED,
+    project: Project | None = None,
 ) -> Any:
-    """Create the agent; its subagents ask for approval as it does, before they call what is `gated`."""
+    """Create the agent; its subagents ask for approval as it does, before they call what is `gated`.
+
+    It reads those instructions and skills of the project that its backend reaches.
+    """
+
+    def reached(paths: Iterable[Path]) -> list[str]:
+        return list(filter(None, (_as_reached(each, backend) for each in paths)))
+
     return create_deep_agent(
         model,
         backend=backend,
+        system_prompt=project.describe() if project else None,
+        memory=reached(project.memory()) if project else None,
+        skills=reached(project.skills()) if project else None,
         checkpointer=checkpointer,
         interrupt_on=dict.fromkeys(gated, True),
         limits=limits,
     )
+
+
+def _as_reached(path: Path, backend: FilesystemBackend) -> str:
+    """Return a path as the backend names it; `""` for what it does not reach."""
+    if isinstance(backend, LocalSandbox):
+        return str(path)
+    return f"/{path.relative_to(backend.cwd).as_posix()}" if path.is_relative_to(backend.cwd) else ""
 
 
 def reader(backend: FilesystemBackend) -> Read:

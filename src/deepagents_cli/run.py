@@ -34,6 +34,7 @@ from deepagents_cli.approval import GATED, GATED_IN_SANDBOX, AskPerson, approve,
 from deepagents_cli.args import FLAGS, command_flags, limits_of
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
 from deepagents_cli.output import Printer, write_answer, write_json
+from deepagents_cli.project import Project
 from deepagents_cli.session import Show, converse
 from deepagents_cli.task import read_task
 from deepagents_cli.terminal import make_console
@@ -70,7 +71,8 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         raise CommandError(sentence, Exit.USAGE)
     chosen, limits = model or choose_model(arguments.model), limits_of(arguments)
     refuse_options(chosen, approve_all=arguments.yes, for_commands=command_flags(arguments), limits=limits)
-    backend, confined = _choose_backend(arguments, directory, chosen)
+    project = Project(directory, Path.home())
+    backend, confined = _choose_backend(arguments, project, chosen)
     threads = Threads(state_dir())
     thread = threads.choose(directory, arguments.thread, latest=arguments.resume)
     resumed = arguments.resume or task is None
@@ -99,7 +101,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         # What would leave the sandbox is asked about with `--auto` too.
         gated = GATED_IN_SANDBOX if confined and arguments.auto else GATED
         try:
-            agent = make_agent(chosen, backend, saver, limits, gated=gated)
+            agent = make_agent(chosen, backend, saver, limits, gated=gated, project=project)
             converse(runner, agent, started, ask=ask, show=watch)
         except KeyboardInterrupt:
             # Closing may wait for a request; a person who presses again wants to leave now.
@@ -111,13 +113,14 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
 
 
 def _choose_backend(
-    arguments: Namespace, directory: Path, model: BaseChatModel
+    arguments: Namespace, project: Project, model: BaseChatModel
 ) -> tuple[FilesystemBackend, bool]:
     """Make the backend, and say what a person must know of its commands; return whether these are confined.
 
     Raises:
         CommandError: for options of the sandbox where there is none.
     """
+    directory = project.directory
     if arguments.shell:
         asked = "each is approved by --yes" if arguments.yes else "each is asked about"
         complain(f"--shell: commands run without the sandbox and can do whatever you can; {asked}")
@@ -130,9 +133,10 @@ def _choose_backend(
             raise CommandError(f"{given[0]} needs the sandbox: {problem}", Exit.USAGE)
         complain(f"the agent runs no commands: {problem}")
         return make_files(directory), False
-    given = {"network": arguments.network, "read": arguments.read, "write": arguments.write}
+    further = [each for each in (*project.memory(), *project.skills()) if not each.is_relative_to(directory)]
+    read = [*arguments.read, *further]
     try:
-        return make_sandbox(directory, **given), True
+        return make_sandbox(directory, network=arguments.network, read=read, write=arguments.write), True
     except ConfigError as error:
         raise CommandError(str(error), Exit.USAGE) from error
 

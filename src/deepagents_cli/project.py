@@ -1,0 +1,101 @@
+"""What a directory and a person bring to an agent: instructions, skills, and facts about the place."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
+_FOLDERS: Final = (".claude", ".deepagents")
+"""Where skills and the like lie, below a home and below a project; what lies in the later one wins."""
+_LONGEST_HEAD: Final = 4_096
+
+
+@dataclass(frozen=True)
+class Project:
+    """A directory that an agent works on, in its repository, for a person with a home.
+
+    Nothing here runs a program: a repository can name programs that `git` itself would run.
+    """
+
+    directory: Path
+    home: Path
+
+    @property
+    def root(self) -> Path:
+        """The directory of the repository, or this one where there is none."""
+        above = (self.directory, *self.directory.parents)
+        return next((each for each in above if (each / ".git").exists()), self.directory)
+
+    def memory(self) -> list[Path]:
+        """Return the files with instructions that are there: of the person, the repository, the directory."""
+        found: list[Path] = []
+        for place in (*(self.home / each for each in _FOLDERS), self.root, self.directory):
+            for name in _INSTRUCTIONS:
+                path = place / name
+                # Often one of the two is a link to the other. A link that leads elsewhere could show the
+                # model any file of this person.
+                if path.is_file() and _stays_in(path, place) and not _is_among(path, found):
+                    found.append(path)
+        return found
+
+    def skills(self) -> list[Path]:
+        """Return the directories of skills that are there; a skill of a later one replaces an earlier one."""
+        places = dict.fromkeys([self.home, self.root, self.directory])
+        found = [place / folder / "skills" for place in places for folder in _FOLDERS]
+        return [each for each in found if each.is_dir() and _stays_in(each, each.parents[1])]
+
+    def describe(self) -> str:
+        """Describe for the model where it is, and when."""
+        facts = {
+            "Working directory": _printable(self.directory),
+            "Git repository": self._describe_repository(),
+            "System": f"{platform.system()} {platform.release()} ({platform.machine()})",
+            "Today": time.strftime("%A, %Y-%m-%d"),
+        }
+        lines = [f"{name}: {fact}" for name, fact in facts.items()]
+        return "\n".join(["<environment>", *lines, "</environment>"])
+
+    def _describe_repository(self) -> str:
+        if not (self.root / ".git").exists():
+            return "none"
+        return ", ".join([_printable(self.root), *self._branch()])
+
+    def _branch(self) -> Iterator[str]:
+        """Yield the branch; a worktree and a submodule have a file that names the place of `HEAD`."""
+        place = self.root / ".git"
+        try:
+            if place.is_file():
+                place = self.root / _head_of(place).partition("gitdir:")[2].strip()
+            kind, colon, name = _head_of(place / "HEAD").partition("ref: refs/heads/")
+        except (OSError, UnicodeDecodeError):
+            return
+        if colon and not kind and name.isprintable():
+            yield f"branch {name}"
+        elif not colon:
+            yield "no branch"
+
+
+def _printable(path: Path) -> str:
+    # A directory that came with a download may have any name, also one of several lines.
+    return str(path) if str(path).isprintable() else repr(str(path))
+
+
+def _head_of(path: Path) -> str:
+    # A pipe in its place would never end.
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    with path.open(encoding="utf-8") as file:
+        return file.read(_LONGEST_HEAD).strip()
+
+
+def _stays_in(path: Path, place: Path) -> bool:
+    return path.resolve().is_relative_to(place.resolve())
+
+
+def _is_among(path: Path, found: list[Path]) -> bool:
+    return any(path.samefile(each) for each in found)
