@@ -18,7 +18,7 @@ from deepagents._state.schema import COMMON_KEYS, SHARED, Sharing, collect_shari
 from deepagents.errors import ErrorCode
 from deepagents.middleware._base import BaseMiddleware
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
-from deepagents.profiles.harness.checks import REQUIRED
+from deepagents.profiles.harness.profile import REQUIRED
 from deepagents.tools import FILE_TOOLS
 from deepagents.tools._tool import ToolSpec
 

@@ -6,6 +6,7 @@ Each function takes the build and the caller's or the profile's middleware of th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -24,7 +25,7 @@ from deepagents.errors import LimitExceeded, StackError, ToolFailure
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import ApprovalMiddleware, PassThroughApproval, wrap_langchain
 from deepagents.middleware.async_subagents import AsyncSubAgentMiddleware
-from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware, on_agent_server
+from deepagents.middleware.async_subagents.notifier import ParentNotifierMiddleware
 from deepagents.middleware.fallback import passing
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.limits import LimitsMiddleware
@@ -233,7 +234,8 @@ def _make_worker(child: AgentPlan | Worker, parent: Build) -> Worker:
 
 
 def parent_notifier(build: Build, given: Given) -> Middleware | None:
-    notifies = build.plan.role == "main" and on_agent_server()
+    # Only in a process that is an agent server can a run have a parent to notify.
+    notifies = build.plan.role == "main" and "langgraph_api" in sys.modules
     return given or (ParentNotifierMiddleware() if notifies else None)
 
 

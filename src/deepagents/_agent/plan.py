@@ -18,12 +18,13 @@ from deepagents.backends._resolve import is_factory
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
+from deepagents.errors import ConfigError
 from deepagents.limits import Limits
 from deepagents.middleware._base import Middleware
 from deepagents.middleware.approval import InterruptOn
-from deepagents.middleware.async_subagents.spec import is_remote, refuse_shared_names
+from deepagents.middleware.async_subagents.spec import is_remote
 from deepagents.middleware.filesystem import FilesystemMiddleware
-from deepagents.middleware.limits import limits_in
+from deepagents.middleware.limits import LimitsMiddleware
 from deepagents.middleware.subagents.spec import (
     DEFAULT_GENERAL_PURPOSE_DESCRIPTION,
     GENERAL_PURPOSE,
@@ -110,7 +111,9 @@ def plan_subagents(main: AgentPlan) -> list[AgentPlan | Worker]:
     general = main.profile.general_purpose_subagent or GeneralPurposeSubagentProfile()
     if general.enabled is not False and GENERAL_PURPOSE not in [each.name for each in declared]:
         declared.insert(0, _plan_general_purpose(main, general))
-    refuse_shared_names(main.async_subagents, [each.name or "" for each in declared])
+    local = {each.name or "" for each in declared}
+    if both := sorted(local.intersection(spec.get("name") for spec in main.async_subagents)):
+        raise ConfigError(f"{both!r} name both subagents and async subagents; each needs a name of its own")
     return declared
 
 
@@ -118,8 +121,8 @@ def _below(main: AgentPlan, **changes: Any) -> AgentPlan:
     """Return the plan of a subagent: the main agent's, without what that one alone has."""
     without = {"subagents": (), "memory": (), "response_format": None}
     # The same object: by its identity a subagent knows that it spends from the budget of its parent.
-    limits = limits_in(main.middleware) or main.limits
-    return replace(main, **{**without, "limits": limits, **changes})
+    own = next((each for each in main.middleware if isinstance(each, LimitsMiddleware)), main)
+    return replace(main, **{**without, "limits": own.limits, **changes})
 
 
 def _plan_general_purpose(main: AgentPlan, general: GeneralPurposeSubagentProfile) -> AgentPlan:

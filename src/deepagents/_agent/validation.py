@@ -20,7 +20,7 @@ from deepagents.middleware.approval import InterruptOn, validate_interrupt_on
 from deepagents.middleware.async_subagents.tools import TOOLS as ASYNC_TOOLS
 from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.skills import SkillsMiddleware
-from deepagents.middleware.skills.middleware import refuse_second
+from deepagents.middleware.skills.load import source_path
 from deepagents.middleware.subagents.task import TASK, Worker
 from deepagents.middleware.todos import READ_TODOS, WRITE_TODOS
 from deepagents.profiles.harness.profile import leaves_out
@@ -40,12 +40,13 @@ def validate(build: Build) -> None:
         StackError: for middleware or tools that would silently drop a safeguard.
     """
     plan = build.plan
-    validate_interrupt_on(plan.interrupt_on)
+    if plan.interrupt_on is not None:
+        validate_interrupt_on(plan.interrupt_on)
     names: list[Any] = [each.name for each in plan.middleware]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise StackError(f"middleware of {plan.label} holds two named {twice!r}; each needs its own name")
     _warn_of_replaced_arguments(build)
-    refuse_second(plan.skills, [*build.overrides.values()], plan.label)
+    _refuse_second_skills(build)
     _check_exclusions(build)
     _check_restricted_tools(build)
     _check_interrupted_tools(build)
@@ -74,6 +75,23 @@ def _warn_replaced(plan: AgentPlan, middleware: str, argument: str, lost: Iterab
         f"{plan.label} has a {middleware} of its own, so {argument}= has no effect there for "
         f"{', '.join(map(repr, lost))}; give all to one of the two"
     )
+
+
+def _refuse_second_skills(build: Build) -> None:
+    """Refuse two skills middleware in one agent: each would overwrite the other's list.
+
+    Raises:
+        StackError: naming the sources of each.
+    """
+    given = build.overrides.values()
+    own = {each.name: each.sources for each in given if isinstance(each, SkillsMiddleware)}
+    if build.plan.skills and SkillsMiddleware.__name__ not in build.overrides:
+        own[SkillsMiddleware.__name__] = list(map(source_path, build.plan.skills))
+    if len(own) > 1:
+        raise StackError(
+            f"{build.plan.label} has two skills middleware, of {' and '.join(map(repr, own.values()))}, "
+            "which would overwrite each other's list; give all sources to one of them"
+        )
 
 
 def _check_exclusions(build: Build) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
@@ -58,16 +58,21 @@ class BackendHandle:
         self.seconds = seconds
         self.is_factory = is_factory(backend)
         self._overdue = Overdue()
-        self._opened = None if self.is_factory else self._open(resolve_backend(backend, None))
+        self._resolved = None if self.is_factory else resolve_backend(backend, None)
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what can be done at a path; nothing, for a factory."""
-        return self._opened.capabilities(path) if self._opened else Capabilities()
+        return Capabilities() if self._resolved is None else can_at(self._resolved, path)
 
     def files(self, runtime: Any, rights: CallRights | None = None) -> FileCalls:
         """Return the files of the backend for one call, under the rules of that call if there are any."""
         opened = self._opened or self._make(runtime)
         return opened if rights is None else opened.under(rights)
+
+    @cached_property
+    def _opened(self) -> FileCalls | None:
+        # At the first call: most handles of an agent with subagents are never used.
+        return None if self._resolved is None else self._open(self._resolved)
 
     def _make(self, runtime: Any) -> FileCalls:
         try:

@@ -25,8 +25,7 @@ class IncrementalCache(Generic[V]):
     (15 µs for 1,000 messages). So messages must not be changed in place.
     """
 
-    def __init__(self) -> None:
-        self._known: list[tuple[tuple[object, ...], Sequence[AnyMessage], V]] = []
+    _known: Sequence[tuple[tuple[object, ...], Sequence[AnyMessage], V]] = ()
 
     def of(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -27,11 +26,6 @@ _MAX_REMEMBERED: Final = 1_000
 _EXPECTED: Final = (404, 409)
 _THIS_SERVER: Final = RemoteAgent("the parent", "started this run", "parent")
 _log = logging.getLogger(__name__)
-
-
-def on_agent_server() -> bool:
-    """Return whether this process is an agent server: only there can a run have a parent to notify."""
-    return "langgraph_api" in sys.modules
 
 
 class _Parent(NamedTuple):

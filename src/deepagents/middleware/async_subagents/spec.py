@@ -130,16 +130,6 @@ def validate_specs(specs: Sequence[Any]) -> dict[str, RemoteAgent]:
     return {agent.name: agent for agent in agents}
 
 
-def refuse_shared_names(specs: Sequence[Any], others: Sequence[str]) -> None:
-    """Refuse asynchronous subagents that have the name of another subagent.
-
-    Raises:
-        ConfigError: naming them.
-    """
-    if both := sorted({each for spec in specs if (each := spec.get("name")) in others}):
-        raise ConfigError(f"{both!r} name both subagents and async subagents; each needs a name of its own")
-
-
 def _validate_spec(given: Any) -> RemoteAgent:
     if not isinstance(given, Mapping):
         raise ConfigError(f"an async subagent is a mapping, not a {type(given).__name__}")

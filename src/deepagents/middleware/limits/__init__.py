@@ -2,7 +2,6 @@
 
 from deepagents.middleware._history import LIMIT_REACHED
 from deepagents.middleware.limits.middleware import LimitsMiddleware
-from deepagents.middleware.limits.middleware import limits_in as limits_in
 from deepagents.middleware.limits.usage_callback import counting_between_steps as counting_between_steps
 from deepagents.middleware.limits.usage_callback import is_used_up as is_used_up
 

@@ -18,7 +18,7 @@ from deepagents._state.schema import NOT_SHARED
 from deepagents._text import truncate
 from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import COUNTED, Kind, Limits, Price, price_in, price_of_profile
-from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._history import LIMIT_REACHED, is_from_person
 from deepagents.middleware._requests import Request, Response, ToolResult, keeping
 from deepagents.middleware.limits.budget import Budget, Reached, describe_unpriced, format_amount
@@ -170,11 +170,6 @@ class LimitsMiddleware(BaseMiddleware):
     def _check_repeats(self, repeats: int) -> Reached | None:
         most = self.limits.repeats
         return Reached("repeats", most, repeats) if most and repeats > most else None
-
-
-def limits_in(middleware: Sequence[Middleware]) -> Limits | None:
-    """Return the limits that a caller's own middleware sets, if it does."""
-    return next((each.limits for each in middleware if isinstance(each, LimitsMiddleware)), None)
 
 
 def _profile_price(model: BaseChatModel) -> tuple[str, Price] | None:

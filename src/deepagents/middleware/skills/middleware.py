@@ -15,8 +15,7 @@ from deepagents.backends._resolve import warn_form
 from deepagents.backends.handle import BACKEND_SECONDS, FileCalls, open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
 from deepagents.backends.state import StateBackend
-from deepagents.errors import StackError
-from deepagents.middleware._base import BaseMiddleware, Middleware, inner
+from deepagents.middleware._base import BaseMiddleware, inner
 from deepagents.middleware._requests import (
     Request,
     Response,
@@ -34,7 +33,6 @@ from deepagents.middleware.skills.load import (
     digest,
     load_skills,
     parse_sources,
-    source_path,
 )
 from deepagents.middleware.skills.state import (
     Loaded,
@@ -275,19 +273,3 @@ def _add_error_code(result: ToolResult) -> ToolResult:
         return result
     marks = {"error_code": "tool_failed", **result.additional_kwargs}
     return result.model_copy(update={"additional_kwargs": marks})
-
-
-def refuse_second(sources: Sequence[SkillSource], overrides: Sequence[Middleware], label: str) -> None:
-    """Refuse two skills middleware in one agent: each would overwrite the other's list.
-
-    Raises:
-        StackError: naming the sources of each.
-    """
-    own = {each.name: each.sources for each in overrides if isinstance(each, SkillsMiddleware)}
-    if sources and all(each.name != SkillsMiddleware.__name__ for each in overrides):
-        own[SkillsMiddleware.__name__] = list(map(source_path, sources))
-    if len(own) > 1:
-        raise StackError(
-            f"{label} has two skills middleware, of {' and '.join(map(repr, own.values()))}, which would "
-            "overwrite each other's list; give all sources to one of them"
-        )

@@ -33,12 +33,20 @@ from deepagents.middleware.subagents.spec import (
     validate_specs,
     with_defaults,
 )
-from deepagents.middleware.subagents.task import TASK, Delegation, State, Worker, describe, ready_worker
+from deepagents.middleware.subagents.task import (
+    TASK,
+    TASK_TOOL_DESCRIPTION,
+    Delegation,
+    State,
+    Worker,
+    ready_worker,
+)
 from deepagents.middleware.summarization import SummarizationMiddleware
 from deepagents.middleware.unsupported_content import UnsupportedContentMiddleware
 from deepagents.permissions import Rules
 from deepagents.tools._tool import Runtime, make_tool
 
+_KNOWS: Final = " (a fork: it has this whole conversation; give it the task alone)"
 SUBAGENT_PROMPT: Final = (
     "Hand large or separable work to a subagent with task, several at once where they do not depend on each "
     "other; it keeps your own context small. Do small things yourself."
@@ -83,7 +91,7 @@ class SubAgentMiddleware(BaseMiddleware):
         if not workers:
             raise ConfigError("At least one subagent is needed, or general_purpose_agent=True")
         self._workers: Mapping[str, Worker] = {worker.name: worker for worker in workers}
-        self._description = describe(self._workers, task_description)
+        self._description = _describe(self._workers, task_description)
         self._schemas: Callable[[], Sequence[type]] = tuple
         self._shown: Callable[[State], Sequence[AnyMessage]] = lambda state: state.get("messages", ())
         self.private_state_keys = private_state_keys or frozenset[str]()
@@ -203,3 +211,12 @@ def build_task_tool(
         **older,
     )
     return made.tools[0]
+
+
+def _describe(workers: Mapping[str, Worker], template: str | None) -> str:
+    """Fill the list of agents into a description; a text without the placeholder is taken as it is."""
+    listed = [
+        f"- {each.name}: {each.description}{_KNOWS if each.mode == 'fork' else ''}"
+        for each in workers.values()
+    ]
+    return (template or TASK_TOOL_DESCRIPTION).replace("{available_agents}", "\n".join(listed))

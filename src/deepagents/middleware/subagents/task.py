@@ -55,7 +55,6 @@ Mode: TypeAlias = Literal["isolated", "fork"]
 Made: TypeAlias = Runnable[Any, Any]
 
 _MAX_FORMATS: Final = 8
-_KNOWS: Final = " (a fork: it has this whole conversation; give it the task alone)"
 
 
 class TaskToolSchema(BaseModel):
@@ -137,11 +136,6 @@ class Worker:
                 f"the subagent {self.name!r} cannot be built: {describe_exception(error)}; each call of it "
                 "will fail, so do the work another way",
             ) from error
-
-    @property
-    def listed(self) -> str:
-        """The line of the task tool's description about it."""
-        return f"- {self.name}: {self.description}{_KNOWS if self.mode == 'fork' else ''}"
 
 
 def ready_worker(spec: Mapping[str, Any]) -> Worker:
@@ -355,9 +349,3 @@ def _to_json(value: Any) -> str:
 
 
 TASK = ToolSpec("task", TASK_TOOL_DESCRIPTION, TaskToolSchema, _task)
-
-
-def describe(workers: Mapping[str, Worker], template: str | None) -> str:
-    """Fill the list of agents into a description; a text without the placeholder is taken as it is."""
-    listed = "\n".join(worker.listed for worker in workers.values())
-    return (template or TASK_TOOL_DESCRIPTION).replace("{available_agents}", listed)

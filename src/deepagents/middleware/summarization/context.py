@@ -144,13 +144,13 @@ class ShownMessages:
     total: TokenTotal = TokenTotal()
 
 
+@dataclass(frozen=True, slots=True)
 class ContextReader:
     """Works out what requests show; looks at each message once, until something else is hidden or clipped."""
 
-    def __init__(self, counter: ContextCounter, clipping: Clipping) -> None:
-        self._counter = counter
-        self._clipping = clipping
-        self._known = IncrementalCache[ShownMessages]()
+    counter: ContextCounter
+    clipping: Clipping
+    known: IncrementalCache[ShownMessages] = field(default_factory=IncrementalCache[ShownMessages])
 
     def show(
         self,
@@ -175,14 +175,14 @@ class ContextReader:
 
         def begin() -> ShownMessages:
             first: list[AnyMessage] = [] if summary is None else [summary]
-            return ShownMessages(first, total=self._counter.add(TokenTotal(), first, provider))
+            return ShownMessages(first, total=self.counter.add(TokenTotal(), first, provider))
 
         def go_on(before: ShownMessages, new: Sequence[AnyMessage]) -> ShownMessages:
             return self._extend(before, new, memory, provider, tools)
 
         # Compared by identity, and a model may spell its provider anew at each call.
         about = (memory.event, memory.hidden or None, memory.clips or None, provider and sys.intern(provider))
-        shown = self._known.of(messages, begin, go_on, about)
+        shown = self.known.of(messages, begin, go_on, about)
         # Without anything hidden the request's own list goes on, so that no copy of the request is made.
         return shown if summary or memory.clips else replace(shown, messages=messages)
 
@@ -208,8 +208,8 @@ class ContextReader:
             if is_shown:
                 shown.append(_without_bound_reasoning(message) if message.id in from_before else message)
         if memory.clips:
-            shown = self._clipping.show(shown, memory.clips, specs_by_name(tools))
-        total = self._counter.add(before.total, shown, provider, from_before)
+            shown = self.clipping.show(shown, memory.clips, specs_by_name(tools))
+        total = self.counter.add(before.total, shown, provider, from_before)
         return ShownMessages([*before.messages, *shown], calls_are_shown, total)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, cast
+
+from langchain.agents.middleware import AgentMiddleware
 
 from deepagents.errors import ProfileError
 from deepagents.middleware._base import Middleware
-from deepagents.profiles.harness import checks
 
 T = TypeVar("T")
 Extra: TypeAlias = Sequence[Middleware] | Callable[[], Sequence[Middleware]]
 
+REQUIRED: Final = frozenset({"FilesystemMiddleware", "SubAgentMiddleware"})
+"""Middleware that an agent cannot be without."""
 _OURS: Final = "deepagents."
 _STOOD_FOR: Final = ("deepagents.", "langchain.", "langchain_")
 
@@ -36,9 +40,9 @@ class GeneralPurposeSubagentProfile:
         Raises:
             TypeError: for unknown keys, and values of a wrong type.
         """
-        found = checks.read_keys("general_purpose_subagent", data, cls.__annotations__)
+        found = _read_keys("general_purpose_subagent", data, cls.__annotations__)
         for key, kind in (("enabled", bool), ("description", str), ("system_prompt", str)):
-            checks.check_type(key, found.get(key), kind)
+            _check_type(key, found.get(key), kind)
         return cls(**cast("dict[str, Any]", found))
 
 
@@ -71,7 +75,7 @@ class HarnessProfile:
 
     def __post_init__(self) -> None:
         _check_fields(self, classes=True)
-        object.__setattr__(self, "extra_middleware", checks.middleware(self.extra_middleware))
+        object.__setattr__(self, "extra_middleware", _check_middleware(self.extra_middleware))
 
     def materialize_extra_middleware(self) -> list[Middleware]:
         """Return the extra middleware for one more stack.
@@ -79,7 +83,7 @@ class HarnessProfile:
         Raises:
             ProfileError: when the function that makes it returns something else.
         """
-        return list(checks.make(self.extra_middleware))
+        return list(_make_extra(self.extra_middleware))
 
     def excludes(self, middleware: Middleware) -> bool:
         """Return whether this is left out, by its name, its exact class or the one it stands for."""
@@ -134,7 +138,7 @@ class HarnessProfileConfig:
             ProfileError: when excluded middleware is required, or named in a form that names nothing.
             TypeError: for unknown keys, and values of a wrong type.
         """
-        found = cast("dict[str, Any]", checks.read_keys("a harness profile", data, cls.__annotations__))
+        found = cast("dict[str, Any]", _read_keys("a harness profile", data, cls.__annotations__))
         general = found.pop("general_purpose_subagent", None)
         read = None if general is None else GeneralPurposeSubagentProfile.from_dict(general)
         return cls(**found, general_purpose_subagent=read)
@@ -200,7 +204,7 @@ def _merge_extra(base: Extra, override: Extra) -> Extra:
     if not base or not override:
         return override or base
     # A function, so that each agent gets instances of its own.
-    return lambda: _merge_by_class(checks.make(base), checks.make(override))
+    return lambda: _merge_by_class(_make_extra(base), _make_extra(override))
 
 
 def _merge_by_class(base: Sequence[Middleware], override: Sequence[Middleware]) -> list[Middleware]:
@@ -216,15 +220,13 @@ def _merge_by_class(base: Sequence[Middleware], override: Sequence[Middleware]) 
 
 
 def _check_fields(profile: HarnessProfile | HarnessProfileConfig, *, classes: bool) -> None:
-    checks.check_type("base_system_prompt", profile.base_system_prompt, str)
-    checks.check_type("system_prompt_suffix", profile.system_prompt_suffix, str)
-    checks.check_type(
-        "general_purpose_subagent", profile.general_purpose_subagent, GeneralPurposeSubagentProfile
-    )
+    _check_type("base_system_prompt", profile.base_system_prompt, str)
+    _check_type("system_prompt_suffix", profile.system_prompt_suffix, str)
+    _check_type("general_purpose_subagent", profile.general_purpose_subagent, GeneralPurposeSubagentProfile)
     checked = {
-        "tool_description_overrides": checks.words(profile.tool_description_overrides),
-        "excluded_tools": checks.strings("excluded_tools", profile.excluded_tools),
-        "excluded_middleware": checks.exclusions(profile.excluded_middleware, classes=classes),
+        "tool_description_overrides": _check_words(profile.tool_description_overrides),
+        "excluded_tools": _check_strings("excluded_tools", profile.excluded_tools),
+        "excluded_middleware": _check_exclusions(profile.excluded_middleware, classes=classes),
     }
     for name, value in checked.items():
         object.__setattr__(profile, name, value)
@@ -238,3 +240,134 @@ def _write_entry(entry: str | type) -> str:
             "exclude it by its name"
         )
     return alias
+
+
+def _check_strings(name: str, given: object) -> frozenset[str]:
+    """Return names as a set.
+
+    Raises:
+        TypeError: for anything else, a single string included.
+    """
+    return cast("frozenset[str]", _set_of(name, given, (str,), "strings"))
+
+
+def _check_exclusions(given: object, *, classes: bool) -> frozenset[str | type]:
+    """Return the middleware to leave out as a set of names, and of classes where those are allowed.
+
+    Raises:
+        TypeError: for what is neither.
+        ProfileError: for a name that can name no middleware, or required middleware.
+    """
+    kinds, wanted = ((str, type), "names or classes") if classes else ((str,), "names")
+    entries = cast("frozenset[str | type]", _set_of("excluded_middleware", given, kinds, wanted))
+    for entry in entries:
+        if isinstance(entry, str):
+            _check_name(entry)
+    needed = sorted({entry if isinstance(entry, str) else entry.__name__ for entry in entries} & REQUIRED)
+    if needed:
+        raise ProfileError(
+            f"excluded_middleware names {needed!r}, which are scaffolding that no agent can be without"
+        )
+    return entries
+
+
+def _check_words(given: object) -> Mapping[str, str]:
+    """Return descriptions by the names of tools, as a copy that cannot be changed.
+
+    Raises:
+        TypeError: for anything but strings by strings.
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"tool_description_overrides must be a mapping of strings to strings, got {given!r}")
+    copied = dict(cast("Mapping[object, object]", given))
+    for item in copied.items():
+        if not all(isinstance(half, str) for half in item):
+            raise TypeError(f"tool_description_overrides must map strings to strings, got {item!r}")
+    return MappingProxyType(cast("dict[str, str]", copied))
+
+
+def _check_middleware(given: object) -> object:
+    """Return extra middleware as a tuple, or the function that makes it.
+
+    Raises:
+        TypeError: for anything else; a class of middleware is neither.
+    """
+    if callable(given) and not _is_middleware_class(given):
+        return given
+    if isinstance(given, str | type) or not isinstance(given, Iterable):
+        raise TypeError(f"extra_middleware must be a list, or a function that makes one, got {given!r}")
+    found = tuple(cast("Iterable[object]", given))
+    for each in found:
+        if not isinstance(each, AgentMiddleware):
+            raise TypeError(f"extra_middleware must hold instances of middleware, got {each!r}")
+    return found
+
+
+def _make_extra(extra: Sequence[Middleware] | Callable[[], Sequence[Middleware]]) -> Sequence[Middleware]:
+    """Return the middleware itself, made by its function if there is one.
+
+    Raises:
+        ProfileError: naming the function that made something else.
+    """
+    if not callable(extra):
+        return extra
+    returned: object = extra()
+    if not isinstance(returned, list | tuple) or not all(
+        isinstance(each, AgentMiddleware) for each in cast("Sequence[object]", returned)
+    ):
+        raise ProfileError(
+            f"extra_middleware is made by {extra!r}, which must return a list of instances of middleware, "
+            f"got {returned!r}"
+        )
+    return cast("Sequence[Middleware]", returned)
+
+
+def _read_keys(kind: str, given: object, allowed: Iterable[str]) -> dict[str, object]:
+    """Return a mapping of the file form as a dict, without keys that have nothing after them.
+
+    Raises:
+        TypeError: for what is no mapping, or has a key that means nothing.
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{kind} is read from a mapping, got {given!r}")
+    found = dict(cast("Mapping[str, object]", given))
+    known = sorted(allowed)
+    if unknown := sorted(map(repr, found.keys() - set(known))):
+        raise TypeError(f"Unknown keys in {kind}: {', '.join(unknown)}; there are {', '.join(known)}")
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _check_type(key: str, value: object, kind: type) -> None:
+    """Check that a value of the file form is `None` or of its kind.
+
+    Raises:
+        TypeError: naming the key.
+    """
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{key} must be {kind.__name__}, got {value!r}")
+
+
+def _set_of(name: str, given: object, kinds: tuple[type, ...], wanted: str) -> frozenset[object]:
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise TypeError(f"{name} must be a list or set of {wanted}, got {given!r}")
+    entries = list(cast("Iterable[object]", given))
+    for entry in entries:
+        if not isinstance(entry, kinds):
+            raise TypeError(f"{name} must hold {wanted}, got {entry!r}")
+    return frozenset(entries)
+
+
+def _is_middleware_class(given: object) -> bool:
+    return isinstance(given, type) and issubclass(given, AgentMiddleware)
+
+
+def _check_name(entry: str) -> None:
+    if not entry.strip():
+        raise ProfileError(f"excluded_middleware must hold non-empty names, got {entry!r}")
+    if ":" in entry:
+        raise ProfileError(
+            f"excluded_middleware holds {entry!r}: import paths are not currently supported; give the name "
+            "that the middleware goes by, or its class"
+        )
+    if entry.startswith("_"):
+        raise ProfileError(f"excluded_middleware holds {entry!r}: a name cannot start with '_'")
