@@ -8,7 +8,8 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.contenders import BARE, OURS, REFERENCE, REFERENCE_RELEASE, ROOT, install_reference, versions
@@ -26,23 +27,23 @@ from benchmarks.parts import (
     store,
 )
 from benchmarks.report import Table, Verdict, as_markdown, as_text, as_values, verdicts
-from benchmarks.rounds import Samples, measure
+from benchmarks.rounds import Run, Samples, in_a_process, measure
 
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS = ("imports", "creation", "steps", "files", "pages", "commands", "store", "state", "checkpoints")
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None, run: Run = in_a_process) -> int:
     """Measure, print, write; the exit code tells of missed targets only with --strict."""
-    options = _options()
+    options = _options(arguments)
     size = _size(options)
     if REFERENCE in size.contenders:
         install_reference()
     machine = _machine(size, options.rounds)
     print("\n".join(machine), end="\n\n", flush=True)
     samples = Samples()
-    tables = _measured(options.only, size, options.rounds, samples)
+    tables = _measured(options.only, size, partial(_run, options.rounds, samples, run))
     judged = verdicts(tables, samples)
     print("\n".join(map(str, judged)))
     print(*(f"FAILED  {name}: {why}" for name, why in samples.failures.items()), sep="\n")
@@ -50,7 +51,7 @@ def main() -> int:
     return int(options.strict and not all(each.passed for each in judged))
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two rounds, two lengths, a tenth of the files")
     parser.add_argument("--rounds", type=int, help="default 5, or 2 with --quick")
@@ -62,7 +63,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the numbers go")
     parser.add_argument("--write", type=Path, nargs="?", const=PAGE, help="write a page: docs/benchmarks.md")
     parser.add_argument("--strict", action="store_true", help="end with 1 when a target is missed")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     options.rounds = options.rounds or (2 if options.quick else 5)
     return options
 
@@ -77,7 +78,9 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _size(options: argparse.Namespace) -> Size:
     lengths = options.steps or ((50, 200) if options.quick else (50, 200, 800))
-    count = options.files or (2_000 if options.quick else 20_000)
+    count = options.files
+    if count is None:
+        count = 2_000 if options.quick else 20_000
     return Size(
         lengths=lengths,
         files=count,
@@ -87,28 +90,28 @@ def _size(options: argparse.Namespace) -> Size:
     )
 
 
-def _measured(only: Sequence[str], size: Size, rounds: int, samples: Samples) -> list[Table]:
+def _measured(only: Sequence[str], size: Size, run: Callable[[Part], list[Table]]) -> list[Table]:
     tables: list[Table] = []
     for name, part in (("imports", imports), ("creation", creation), ("steps", steps)):
         if name in only:
-            tables += _run(part.plan(size), rounds, samples)
+            tables += run(part.plan(size))
     if "files" in only:
         with files.tree(size) as root:
-            tables += _run(files.plan(size, root), rounds, samples)
+            tables += run(files.plan(size, root))
     if "pages" in only:
         with pages.log(size) as root:
-            tables += _run(pages.plan(size, root), rounds, samples)
+            tables += run(pages.plan(size, root))
     for name, part in (("commands", commands), ("store", store), ("state", state)):
         if name in only:
-            tables += _run(part.plan(size), rounds, samples)
+            tables += run(part.plan(size))
     if "checkpoints" in only:
         with checkpoints.database() as place:
-            tables += _run(checkpoints.plan(size, place), 1, samples)
+            tables += run(checkpoints.plan(size, place))
     return tables
 
 
-def _run(part: Part, rounds: int, samples: Samples) -> list[Table]:
-    measure(part.jobs, rounds, samples)
+def _run(rounds: int, samples: Samples, run: Run, part: Part) -> list[Table]:
+    measure(part.jobs, 1 if part.exact else rounds, samples, run)
     for table in part.tables:
         print(as_text(table, samples), end="\n\n", flush=True)
     return part.tables

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.contenders import ROOT, child_environment
@@ -55,7 +55,20 @@ class Samples:
         return self.values.get(measure, {}).get(contender, [])
 
 
-def measure(jobs: Iterable[Job], rounds: int, samples: Samples) -> None:
+Run = Callable[[Job], str]
+"""Run the command of a job and return what it printed."""
+
+
+def in_a_process(job: Job) -> str:
+    """Run a job as it is measured: in a process of its own."""
+    done = subprocess.run(
+        job.command, cwd=ROOT, env={**child_environment(), **job.environment},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=PATIENCE,
+    )  # fmt: skip
+    return done.stdout
+
+
+def measure(jobs: Iterable[Job], rounds: int, samples: Samples, run: Run) -> None:
     """Run all jobs in order, and that so many times; a job that failed is not tried again."""
     jobs = list(jobs)
     for number in range(rounds):
@@ -65,19 +78,16 @@ def measure(jobs: Iterable[Job], rounds: int, samples: Samples) -> None:
             if name in samples.failures:
                 continue
             try:
-                _take(job, samples)
+                _take(job, samples, run)
             except (subprocess.SubprocessError, OSError, ValueError, LookupError) as error:
                 samples.failures[name] = _reason(error)
 
 
-def _take(job: Job, samples: Samples) -> None:
+def _take(job: Job, samples: Samples, run: Run) -> None:
     start = time.perf_counter()
-    done = subprocess.run(
-        job.command, cwd=ROOT, env={**child_environment(), **job.environment},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=PATIENCE,
-    )  # fmt: skip
+    printed = run(job)
     spent = (time.perf_counter() - start) * 1000
-    found = {"": spent} if job.timed else json.loads(done.stdout.splitlines()[-1])
+    found = {"": spent} if job.timed else json.loads(printed.splitlines()[-1])
     for key, value in found.items():
         samples.values[f"{job.measure} {key}".strip()][job.contender].append(value)
 

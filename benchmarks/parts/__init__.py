@@ -32,6 +32,8 @@ class Part:
 
     jobs: list[Job]
     tables: list[Table]
+    exact: bool = False
+    """Whether every round finds the same, so that one is enough."""
 
 
 Plan = Callable[[Size], Part]

@@ -45,7 +45,7 @@ def plan(size: Size, place: str | None) -> Part:
         for kind in savers
     ]
     tables = [_table(size, kind, marks) for kind in savers]
-    return Part(jobs, [*tables, *(_compacted(kind, marks) for kind in savers)])
+    return Part(jobs, [*tables, *(_compacted(kind, marks) for kind in savers)], exact=True)
 
 
 def _compacted(kind: str, marks: list[int]) -> Table:

@@ -3,47 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import threading
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
 
 from benchmarks.probes.model import WritingModel
 
+AVERAGED = 20
 
-def counted(build: Any, steps: int, *, awaited: bool) -> float:
-    """Run so many steps, after a short run that warms everything up, and return the calls of one."""
-    model = WritingModel()
-    agent = build(model, checkpointer=None)
-    _run(agent, model, 3, awaited=awaited)
+
+class NotingModel(WritingModel):
+    """Note something before each step."""
+
+    note: Callable[[], object]
+
+    def _next(self, last: BaseMessage) -> AIMessage:
+        self.note()
+        return super()._next(last)
+
+
+def early_and_late(build: Any, steps: int, *, awaited: bool) -> tuple[float, float]:
+    """Run so many steps; return the calls of one near the beginning, and of one at the end."""
     calls = 0
+    before: list[int] = []
 
     def count(frame: object, event: str, argument: object) -> None:
         nonlocal calls
         calls += event == "call"
 
+    agent = build(NotingModel(steps=steps, note=lambda: before.append(calls)), checkpointer=None)
     threading.setprofile(count)
     sys.setprofile(count)
     try:
-        _run(agent, model, steps, awaited=awaited)
+        _run(agent, steps, awaited=awaited)
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return calls / steps
+    early = before[2 * AVERAGED] - before[AVERAGED]
+    late = before[-1] - before[-1 - AVERAGED]
+    return early / AVERAGED, late / AVERAGED
 
 
-def _run(agent: Any, model: WritingModel, steps: int, *, awaited: bool) -> None:
-    model.steps = steps
+def _run(agent: Any, steps: int, *, awaited: bool) -> None:
     given = {"messages": [{"role": "user", "content": "Begin."}]}
     config = {"recursion_limit": 10 * steps + 100}
     if awaited:
         asyncio.run(agent.ainvoke(given, config))
     else:
         agent.invoke(given, config)
-
-
-if __name__ == "__main__":
-    made_by = import_module(f"benchmarks.probes.{sys.argv[1]}").build
-    lengths = [int(each) for each in sys.argv[3:]]
-    print(json.dumps([counted(made_by, each, awaited=sys.argv[2] == "awaited") for each in lengths]))

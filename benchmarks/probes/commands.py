@@ -8,29 +8,33 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from typing import Any
 
 from benchmarks.parts.commands import NAMED, PLAIN, SESSION, SHELL
+from benchmarks.probes import times
 from deepagents.backends import LocalSandbox, LocalShellBackend
 
 COMMAND = "true"
 COUNT, AT_ONCE, TIMES = 100, 4, 10
 
 
-def runner(way: str, root: str) -> Callable[[], int | None]:
+@contextmanager
+def runner(way: str, root: str) -> Generator[Callable[[], int | None]]:
     """Make what runs the command once, and returns its exit code."""
     if way == PLAIN:
-        return lambda: (
-            subprocess.run(COMMAND, shell=True, cwd=root, capture_output=True, check=False).returncode
+        yield (
+            lambda: subprocess.run(COMMAND, shell=True, cwd=root, capture_output=True, check=False).returncode
         )
-    if way == SHELL:
+    elif way == SHELL:
         shell = LocalShellBackend(root)
-        return lambda: shell.execute(COMMAND).exit_code
-    options: dict[str, Any] = {NAMED: {"network": ["example.org"]}, SESSION: {"session": True}}.get(way, {})
-    sandbox = LocalSandbox(root, **options)
-    return lambda: sandbox.execute(COMMAND).exit_code
+        yield lambda: shell.execute(COMMAND).exit_code
+    else:
+        options: Mapping[str, Any] = {NAMED: {"network": ["example.org"]}, SESSION: {"session": True}}
+        with closing(LocalSandbox(root, **options.get(way, {}))) as sandbox:
+            yield lambda: sandbox.execute(COMMAND).exit_code
 
 
 def milliseconds(work: Callable[[], object]) -> float:
@@ -43,17 +47,16 @@ def milliseconds(work: Callable[[], object]) -> float:
 def measured(way: str, root: str) -> dict[str, float]:
     """Measure one way to run the command."""
     start = time.perf_counter()
-    run = runner(way, root)
-    assert run() == 0, way
-    first = (time.perf_counter() - start) * 1000
-    further = [milliseconds(run) for _ in range(COUNT - 1)]
-    with ThreadPoolExecutor(AT_ONCE) as threads:
+    with runner(way, root) as run, ThreadPoolExecutor(AT_ONCE) as threads:
+        assert run() == 0, way
+        first = (time.perf_counter() - start) * 1000
+        further = [milliseconds(run) for _ in range(times(COUNT - 1))]
 
         def run_four() -> None:
             assert [each.result() for each in [threads.submit(run) for _ in range(AT_ONCE)]] == [0] * AT_ONCE
 
         run_four()
-        four = statistics.median(milliseconds(run_four) for _ in range(TIMES))
+        four = statistics.median(milliseconds(run_four) for _ in range(times(TIMES)))
     return {"first": first, "next": statistics.median(further), "hundredth": further[-1], "four": four}
 
 

@@ -9,6 +9,7 @@ import time
 from importlib import import_module
 from typing import Any
 
+from benchmarks.probes import times
 from benchmarks.probes.model import WritingModel
 
 REPEATS = 7
@@ -18,7 +19,7 @@ def created(build: Any, workers: int) -> dict[str, float]:
     """Measure creation alone."""
     model = WritingModel()
     spent: list[float] = []
-    for _ in range(1 + REPEATS):
+    for _ in range(1 + times(REPEATS)):
         start = time.process_time()
         build(model, workers)
         spent.append((time.process_time() - start) * 1000)

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 
+from benchmarks.probes import times
+
 REPEATS = 9
 PATIENCE = 1.0
 NEEDLE = "quixotic-marmalade"
@@ -18,7 +20,7 @@ def timed(search: Callable[[], int]) -> tuple[float, int]:
     """Search some times, for a second or so; return the median of the milliseconds and the last count."""
     spent: list[float] = []
     found = 0
-    while len(spent) < REPEATS and sum(spent) < PATIENCE * 1000:
+    while len(spent) < times(REPEATS) and sum(spent) < PATIENCE * 1000:
         start = time.perf_counter()
         found = search()
         spent.append((time.perf_counter() - start) * 1000)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.probes import times
 from deepagents.backends import FilesystemBackend
 
 NAME = "big.log"
@@ -20,7 +21,8 @@ FIRSTS, NEXTS = 3, 9
 def by_seek(root: str) -> Callable[[int], str]:
     """Read where the lines are known to start."""
     path = Path(root) / NAME
-    length = len(path.open("rb").readline())
+    with path.open("rb") as file:
+        length = len(file.readline())
 
     def read(line: int) -> str:
         with path.open("rb") as file:
@@ -49,10 +51,10 @@ def timed(read: Callable[[int], str], line: int) -> float:
 if __name__ == "__main__":
     reader = by_seek if sys.argv[1] == "seek" else by_backend
     middle = int(sys.argv[3])
-    firsts = [timed(reader(sys.argv[2]), middle) for _ in range(FIRSTS)]
+    firsts = [timed(reader(sys.argv[2]), middle) for _ in range(times(FIRSTS))]
     again = reader(sys.argv[2])
     timed(again, middle)
     nexts: list[float] = []
-    while len(nexts) < NEXTS and sum(nexts) < 2000:
+    while len(nexts) < times(NEXTS) and sum(nexts) < 2000:
         nexts.append(timed(again, middle + LIMIT * (len(nexts) + 1)))
     print(json.dumps({"first": statistics.median(firsts), "next": statistics.median(nexts)}))

@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from benchmarks.probes import times
 from benchmarks.probes.deep_agent import build
 from benchmarks.probes.model import WritingModel, tool_call
 
@@ -34,11 +35,11 @@ class EditingModel(WritingModel):
 
 def step(model: WritingModel, files: dict[str, Any]) -> float:
     """Return the milliseconds of one step; starting a run, with its files, does not count."""
-    agent = build(model)
+    agent, steps = build(model), times(STEPS)
     spent: list[float] = []
-    for _ in range(REPEATS):
-        short, long = _run(agent, model, files, 1), _run(agent, model, files, STEPS + 1)
-        spent.append((long - short) / STEPS * 1000)
+    for _ in range(times(REPEATS)):
+        short, long = _run(agent, model, files, 1), _run(agent, model, files, steps + 1)
+        spent.append((long - short) / steps * 1000)
     return statistics.median(spent)
 
 

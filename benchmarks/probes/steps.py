@@ -13,6 +13,7 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 
+from benchmarks.probes import times
 from benchmarks.probes.model import WritingModel
 
 WARM_UP = 3
@@ -40,7 +41,7 @@ def measure(build: Any, saver: str, steps: int) -> dict[str, float]:
     awaited = saver == "awaited"
     run(agent, model, WARM_UP, "warm-up", awaited=awaited)
     gc.collect()
-    repeats = max(1, AT_LEAST // steps)
+    repeats = times(max(1, AT_LEAST // steps))
     spent = [run(agent, model, steps, str(number), awaited=awaited) for number in range(repeats)]
     return {"step": statistics.median(spent)}
 

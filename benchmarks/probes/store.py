@@ -12,6 +12,7 @@ from typing import Any
 
 from langgraph.store.memory import InMemoryStore
 
+from benchmarks.probes import times
 from benchmarks.probes.files import NEEDLE
 from deepagents.backends import StoreBackend
 
@@ -53,7 +54,7 @@ def measure(count: int) -> dict[str, float]:
         "delete": lambda: _delete(backend, _path(count // 2)),
     }
     spent: dict[str, list[float]] = {name: [] for name in works}
-    while len(spent["search"]) < REPEATS and sum(map(sum, spent.values())) < PATIENCE:
+    while len(spent["search"]) < times(REPEATS) and sum(map(sum, spent.values())) < PATIENCE:
         for name, work in works.items():
             gc.collect()
             start = time.perf_counter()

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
+import runpy
 import subprocess
 import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.__main__ import main
 from benchmarks.parts import commands
+from benchmarks.rounds import Job, in_a_process
 from tests import postgres
 from tests.architecture.source import ROOT
 
 TINY = ("--rounds", "1", "--steps", "2", "--files", "40", "--subagents", "0,2", "--beside", "none")
-EXPECTED = {
-    "imports": {
-        "import import": ["deepagents"],
-        "help": ["deepagents --help", "import langchain.agents"],
-    },
+SEARCHERS = ["plain", "deepagents", "deepagents with rules", "deepagents without rg"]
+EXPECTED: Mapping[str, Mapping[str, list[str]]] = {
     "creation": {
         measure: ["deepagents"]
         for workers in (0, 2)
         for measure in (f"created {workers} first", f"created {workers} next", f"used {workers} used")
     },
+    "steps": {f"{way} 2 step": ["deepagents"] for way in ("none", "awaited", "memory")},
+    "files": {
+        **{f"files {measure}": SEARCHERS for measure in ("glob", "globbed", "grep", "grepped")},
+        **{f"tools {measure}": ["deepagents"] for measure in ("glob", "ruled_glob", "grep", "ruled_grep")},
+    },
     "pages": {"pages first": ["seek", "deepagents"], "pages next": ["seek", "deepagents"]},
     "commands": {
         f"commands {measure}": list(commands.ways()) for measure in ("first", "next", "hundredth", "four")
     },
-    "steps": {f"{way} 2 step": ["deepagents"] for way in ("none", "awaited", "memory")},
     "store": {
         f"store {measure}": ["deepagents"]
         for measure in ("search", "ls", "glob", "grep", "delete", "globbed", "grepped")
@@ -44,38 +53,62 @@ EXPECTED = {
 }
 
 
-def benchmarked(part: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:
-    command = [sys.executable, "-m", "benchmarks", *TINY, "--only", part, "--json", str(results), *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout, json.loads(results.read_text("utf-8"))
+@dataclass(frozen=True)
+class Here:
+    """Runs probes in this process, which has imported what they need."""
+
+    patches: pytest.MonkeyPatch
+
+    def __call__(self, job: Job) -> str:
+        """Run a probe and return what it printed."""
+        if job.timed or job.environment:
+            return in_a_process(job)
+        _, _, name, *arguments = job.command
+        self.patches.setattr(sys, "argv", [name, *arguments])
+        with redirect_stdout(io.StringIO()) as printed:
+            runpy.run_path(str(ROOT / f"{name.replace('.', '/')}.py"), run_name="__main__")
+        return printed.getvalue()
 
 
-@pytest.mark.parametrize("part", EXPECTED)
-def test_a_tiny_round_measures_everything(part: str, tmp_path: Path) -> None:
-    printed, results = benchmarked(part, tmp_path / "results.json")
+def test_a_tiny_round_measures_everything_and_a_page_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, page = tmp_path / "results.json", tmp_path / "page.md"
+    monkeypatch.setenv("BENCHMARK_ONCE", "1")
 
-    assert results["failures"] == {}
-    assert {measure: list(of) for measure, of in results["medians"].items()} == EXPECTED[part]
-    assert all(value > 0 for of in results["medians"].values() for value in of.values())
-    assert all(f"{target['sentence']}: at most" in printed for target in results["targets"])
+    main(
+        [*TINY, "--only", ",".join(EXPECTED), "--json", str(results), "--write", str(page)],
+        run=Here(monkeypatch),
+    )
 
-
-def test_every_searcher_finds_the_same_and_a_page_shows_it(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    _, results = benchmarked("files", tmp_path / "results.json", "--write", str(page))
-
-    searchers = ["plain", "deepagents", "deepagents with rules", "deepagents without rg"]
-    assert results["failures"] == {}
-    assert results["medians"]["files globbed"] == dict.fromkeys(searchers, 40)
-    assert results["medians"]["tools ruled_grep"].keys() == {"deepagents"}
-    assert results["medians"]["files grepped"] == dict.fromkeys(searchers, 7)
-    assert "| files found | 40 | 40 | 40 | 40 |" in page.read_text("utf-8")
+    found = json.loads(results.read_text("utf-8"))
+    medians: dict[str, dict[str, float]] = found["medians"]
+    shown = page.read_text("utf-8")
+    assert found["failures"] == {}
+    assert {measure: sorted(of) for measure, of in medians.items()} == {
+        measure: sorted(of) for part in EXPECTED.values() for measure, of in part.items()
+    }
+    assert all(math.isfinite(value) for of in medians.values() for value in of.values())
+    assert medians["files globbed"] == dict.fromkeys(SEARCHERS, 40)
+    assert medians["files grepped"] == dict.fromkeys(SEARCHERS, 7)
+    assert "| files found | 40 | 40 | 40 | 40 |" in shown
+    assert [
+        each["sentence"] for each in found["targets"] if f"{each['sentence']}: at most" not in shown
+    ] == []
 
 
 def test_a_measurement_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    printed, results = benchmarked("steps", tmp_path / "results.json", "--steps", "0,2")
+    results = tmp_path / "results.json"
+    command = [sys.executable, "-m", "benchmarks", *TINY, "--files", "0", "--only", "imports,pages"]
+    done = subprocess.run(
+        [*command, "--json", str(results)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
 
-    assert list(results["failures"]) == [f"{way} 0 of deepagents" for way in ("none", "awaited", "memory")]
-    assert "FAILED  none 0 of deepagents: ZeroDivisionError" in printed
-    assert results["medians"]["none 2 step"]["deepagents"] > 0
-    assert [target["measured"] for target in results["targets"]] == [None] * 3
+    found: dict[str, Any] = json.loads(results.read_text("utf-8"))
+    assert list(found["failures"]) == ["pages of seek", "pages of deepagents"]
+    assert "FAILED  pages of deepagents: " in done.stdout
+    assert {measure: list(of) for measure, of in found["medians"].items()} == {
+        "import import": ["deepagents"],
+        "help": ["deepagents --help", "import langchain.agents"],
+    }
+    assert [target["measured"] is None for target in found["targets"]] == [False, True, True]

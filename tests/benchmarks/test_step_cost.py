@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
-from tests.architecture.source import ROOT
+from benchmarks.probes import create_agent, deep_agent
+from benchmarks.probes.calls import early_and_late
 
-EARLY, LATE = 50, 400
-
-
-def calls_of(agent: str, way: str) -> tuple[float, float]:
-    """Return the Python calls of one step in a short and in a long run."""
-    command = [sys.executable, "-m", "benchmarks.probes.calls", agent, way, str(EARLY), str(LATE)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    early, late = json.loads(done.stdout.splitlines()[-1])
-    return early, late
+STEPS = 100
 
 
-@pytest.mark.parametrize("way", ["blocking", "awaited"])
-def test_a_step_stays_close_to_a_bare_loop(way: str) -> None:
-    ours, ours_late = calls_of("deep_agent", way)
-    bare, bare_late = calls_of("create_agent", way)
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_step_stays_close_to_a_bare_loop(awaited: bool) -> None:
+    ours, ours_late = early_and_late(deep_agent.build, STEPS, awaited=awaited)
+    bare, bare_late = early_and_late(create_agent.build, STEPS, awaited=awaited)
 
     assert ours <= 1.7 * bare
-    assert ours_late - ours <= 1.1 * (bare_late - bare)
+    assert 0 < ours_late - ours <= 1.1 * (bare_late - bare)
