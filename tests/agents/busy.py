@@ -14,6 +14,7 @@ from langchain_core.tools import BaseTool, tool
 
 from deepagents.testing import Asked
 
+CYCLE = 100
 WORDS = ["agent", "backend", "context", "decimal", "engine", "filter", "gauge", "handle", "index", "ledger"]
 
 
@@ -106,9 +107,9 @@ KINDS: Sequence[tuple[Callable[[random.Random, int], AIMessage], int]] = (
 )
 
 
-def step_of(number: int, cycle: int | None = None) -> AIMessage:
+def step_of(number: int) -> AIMessage:
     """Say what is done in a step; after a cycle, steps of the same kinds and sizes come again."""
-    chance = random.Random(f"step {number % cycle if cycle else number}")
+    chance = random.Random(f"step {number % CYCLE}")
     make = chance.choices([kind for kind, _ in KINDS], [weight for _, weight in KINDS])[0]
     return make(chance, number)
 
@@ -120,7 +121,6 @@ class Busy:
     every: int
     taken: int = 0
     at_step: Callable[[int], None] = lambda _: None
-    cycle: int | None = None
 
     def __call__(self, asked: Asked) -> AIMessage | str:
         """Answer a request."""
@@ -128,7 +128,7 @@ class Busy:
         self.taken += 1
         if self.taken % self.every == 0:
             return f"Part {self.taken // self.every} is done."
-        return step_of(self.taken, self.cycle)
+        return step_of(self.taken)
 
 
 @dataclass(frozen=True)

@@ -63,12 +63,11 @@ def run(
     root: Path | None = None,
     *,
     at_step: Callable[[int], None] = lambda _: None,
-    cycle: int | None = None,
     token_counter: Callable[..., int] | None = None,
     saver: InMemorySaver | None = None,
 ) -> Run:
     """Let a busy agent take so many steps, in four parts."""
-    model = WindowedModel(always=Busy(steps // PARTS, at_step=at_step, cycle=cycle), window=WINDOW)
+    model = WindowedModel(always=Busy(steps // PARTS, at_step=at_step), window=WINDOW)
     watcher = Watcher()
     backend = FilesystemBackend(root, virtual_mode=True) if root else StateBackend()
     own = (
@@ -106,21 +105,6 @@ def archive(agent: Any, root: Path | None) -> str:
         return "".join((root / path[1:]).read_text() for path in in_order(paths, ARCHIVE))
     files = agent.get_state(THREAD).values["files"]
     return "".join(files[path]["content"] for path in in_order(files, ARCHIVE))
-
-
-class Blocking(CallMode):
-    """The blocking call_mode, for a fixture that outlives a test."""
-
-    def __init__(self) -> None:
-        self.name = "sync"
-
-
-def check_all(run: Run) -> None:
-    check_the_window(run)
-    check_the_summaries(run)
-    check_the_archive(run)
-    check_the_prefix(run)
-    check_the_last_request(run)
 
 
 def check_the_window(run: Run) -> None:
