@@ -25,6 +25,8 @@ from deepagents.backends.results import WriteResult
 from deepagents.testing import Asked, ScriptedModel, call, calls
 
 CHILDREN: Final = 5
+_EDITORS: Final = 3
+"""So many of them edit one file at the same time."""
 _STALLED: Final = "/stalled.txt"
 _SHARED: Final = "/shared.txt"
 _TOOLS: Final[Any] = ("read_file", "write_file", "edit_file", "grep")
@@ -190,7 +192,7 @@ class Life:
 
     def shared(self, done: Sequence[int]) -> str:
         """Say what the file that all subagents edit holds when these are done."""
-        return "\n\n".join(self._line(child, child in done) for child in range(CHILDREN))
+        return "\n\n".join(self._line(child, child in done) for child in range(_EDITORS))
 
     def _line(self, child: int, done: bool) -> str:
         return f"<{child}> {self.me} {'done' if done else 'open'}"
@@ -226,12 +228,13 @@ class Life:
             },
         )
         letter = ("send", {"to": f"{self.me} child-{child}"})
-        both = [own, edit]
+        edits = [edit] if child < _EDITORS else []
+        both = [own, *edits]
         first: Mapping[str, Sequence[Any]] = {
             "tool fails": [[("flaky", {"what": self.me})], both],
             "times out": [[("write_file", {"file_path": _STALLED, "content": self.me})], both],
             "asks": [[letter], both],
-            "asks beside": [[own, letter], [edit]],
+            "asks beside": [[own, letter], edits],
         }
         return first.get(self.fates[child], [both])
 
@@ -262,7 +265,7 @@ class Life:
         own = {self.own(child): f"{self.me} child-{child}" for child in done}
         lost = [path for path, content in own.items() if files.get(path) != content]
         shared = files.get(_SHARED, "")
-        edited = all(self._line(child, True) in shared for child in done)
+        edited = all(self._line(child, True) in shared for child in done if child < _EDITORS)
         return lost if edited else [*lost, _SHARED]
 
     def story(self) -> Generator[tuple[Any, bool], Any, str]:
