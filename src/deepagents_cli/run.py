@@ -7,7 +7,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -84,6 +84,8 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         _open_output(as_json=arguments.json, quiet=arguments.quiet) as (show, end_line),
         asyncio.Runner() as runner,
         _saver(runner, threads.path) as saver,
+        # A question to a person ends a run of the agent; what it started in the background goes on.
+        backend if isinstance(backend, AbstractContextManager) else nullcontext(),
     ):
         threads.note(thread, directory, task or "")
         ask, watch = approve if arguments.yes else refuse, _Watch(show)

@@ -46,6 +46,22 @@ def runs_a_long_command() -> ScriptedModel:
     return ScriptedModel(call("execute", command="echo $$ > started; exec sleep 600"), "It ended.")
 
 
+def serves(mark: str) -> ScriptedModel:
+    """Start a command that answers a file, make that file, and read until the command has seen it."""
+    command = f"until test -e new.md; do sleep 0.05; done; echo saw it; sleep {mark}"
+
+    def work_on(asked: Asked) -> AIMessage | str:
+        if asked.last == "go":
+            return call("execute", command=command, background=True)
+        if "Started in the background" in asked.last:
+            return call("write_file", file_path="new.md", content="hello\n")
+        if "saw it" in asked.last:
+            return f"Answer: {asked.last}"
+        return call("read_command", command_id="command-1", wait=1)
+
+    return ScriptedModel(always=work_on)
+
+
 def does_not_heed(listener: Path) -> ScriptedModel:
     """Say so, then work on in a thread that nothing stops."""
 

@@ -12,7 +12,8 @@ import pytest
 from deepagents.backends import LocalSandbox
 from deepagents.testing import ScriptedModel, call
 from tests.cli.conftest import Command, Nursery
-from tests.cli.scenarios import goes_on, names_its_tools_without_bubblewrap
+from tests.cli.scenarios import goes_on, names_its_tools_without_bubblewrap, serves
+from tests.sandbox.users import find_processes
 
 needs_sandbox = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 needs_wheel = pytest.mark.skipif(
@@ -142,6 +143,25 @@ def test_a_question_about_an_unconfined_command_says_so(nursery: Nursery, direct
 
     assert child.end() == 0
     assert (directory / "made").exists()
+
+
+@pytest.mark.parametrize("options", [pytest.param((), marks=needs_sandbox), ("--shell",)])
+def test_a_command_in_the_background_goes_on_while_a_person_is_asked_and_ends_with_the_program(
+    nursery: Nursery, options: tuple[str, ...]
+) -> None:
+    mark = f"64.{os.getpid()}"
+    child = nursery.at_terminal(partial(serves, mark), "go", *options)
+
+    child.wait_for(QUESTION)
+    child.type("y")
+    asked = child.wait_for(QUESTION)
+    assert "Started in the background: command-1" in asked
+    child.type("y")
+
+    assert child.end() == 0
+    assert "    command-1: saw it\n" in child.output
+    assert "[It runs]" in child.output
+    assert find_processes(mark) == []
 
 
 @needs_sandbox
