@@ -114,6 +114,20 @@ def test_a_command_out_of_time_is_ended_with_all_that_it_started(tmp_path: Path,
         assert ends_soon(int((tmp_path / "stubborn").read_text()))
 
 
+def test_a_subclass_sets_its_own_time_and_bound(tmp_path: Path, call_mode: CallMode) -> None:
+    class Hasty(LocalShellBackend):
+        def __init__(self, root: Path) -> None:
+            super().__init__(root)
+            self._default_timeout = 1
+            self._max_output_bytes = 100
+
+    result = call_mode.call(Hasty(tmp_path), "execute", "seq 1000; sleep 60")
+
+    assert result.exit_code == 124
+    assert "timed out after 1 seconds" in result.output
+    assert "Output truncated at 100 bytes" in result.output
+
+
 @pytest.mark.parametrize("command", ["sleep 60", "yes"])
 def test_a_time_given_for_one_command_is_named(shell: LocalShellBackend, command: str) -> None:
     result = shell.execute(command, timeout=1)

@@ -286,17 +286,35 @@ class TestABackend:
         assert "No such file" in status.output
         assert status.exit_code == 7
 
-    def test_leaves_nothing_when_the_program_ends(self, backend: Any, tmp_path: Path) -> None:
+    def test_ends_what_a_command_leaves_running(self, backend: Any, tmp_path: Path) -> None:
+        beat = tmp_path / "beat"
+        with backend:
+            command = backend.start_command(
+                f"({heartbeat(beat)}) & until test -s beat; do sleep 0.01; done; echo over"
+            )
+            status = backend.poll_command(command, wait=SECONDS)
+
+            assert (status.output, status.exit_code) == ("over\n", 0)
+            assert is_silent(beat)
+
+    @pytest.mark.parametrize("way", ["ends", "ends after it was kept open", "is killed"])
+    def test_leaves_nothing_when_the_program_is_gone(self, backend: Any, tmp_path: Path, way: str) -> None:
         beat = tmp_path / "beat"
         program = (
-            "import sys, pathlib, time\n"
+            "import os, pathlib, signal, time\n"
             f"from deepagents.backends import {type(backend).__name__} as Kind\n"
-            f"Kind({str(tmp_path)!r}).start_command({heartbeat(beat)!r})\n"
+            f"backend = Kind({str(tmp_path)!r})\n"
+            f"if {way!r} == 'ends after it was kept open':\n"
+            "    with backend: backend.start_command('true')\n"
+            f"backend.start_command({heartbeat(beat)!r})\n"
             f"while not pathlib.Path({str(beat)!r}).exists(): time.sleep(0.01)\n"
+            f"if {way!r} == 'is killed': os.kill(os.getpid(), signal.SIGKILL)\n"
         )
-        subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env={**os.environ})
+        subprocess.run([sys.executable, "-c", program], check=False, timeout=60, env={**os.environ})
 
-        assert is_silent(beat)
+        last = time.monotonic() + SECONDS
+        while not is_silent(beat):
+            assert time.monotonic() < last
 
 
 def printed(events: list[Event]) -> str:

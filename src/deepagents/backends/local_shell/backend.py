@@ -7,12 +7,13 @@ import sys
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
-from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands
+from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, positive
 from deepagents.backends.local_shell.process import Control, Ended, run_command
 from deepagents.backends.protocol import OnOutput
 from deepagents.backends.results import ExecuteResponse
@@ -47,11 +48,10 @@ class LocalShellBackend(FilesystemBackend, BackgroundCommands):
         if sys.platform == "win32":
             raise ConfigError("LocalShellBackend needs Linux or macOS. Use FilesystemBackend, or a sandbox.")
         super().__init__(root_dir, virtual_mode)
-        self._commands = Commands(self._start, timeout, max_output_bytes)
-        # Read by packages that build on this class.
-        self._default_timeout = timeout
+        # Packages that build on this class read these two, and may set them.
+        self._default_timeout = positive(timeout)
         self._max_output_bytes = max_output_bytes
-        self._background = Background(self._start)
+        self._background = Background(partial(self._start, leaves_nothing=True))
         self._env = {**_inherit(inherit_env), **(env or {})}
         self._id = f"local-{uuid.uuid4().hex[:8]}"
 
@@ -89,9 +89,17 @@ class LocalShellBackend(FilesystemBackend, BackgroundCommands):
         """Run a shell command in the root directory; cancelling this ends the command."""
         return await self._commands.arun(command, timeout, on_output=on_output)
 
-    def _start(self, command: str, seconds: float, control: Control) -> Ended:
-        most = self._commands.max_output_bytes
-        return run_command(command, self.cwd, self._env, seconds, most, control)
+    @property
+    def _commands(self) -> Commands:
+        return Commands(self._start, self._default_timeout, self._max_output_bytes)
+
+    def _start(
+        self, command: str, seconds: float, control: Control, *, leaves_nothing: bool = False
+    ) -> Ended:
+        most = self._max_output_bytes
+        return run_command(
+            command, self.cwd, self._env, seconds, most, control, leaves_nothing=leaves_nothing
+        )
 
 
 def _inherit(inherit_env: bool | Collection[str]) -> dict[str, str]:

@@ -85,9 +85,9 @@ class Background:
             raise BackendError("invalid_argument", problem)
         with self._lock:
             self._forget()
-            if not self._started:
-                # The threads are daemons, and what they wait for would otherwise outlive this process.
-                atexit.register(self.close)
+            # The threads are daemons, and what they wait for would otherwise outlive this process.
+            atexit.unregister(self.close)
+            atexit.register(self.close)
             self._started += 1
             command_id = f"command-{self._started}"
             reading, writing = os.pipe()
@@ -177,12 +177,12 @@ class Background:
         """End all commands, at the same time."""
         with self._lock:
             running = list(self._commands.items())
+            atexit.unregister(self.close)
         for _, each in running:
             each.control.is_cancelled.set()
         for command_id, _ in running:
             with suppress(BackendError):
                 self.stop(command_id)
-        atexit.unregister(self.close)
 
     def _find(self, command_id: str) -> _Running:
         found = self._commands.get(command_id)

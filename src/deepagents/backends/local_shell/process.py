@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, Protocol
@@ -94,21 +94,49 @@ def run_command(
     *,
     pass_fds: Collection[int] = (),
     describe_excess: Callable[[int], str | None] | None = None,
+    leaves_nothing: bool = False,
 ) -> Ended:
     """Run a command of the shell, or a program with arguments, in a process group that ends with its time.
 
-    What the command leaves running in the background goes on, but is no longer listened to.
-    `describe_excess` gets its process number many times a second, and says which bound it passed, if any.
+    What the command leaves running goes on, but is no longer listened to; with `leaves_nothing` it ends with
+    the command, and the command with this process. `describe_excess` gets its process number many times a
+    second, and says which bound it passed, if any.
     """
-    # A session of its own, so that a signal reaches all that the command started and not this process.
-    started = subprocess.Popen(
-        command, shell=isinstance(command, str), cwd=cwd, env=dict(env), start_new_session=True,
-        stdin=control.stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=tuple(pass_fds),
-    )  # fmt: skip
-    assert started.stdout is not None
-    assert started.stderr is not None
-    child = _Child(started.stdout, started.stderr, started)
-    return follow(child, seconds, most_bytes, control, describe_excess)
+    with _Guard() if leaves_nothing else nullcontext() as guard:
+        # A session of its own, so that a signal reaches all that the command started and not this process.
+        started = subprocess.Popen(
+            command, shell=isinstance(command, str), cwd=cwd, env=dict(env), start_new_session=True,
+            stdin=control.stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=tuple(pass_fds),
+        )  # fmt: skip
+        if guard:
+            guard.watch(started.pid)
+        assert started.stdout is not None
+        assert started.stderr is not None
+        child = _Child(started.stdout, started.stderr, started, leaves_nothing)
+        return follow(child, seconds, most_bytes, control, describe_excess)
+
+
+class _Guard:
+    """A shell that kills a group of processes when this process is gone, however that happened."""
+
+    def __enter__(self) -> _Guard:
+        # Of a process that is gone it reads no second line.
+        script = 'read -r group; read -r line || kill -s KILL -- "-$group"'
+        self._shell = subprocess.Popen(
+            ("/bin/sh", "-c", script), env={}, cwd="/", start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        return self
+
+    def watch(self, group: int) -> None:
+        """Name the group."""
+        assert self._shell.stdin is not None
+        with suppress(BrokenPipeError):
+            self._shell.stdin.write(b"%d\n" % group)
+            self._shell.stdin.flush()
+
+    def __exit__(self, *raised: object) -> None:
+        self._shell.communicate(b"\n")
 
 
 class Process(Protocol):
@@ -149,6 +177,7 @@ class _Child:
     stdout: IO[bytes]
     stderr: IO[bytes]
     started: subprocess.Popen[bytes]
+    leaves_nothing: bool
 
     @property
     def pid(self) -> int:
@@ -164,6 +193,8 @@ class _Child:
             os.killpg(self.pid, number)
 
     def wait(self) -> int:
+        if self.leaves_nothing:
+            self.signal(signal.SIGKILL)
         return self.started.wait()
 
 
