@@ -24,10 +24,10 @@ from deepagents.backends import FilesystemBackend
 from deepagents.testing import Asked, WindowedModel
 from tests.agents.busy import look_up, text
 
-STEPS = 40
+STEPS = 20
 WINDOW = 6_000
 PATIENCE = 60.0
-REQUEST = "Write forty files, and keep in mind: zebra crossing."
+REQUEST = "Write twenty files, and keep in mind: zebra crossing."
 SUMMARY, STEP, MADE = "s", "t", "r"
 """What a child says: it asks for a summary, it asks for a step, it is ready."""
 

@@ -108,7 +108,7 @@ def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(
         thread = whole(saver, f"{number}", tmp_path)
         children.append(child := Child(thread))
         mark, times = chance.choice(
-            [(MADE, 1), (STEP, chance.randint(1, STEPS)), (SUMMARY, chance.randint(1, 8))]
+            [(MADE, 1), (STEP, chance.randint(1, STEPS)), (SUMMARY, chance.randint(1, 4))]
         )
         if child.wait_for(mark, times):
             let_it_work(chance.uniform(0, LONGEST))

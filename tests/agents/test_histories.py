@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Overwrite
 
@@ -27,9 +28,13 @@ def saver(request: pytest.FixtureRequest, call_mode: CallMode, tmp_path: Path) -
         yield opened
 
 
+def new_thread() -> Any:
+    return {"configurable": {"thread_id": os.urandom(8).hex()}}
+
+
 @pytest.fixture
 def thread() -> Any:
-    return {"configurable": {"thread_id": os.urandom(8).hex()}}
+    return new_thread()
 
 
 def shape(messages: Any) -> list[tuple[str | None, str, Any]]:
@@ -40,36 +45,37 @@ def read_back(call_mode: CallMode, agent: Any, thread: Any) -> Any:
     return call_mode.call(agent, "get_state", thread).values["messages"]
 
 
-GIVEN: list[Any] = [
+MIXED: list[Any] = [
+    ["a text in a list", ("ai", "a pair"), {"role": "user", "content": "a dict"}, HumanMessage("an object")],
+    [HumanMessage([{"type": "text", "text": "blocks"}]), ("user", [{"type": "text", "text": "blocks"}])],
+    Overwrite(["only this", ("ai", "and this")]),
+]
+SINGLE: list[Any] = [
     "a text",
     ("user", "a pair"),
     {"role": "user", "content": "a dict"},
     {"role": "user", "content": [{"type": "text", "text": "blocks"}]},
     HumanMessage("an object"),
     AIMessageChunk(content="a chunk"),
-    ["a text in a list", ("ai", "a pair"), {"role": "user", "content": "a dict"}, HumanMessage("an object")],
-    [HumanMessage([{"type": "text", "text": "blocks"}]), ("user", [{"type": "text", "text": "blocks"}])],
-    Overwrite(["only this", ("ai", "and this")]),
 ]
 
 
-@pytest.mark.parametrize("given", GIVEN, ids=lambda given: type(given).__name__)
-def test_whatever_is_given_gets_an_id_that_stays(
-    call_mode: CallMode, saver: Any, thread: Any, given: Any
-) -> None:
+def test_whatever_is_given_gets_an_id_that_stays(call_mode: CallMode, saver: Any) -> None:
     agent = create_deep_agent(ScriptedModel(always=lambda _: "Hi."), checkpointer=saver)
-    live = call_mode.invoke(agent, {"messages": given}, thread)["messages"]
-    assert all(each.id for each in live)
-    assert shape(read_back(call_mode, agent, thread)) == shape(live)
+    for given in [*MIXED, *(SINGLE if isinstance(saver, InMemorySaver) else [])]:
+        thread = new_thread()
+        live = call_mode.invoke(agent, {"messages": given}, thread)["messages"]
+        assert all(each.id for each in live), given
+        assert shape(read_back(call_mode, agent, thread)) == shape(live), given
 
-    call_mode.call(agent, "update_state", thread, {"messages": given})
-    updated = read_back(call_mode, agent, thread)
-    assert all(each.id for each in updated)
-    assert shape(read_back(call_mode, agent, thread)) == shape(updated)
+        call_mode.call(agent, "update_state", thread, {"messages": given})
+        updated = read_back(call_mode, agent, thread)
+        assert all(each.id for each in updated), given
+        assert shape(read_back(call_mode, agent, thread)) == shape(updated), given
 
-    live = call_mode.invoke(agent, {"messages": "more"}, thread)["messages"]
-    assert shape(live)[: len(updated)] == shape(updated)
-    assert shape(read_back(call_mode, agent, thread)) == shape(live)
+        live = call_mode.invoke(agent, {"messages": "more"}, thread)["messages"]
+        assert shape(live)[: len(updated)] == shape(updated), given
+        assert shape(read_back(call_mode, agent, thread)) == shape(live), given
 
 
 @tool
@@ -152,28 +158,19 @@ def long_run(steps: int) -> ScriptedModel:
     return ScriptedModel(always=say)
 
 
-def test_every_point_of_a_long_run_is_read_back_as_it_was(
-    call_mode: CallMode, saver: Any, thread: Any
-) -> None:
-    agent = create_deep_agent(long_run(32), checkpointer=saver)
-    streamed = call_mode.stream(agent, {"messages": "Go"}, thread, stream_mode="checkpoints")
-    for point in streamed[:: len(streamed) // 8]:
-        live = point["values"].get("messages", [])
-        assert shape(call_mode.call(agent, "get_state", point["config"]).values.get("messages", [])) == shape(
-            live
-        )
-
-
-def test_a_fork_at_an_old_point_keeps_what_was_before_it(
+def test_a_long_run_is_read_back_and_forked_at_old_points(
     call_mode: CallMode, saver: Any, thread: Any
 ) -> None:
     agent = create_deep_agent(long_run(32), checkpointer=saver)
     streamed = call_mode.stream(agent, {"messages": "Go"}, thread, stream_mode="checkpoints")
     whole = read_back(call_mode, agent, thread)
+    for point in streamed[:: len(streamed) // 8]:
+        held = call_mode.call(agent, "get_state", point["config"]).values.get("messages", [])
+        assert shape(held) == shape(point["values"].get("messages", []))
+
     asked = [point for point in streamed if point["next"] == ["model"]]
     old = asked[len(asked) * 3 // 4]
     before = old["values"]["messages"]
-
     forked = call_mode.call(agent, "update_state", old["config"], {"messages": [("user", "another way")]})
     live = call_mode.invoke(agent, None, forked)["messages"]
     assert shape(live)[: len(before)] == shape(before)
@@ -186,10 +183,9 @@ def test_a_fork_at_an_old_point_keeps_what_was_before_it(
     assert shape(read_back(call_mode, agent, thread)) == shape(again)
 
 
-@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_many_short_turns_are_read_back(
-    call_mode: CallMode, saver: Any, thread: Any, durability: str
-) -> None:
+def short_turns(call_mode: CallMode, saver: Any, durability: str) -> None:
+    """Take many turns on a new thread, and read them back."""
+    thread = new_thread()
     agent = create_deep_agent(
         ScriptedModel(always=lambda asked: f"{len(asked.messages)}."), checkpointer=saver
     )
@@ -201,3 +197,12 @@ def test_many_short_turns_are_read_back(
 
     assert [each.text for each in live[::2]] == [f"turn {number}" for number in range(32)]
     assert shape(read_back(call_mode, agent, thread)) == shape(live)
+
+
+def test_many_short_turns_are_read_back(call_mode: CallMode, saver: Any) -> None:
+    short_turns(call_mode, saver, "exit" if call_mode.name == "sync" else "async")
+
+
+def test_they_are_read_back_however_they_were_saved(call_mode: CallMode) -> None:
+    for durability in ("sync", "async", "exit"):
+        short_turns(call_mode, InMemorySaver(), durability)
