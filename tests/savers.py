@@ -15,6 +15,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from tests.conftest import CallMode
 
 KINDS = ("memory", "sqlite", "postgres")
+PAIRS = (("sync", "memory"), ("async", "memory"), ("sync", "sqlite"), ("async", "postgres"))
+"""Both call modes, and every kind of saver in one of them: what a graph saves is the same in both."""
 
 
 class Opening:

@@ -168,7 +168,7 @@ def test_a_reminder_at_the_end_of_each_request_loses_no_report(named: bool) -> N
     def reminding(messages: list[AnyMessage]) -> list[Any]:
         return [*messages, HumanMessage("It is Monday.", id=str(uuid4()) if named else None)]
 
-    model = WindowedModel(*steps(120, "read"), "Done.", window=32_000, counter=chinese)
+    model = WindowedModel(*steps(100, "read"), "Done.", window=32_000, counter=chinese)
     agent = create_deep_agent(
         model, tools=[read], middleware=[Putting(reminding)], checkpointer=InMemorySaver()
     )

@@ -23,7 +23,7 @@ LONGEST = 0.03
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def saver(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Say where checkpoints are kept."""
     if request.param == "sqlite":
         return str(tmp_path / "checkpoints.sqlite")
@@ -46,11 +46,11 @@ def let_it_work(seconds: float) -> None:
     select.select([], [], [], seconds)
 
 
-def whole(saver: str, name: str, tmp_path: Path) -> Thread:
+def whole(place: str, name: str, tmp_path: Path) -> Thread:
     """Make a thread with a directory of its own."""
     root = tmp_path / name
     (root / "files").mkdir(parents=True)
-    return Thread(f"{tmp_path.name}-{name}", saver, root)
+    return Thread(f"{tmp_path.name}-{name}", place, root)
 
 
 def work(thread: Thread) -> dict[str, str]:
@@ -90,11 +90,11 @@ def check_the_archive(thread: Thread, values: dict[str, Any], note: str) -> None
 
 
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(
-    saver: str, tmp_path: Path, children: list[Child]
+    place: str, tmp_path: Path, children: list[Child]
 ) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     chance = random.Random(seed)
-    unharmed = whole(saver, "unharmed", tmp_path)
+    unharmed = whole(place, "unharmed", tmp_path)
     with unharmed.agent(model()) as agent:
         go_on(agent, unharmed.config)
     expected = work(unharmed)
@@ -105,7 +105,7 @@ def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(
         if killed == CRASHES:
             break
         note = f"seed {seed}, moment {number}"
-        thread = whole(saver, f"{number}", tmp_path)
+        thread = whole(place, f"{number}", tmp_path)
         children.append(child := Child(thread))
         mark, times = chance.choice(
             [(MADE, 1), (STEP, chance.randint(1, STEPS)), (SUMMARY, chance.randint(1, 4))]

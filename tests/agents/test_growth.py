@@ -27,19 +27,13 @@ def growth(sizes: dict[int, int]) -> float:
     return math.log(sizes[last] / sizes[first]) / math.log(last / first)
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
-def test_steps_that_write_and_delegate_are_saved_as_they_come(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
-    place = request.getfixturevalue("postgres") if kind == "postgres" else ""
-    with saver(kind, place) as (checkpointer, weigh):
+def test_steps_that_write_and_delegate_are_saved_as_they_come(postgres: str) -> None:
+    with saver("postgres", postgres) as (checkpointer, weigh):
         assert growth(held(checkpointer, weigh, [100, 200])) < LINEAR
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
-def test_a_run_that_is_compacted_is_saved_as_it_comes(kind: str, request: pytest.FixtureRequest) -> None:
-    place = request.getfixturevalue("postgres") if kind == "postgres" else ""
-    with saver(kind, place) as (checkpointer, weigh):
+def test_a_run_that_is_compacted_is_saved_as_it_comes() -> None:
+    with saver("sqlite") as (checkpointer, weigh):
         assert growth(held_compacting(checkpointer, weigh, [100, 400])) < COMPACTED
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from langgraph.types import Command, interrupt
 
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from tests import savers
 from tests.agents.delegating import text
 from tests.conftest import CallMode
 
@@ -70,15 +68,6 @@ def changing(name: str = "editor") -> Any:
         call("write_file", file_path="/new.txt", content="new"),
         "Changed.",
     )
-
-
-@pytest.fixture(params=savers.KINDS)
-def saver(request: pytest.FixtureRequest, call_mode: CallMode, tmp_path: Path) -> Iterator[Any]:
-    place = (
-        request.getfixturevalue("postgres") if request.param == "postgres" else str(tmp_path / "threads.db")
-    )
-    with savers.opened(request.param, call_mode, place) as opened:
-        yield opened
 
 
 def fresh() -> Any:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +14,7 @@ from langgraph.types import Command, Overwrite
 
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from tests import savers
 from tests.conftest import CallMode
-
-
-@pytest.fixture(params=savers.KINDS)
-def saver(request: pytest.FixtureRequest, call_mode: CallMode, tmp_path: Path) -> Iterator[Any]:
-    kind: str = request.param
-    place = request.getfixturevalue("postgres") if kind == "postgres" else str(tmp_path / "threads.db")
-    with savers.opened(kind, call_mode, place) as opened:
-        yield opened
 
 
 def new_thread() -> Any:
