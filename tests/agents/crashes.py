@@ -9,7 +9,6 @@ import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,6 +22,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import FilesystemBackend
 from deepagents.testing import Asked, WindowedModel
 from tests.agents.busy import look_up, text
+from tests.programs import FORKING
 
 STEPS = 20
 WINDOW = 6_000
@@ -30,9 +30,6 @@ PATIENCE = 60.0
 REQUEST = "Write twenty files, and keep in mind: zebra crossing."
 SUMMARY, STEP, MADE = "s", "t", "r"
 """What a child says: it asks for a summary, it asks for a step, it is ready."""
-
-CONTEXT = get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.agents.crashes"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,8 @@ class Child:
     """A process that takes a run up and leads it to its end, unless it is killed."""
 
     def __init__(self, thread: Thread) -> None:
-        self._reading, writing = CONTEXT.Pipe(duplex=False)
-        self._process: BaseProcess = CONTEXT.Process(target=_live, args=(thread, writing))
+        self._reading, writing = FORKING.Pipe(duplex=False)
+        self._process: BaseProcess = FORKING.Process(target=_live, args=(thread, writing))
         self._process.start()
         writing.close()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from langgraph.types import Command, interrupt
 
 from deepagents import create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
+from tests import programs
 from tests.agents.delegating import text
 from tests.conftest import CallMode
 
@@ -189,7 +188,7 @@ with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
 
 def test_a_run_that_was_killed_inside_a_child_goes_on_there(tmp_path: Path) -> None:
     place = str(tmp_path / "threads.db")
-    ended = subprocess.run([sys.executable, "-c", KILLED, place], check=False)
+    ended = programs.run(KILLED, place)
     with SqliteSaver.from_conn_string(place) as saver:
         agent = delegating(changing(), checkpointer=saver)
         before = agent.get_state(THREAD).values["files"]

@@ -10,19 +10,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeAlias
 
 from deepagents.testing import ScriptedModel
 from deepagents_cli.__main__ import main
+from tests.programs import FORKING
 
 Script: TypeAlias = Callable[[], ScriptedModel]
 
 PATIENCE = 60.0
-_CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["deepagents_cli.run", "deepagents.testing"])
 
 
 class Child:
@@ -148,7 +146,7 @@ class Nursery:
         environment: Mapping[str, str],
     ) -> Child:
         command = ("run", "--dir", str(self._directory), *argv)
-        process = _CONTEXT.Process(
+        process = FORKING.Process(
             target=_run, args=(script, command, place, {**self._environment, **environment})
         )
         process.start()

@@ -14,7 +14,7 @@ from tests.cli.children import PATIENCE
 from tests.cli.conftest import Nursery
 from tests.cli.scenarios import DRILL_FILES, drill_content, goes_on, is_whole, writes_without_end
 
-ROUNDS = 25
+ROUNDS = 15
 LONGEST = 0.015
 
 

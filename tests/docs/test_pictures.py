@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.architecture.source import ROOT
 
-
-def draw(*arguments: str, program: str = "pictures.py") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "docs" / program), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200)
+draw: Any = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["main"]
 
 
-def test_the_picture_is_what_a_run_gives() -> None:
-    checked = draw("--check")
-
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+def test_the_picture_is_what_a_run_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    assert draw(["--check"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("standing", ["", "<svg/>"])
@@ -28,15 +25,16 @@ def test_another_picture_is_noticed_and_drawn_anew(tmp_path: Path, standing: str
     picture = tmp_path / "context.svg"
     picture.write_text(standing)
 
-    assert draw("--check", "--picture", str(picture)).returncode == 1
-    assert draw("--picture", str(picture)).returncode == 0
+    assert draw(["--check", "--picture", str(picture)]) == 1
+    assert draw(["--picture", str(picture)]) == 0
     assert picture.read_text() == (ROOT / "docs" / "concepts" / "context.svg").read_text()
 
 
 def test_the_picture_of_a_run_shows_a_question_and_the_answer_and_loads_nothing(tmp_path: Path) -> None:
     picture = tmp_path / "run.svg"
 
-    drawn = draw("--picture", str(picture), program="run_picture.py")
+    command = [sys.executable, str(ROOT / "docs" / "run_picture.py"), "--picture", str(picture)]
+    drawn = subprocess.run(command, capture_output=True, text=True)
 
     assert drawn.returncode == 0, drawn.stdout + drawn.stderr
     text = picture.read_text().replace("&#160;", " ")

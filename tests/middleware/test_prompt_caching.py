@@ -23,6 +23,7 @@ from deepagents.middleware.filesystem import FilesystemMiddleware
 from deepagents.middleware.memory import MemoryMiddleware
 from deepagents.middleware.prompt_caching import AnthropicPromptCachingMiddleware
 from deepagents.testing import ScriptedModel
+from tests import programs
 from tests.conftest import CallMode
 from tests.middleware.claude import Claude, marked_texts, marks, serving
 
@@ -390,8 +391,7 @@ def ran_with(tmp_path: Path, package: str, marking: str | None) -> subprocess.Co
         (home / "middleware").mkdir()
         (home / "middleware" / "__init__.py").write_text("")
         (home / "middleware" / "prompt_caching.py").write_text(marking)
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{RUN.format(package=package)}"
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return programs.run(RUN.format(package=package), path=[tmp_path])
 
 
 @pytest.mark.parametrize("package", PACKAGES)

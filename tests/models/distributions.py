@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests import programs
 
 
 def install(
@@ -23,12 +22,6 @@ def install(
 
 def run(program: str, *folders: Path) -> tuple[str, str]:
     """Run a program that finds the distributions of these folders; return what it printed and warned."""
-    path = os.pathsep.join(filter(None, [*map(str, folders), os.environ.get("PYTHONPATH", "")]))
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ended = programs.run(program, path=folders)
+    assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip(), ended.stderr

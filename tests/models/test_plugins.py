@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.models.distributions import install, run
@@ -191,8 +193,10 @@ asked()
 
 def test_importing_looks_for_no_plugin_and_no_provider(tmp_path: Path) -> None:
     install(tmp_path, "acme-profiles", source=BRINGS_BOTH, points=POINTS)
-    program = """
-import sys, deepagents, deepagents.profiles, deepagents.profiles.provider
+    program = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import deepagents, deepagents.profiles, deepagents.profiles.provider
 from deepagents import _models
 from deepagents.testing import ScriptedModel
 _models.model_matches_spec(ScriptedModel(), "acme:tnt")
@@ -200,4 +204,6 @@ heavy = ("openai", "langchain_openai", "anthropic", "langchain_anthropic", "goog
 print([name for name in heavy if name in sys.modules])
 """
 
-    assert run(program, tmp_path)[0] == "[]"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout == "[]\n"
