@@ -17,9 +17,10 @@ from langgraph.types import Command, interrupt
 
 from deepagents import CompiledSubAgent, Limits, create_deep_agent
 from deepagents.testing import Asked, ScriptedModel, call, calls
-from tests.agents import crashes, killed
+from tests.agents import killed
 from tests.agents.runaways import GO, THREAD, Looking, Runaway, mark, spent
 from tests.conftest import CallMode
+from tests.programs import FORKING
 from tests.savers import opened
 
 
@@ -128,7 +129,7 @@ def test_a_run_that_breaks_off_goes_on_counting(call_mode: CallMode, tmp_path: P
 
 def test_a_run_whose_process_is_killed_goes_on_counting(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    process = crashes.CONTEXT.Process(target=killed.work, args=(path, 4))
+    process = FORKING.Process(target=killed.work, args=(path, 4))
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
