@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
@@ -59,6 +59,7 @@ class BackendHandle:
         self.is_factory = is_factory(backend)
         self._overdue = Overdue()
         self._resolved = None if self.is_factory else resolve_backend(backend, None)
+        self._opened: FileCalls | None = None
 
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what can be done at a path; nothing, for a factory."""
@@ -69,12 +70,11 @@ class BackendHandle:
         opened = self._opened or self._make(runtime)
         return opened if rights is None else opened.under(rights)
 
-    @cached_property
-    def _opened(self) -> FileCalls | None:
-        # At the first call: most handles of an agent with subagents are never used.
-        return None if self._resolved is None else self._open(self._resolved)
-
     def _make(self, runtime: Any) -> FileCalls:
+        if self._resolved is not None:
+            # At the first call: most handles of an agent with subagents are never used.
+            self._opened = self._open(self._resolved)
+            return self._opened
         try:
             return self._open(resolve_backend(self.backend, runtime))
         except Exception as error:
