@@ -64,7 +64,8 @@ READING = [
     sh("read the shared memory of the host as files", "cat {shared}"),
     sh("read passwords", "grep -q '^root:[*!$]' /etc/shadow && echo PWNED", root=True),
     sh("read the keys of this machine", "ls /etc/ssl/private >/dev/null && echo PWNED", root=True),
-    sh("list the home of root", "ls -A ~root | grep -q . && echo PWNED", root=True),
+    # One name may be there: that of the way to the interpreter of a session.
+    sh("list the home of root", "ls -A ~root | sed 1d | grep -q . && echo PWNED", root=True),
     sh("read the root of another process", "cat /proc/{canary}/root{out}/secret.txt"),
     sh("read the directory of another process", "cat /proc/{canary}/cwd/secret.txt"),
     sh(
@@ -104,7 +105,11 @@ PROCESSES = [
         "stop a process of the host by name",
         "for each in /proc/[0-9]*; do grep -q {secret} $each/cmdline 2>/dev/null && test ${each#/proc/} = {canary} && echo PWNED; done",
     ),
-    sh("change the priority of a process of the host", "renice -n 19 -p {canary} && echo PWNED"),
+    # To what it is: any other may be refused to its owner.
+    py(
+        "change the priority of a process of the host",
+        "os.setpriority(0, {canary}, os.getpriority(0, {canary})); print('PWNED')",
+    ),
     sh("change the limits of a process of the host", "prlimit --pid {canary} --core=0 && echo PWNED"),
     py(
         "read the memory of a process of the host",
@@ -417,13 +422,13 @@ REPOSITORY = [
         "echo '[core] fsmonitor = evil' > c; mv -f c .git/config",
         check="grep -q evil .git/config",
     ),
-    sh("have the shell load variables", "echo 'export A=1' > .envrc", check="test -e .envrc"),
+    sh("have the shell load variables", "echo 'export A=1' > .envrc", check="test -f .envrc"),
     sh(
         "have the editor run a task",
         "mkdir -p .vscode && echo '{}' > .vscode/tasks.json",
         check="test -e .vscode/tasks.json",
     ),
-    sh("have an assistant start a server", "echo '{}' > .mcp.json", check="test -e .mcp.json"),
+    sh("have an assistant start a server", "echo '{}' > .mcp.json", check="test -f .mcp.json"),
     sh(
         "remove the repository, make it again with hooks",
         "rm -rf .git; git init -q .; echo x > .git/hooks/pre-commit",
@@ -499,4 +504,6 @@ REPOSITORY = [
     ),
 ]
 
+# What a session is for: something goes on after a call.
+ONLY_WITHOUT_A_SESSION = LIFETIME
 ATTACKS = [*READING, *ENVIRONMENT, *PROCESSES, *WRITING, *SOCKETS, *KERNEL, *LIFETIME, *REPOSITORY]

@@ -13,13 +13,14 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,6 @@ def make_workspace(built: Ground) -> None:
     (git / "objects").mkdir()
     (git / "refs").mkdir()
     (git / "HEAD").write_text("ref: refs/heads/main\n")
-    (built.outside / "notes.txt").write_text("old\n")
-    (built.outside / "notes.txt").chmod(0o644)
 
 
 _CANARY = """
@@ -194,25 +193,51 @@ def main() -> None:
         # A process that changed its user is closed to others of that user, unlike any that they start.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1)
     results: dict[str, Any] = {}
-    with ground() as built:
+    with ground() as built, ExitStack() as stack:
+        # One session for all attacks, as an agent would have it. It starts anew with the workspace, which
+        # would take most of the time, so that is made anew only when an attack changed it.
+        session = (
+            stack.enter_context(LocalSandbox(built.workspace, timeout=20, session=True))
+            if kind == "session"
+            else None
+        )
+        before = _list(built.workspace)
         for attack in attacks:
-            make_workspace(built)
-            results[attack["name"]] = _attempt(built, kind, attack)
+            if session is None or _list(built.workspace) != before:
+                make_workspace(built)
+            (built.outside / "notes.txt").write_text("old\n")
+            (built.outside / "notes.txt").chmod(0o644)
+            own = session if not attack["options"] else None
+            results[attack["name"]] = _attempt(built, kind, attack, own)
     json.dump(results, sys.stdout)
 
 
-def _attempt(built: Ground, kind: str, attack: dict[str, Any]) -> dict[str, Any]:
+def _list(workspace: Path) -> list[str]:
+    """Describe a workspace, without the placeholders of a session that runs in it."""
+    found = [each for each in workspace.rglob("*") if workspace.is_dir()]
+    return sorted(
+        f"{each} {each.read_bytes() if each.is_file() else each.is_dir()}"
+        for each in found
+        if not each.is_dir() or not each.stat().st_mode & stat.S_ISVTX
+    )
+
+
+def _attempt(
+    built: Ground, kind: str, attack: dict[str, Any], session: LocalSandbox | None
+) -> dict[str, Any]:
+    options = json.loads(built.fill(json.dumps(attack["options"])))
     if kind == "shell":
         backend: Any = LocalShellBackend(built.workspace, timeout=20, inherit_env=["HARNESS_SECRET"])
     else:
-        options = json.loads(built.fill(json.dumps(attack["options"])))
-        backend = LocalSandbox(built.workspace, timeout=20, **options)
+        backend = session or LocalSandbox(built.workspace, timeout=20, session=kind == "session", **options)
     built.received.clear()
     if attack["setup"]:
         subprocess.run(["/bin/sh", "-c", attack["setup"]], cwd=built.workspace, check=True)
     output = ""
     for command in attack["commands"]:
         output += backend.execute(built.fill(command)).output + "\n"
+    if backend is not session:
+        backend.close()
     check = attack.get("check")
     if check:
         # Run by the host, as its programs would: what counts is what the command left there.

@@ -34,16 +34,41 @@ def a_harness_killed_at_random_moments() -> dict[str, Any]:
             (top / ".git/hooks").mkdir()
             (top / ".git/config").touch()
         before = _list(top)
-        if what := _kill_one(top, moment, f"71.{os.getpid()}{kill}", before):
+        in_session = kill % 4 > 1
+        if what := _kill_one(top, moment, f"71.{os.getpid()}{kill}", before, in_session):
             left[f"{kill} at {moment:.3f} s"] = what
         shutil.rmtree(top, ignore_errors=True)
     return left
 
 
-def _kill_one(top: Path, moment: float, mark: str, before: list[str]) -> Any:
+def what_a_harness_leaves_that_was_killed_between_two_commands() -> list[str]:
+    """Return what is in a directory after a session made a repository, and its user one after that."""
+    top = Path(tempfile.mkdtemp(prefix="killed-", dir="/var/tmp")).resolve()
+    reading, writing = os.pipe()
     harness = os.fork()
     if not harness:
-        backend = LocalSandbox(top)
+        session = LocalSandbox(top, session=True)
+        session.execute("git init -q . && echo x > .git/hooks/pre-commit && rm -rf .git/objects .git/refs")
+        os.write(writing, b".")
+        time.sleep(60)
+        os._exit(1)
+    os.read(reading, 1)
+    (top / ".git/hooks").mkdir()
+    (top / ".git/hooks/pre-push").write_text("mine")
+    os.kill(harness, signal.SIGKILL)
+    os.waitpid(harness, 0)
+    deadline = time.monotonic() + _SECONDS_TO_VANISH
+    while find_processes(str(top)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    left = [each.removeprefix(f"{top}/") for each in _list(top)]
+    shutil.rmtree(top, ignore_errors=True)
+    return left
+
+
+def _kill_one(top: Path, moment: float, mark: str, before: list[str], in_session: bool) -> Any:
+    harness = os.fork()
+    if not harness:
+        backend = LocalSandbox(top, session=in_session)
         command = f"echo evil > .git/commondir; (setsid sleep {mark} &); sleep {mark}"
         backend.execute(command, timeout=20)
         os._exit(0)
@@ -70,4 +95,4 @@ def _list(top: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    main([a_harness_killed_at_random_moments])
+    main([a_harness_killed_at_random_moments, what_a_harness_leaves_that_was_killed_between_two_commands])

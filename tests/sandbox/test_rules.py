@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -21,6 +23,7 @@ from deepagents.testing import ScriptedModel, call, calls
 
 pytestmark = pytest.mark.skipif(LocalSandbox.available() is not None, reason=str(LocalSandbox.available()))
 THREAD: Any = {"configurable": {"thread_id": "1"}}
+Confine: TypeAlias = Callable[..., LocalSandbox]
 SECRET = "canary-51c0de"
 
 
@@ -42,6 +45,19 @@ def work(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return tmp_path / "work"
+
+
+@pytest.fixture(params=[False, True], ids=["alone", "in a session"])
+def confine(request: pytest.FixtureRequest, work: Path) -> Iterator[Confine]:
+    """Makes sandboxes of the project, in which each command is alone, or all are in one session."""
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> LocalSandbox:
+            sandbox = LocalSandbox(work, session=request.param, **options)
+            stack.callback(sandbox.close)
+            return sandbox
+
+        yield make
 
 
 def rule(*paths: object, mode: Any = "deny", operations: Any = ("read", "write")) -> FilesystemPermission:
@@ -76,28 +92,30 @@ def run(backend: Any, rules: Any, *commands: str, **options: Any) -> list[str]:
         "exec 3< .env; cat <&3; cat /proc/self/fd/3; head -c 99 /proc/self/root$PWD/secrets/key.txt",
     ],
 )
-def test_what_rules_deny_is_unreadable_by_any_means(work: Path, command: str) -> None:
-    (free,) = run(LocalSandbox(work), [], "cat secrets/key.txt")
+def test_what_rules_deny_is_unreadable_by_any_means(confine: Confine, work: Path, command: str) -> None:
+    sandbox = confine()
+    (free,) = run(sandbox, [], "cat secrets/key.txt")
     assert SECRET in free
 
+    # A session that began before anybody knew of rules does not serve.
     rules = [rule(f"{work}/secrets/**"), rule("/**/.env")]
-    (held,) = run(LocalSandbox(work), rules, command)
+    (held,) = run(sandbox, rules, command)
 
     assert SECRET not in held
     assert {(work / each).read_text() for each in (".env", "app/.env", "secrets/key.txt")} == {SECRET}
 
 
-def test_the_names_in_a_denied_directory_are_hidden_too(work: Path) -> None:
-    (listed,) = run(LocalSandbox(work), [rule(f"{work}/secrets/")], "find . ; ls -la secrets")
+def test_the_names_in_a_denied_directory_are_hidden_too(confine: Confine, work: Path) -> None:
+    (listed,) = run(confine(), [rule(f"{work}/secrets/")], "find . ; ls -la secrets")
 
     assert "key.txt" not in listed
     assert "app/main.py" in listed
 
 
-def test_a_read_only_directory_can_be_read_and_not_be_changed(work: Path) -> None:
+def test_a_read_only_directory_can_be_read_and_not_be_changed(confine: Confine, work: Path) -> None:
     rules = [rule(f"{work}/law/**", operations=["write"])]
     (answer,) = run(
-        LocalSandbox(work),
+        confine(),
         rules,
         """
         cat law/one.txt
@@ -113,7 +131,7 @@ def test_a_read_only_directory_can_be_read_and_not_be_changed(work: Path) -> Non
     assert (work / "law/one.txt").read_text() == "first\n"
 
 
-def test_the_first_rule_that_matches_decides(work: Path) -> None:
+def test_the_first_rule_that_matches_decides(confine: Confine, work: Path) -> None:
     rules = [
         rule(f"{work}/secrets/public/**", mode="allow"),
         rule(f"{work}/secrets/**"),
@@ -122,7 +140,7 @@ def test_the_first_rule_that_matches_decides(work: Path) -> None:
         rule(f"{work}/**", operations=["write"]),
     ]
     (answer,) = run(
-        LocalSandbox(work),
+        confine(),
         rules,
         """
         cat secrets/public/readme.txt; cat secrets/key.txt; cat secrets/deep/key.txt
@@ -143,11 +161,13 @@ def test_the_first_rule_that_matches_decides(work: Path) -> None:
     assert f"was removed: {work}/out/a.lock]" in answer
 
 
-def test_what_is_made_at_a_name_that_nobody_may_write_is_gone_afterwards(work: Path) -> None:
+def test_what_is_made_at_a_name_that_nobody_may_write_is_gone_afterwards(
+    confine: Confine, work: Path
+) -> None:
     (work / "to-law").symlink_to("law")
     rules = [rule("/**/.env", "/**/*.lock", f"{work}/vendor/**", f"{work}/to-law", operations=["write"])]
     (answer, later) = run(
-        LocalSandbox(work),
+        confine(),
         rules,
         """
         echo x > a.lock; mkdir -p out/b.lock/c vendor/lib; touch vendor/lib/x; ln -s /etc out/.env
@@ -166,8 +186,8 @@ def test_what_is_made_at_a_name_that_nobody_may_write_is_gone_afterwards(work: P
     assert "permission denied" not in later
 
 
-def test_a_file_made_later_is_bound_from_the_next_command_on(work: Path) -> None:
-    backend = LocalSandbox(work)
+def test_a_file_made_later_is_bound_from_the_next_command_on(confine: Confine, work: Path) -> None:
+    backend = confine()
     rules = [rule(f"{work}/later/**")]
     with ScriptedModel(
         call("execute", command="ls later"), "No.", call("execute", command="cat later/key.txt"), "No."
@@ -183,12 +203,12 @@ def test_a_file_made_later_is_bound_from_the_next_command_on(work: Path) -> None
     assert SECRET not in str(result)
 
 
-def test_rules_hold_in_what_was_given_besides_the_root(work: Path, tmp_path: Path) -> None:
+def test_rules_hold_in_what_was_given_besides_the_root(confine: Confine, work: Path, tmp_path: Path) -> None:
     for name in ("docs", "more"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "key.pem").write_text(SECRET)
         (tmp_path / name / "a.txt").write_text("open\n")
-    backend = LocalSandbox(work, readable=[tmp_path / "docs"], writable=[tmp_path / "more"])
+    backend = confine(readable=[tmp_path / "docs"], writable=[tmp_path / "more"])
     (answer,) = run(backend, [rule("/**/*.pem")], "cat ../docs/* ../more/*; echo x > ../more/new.pem")
 
     assert SECRET not in answer
@@ -196,17 +216,17 @@ def test_rules_hold_in_what_was_given_besides_the_root(work: Path, tmp_path: Pat
     assert not (tmp_path / "more/new.pem").exists()
 
 
-def test_a_rule_lifts_no_protection(work: Path) -> None:
+def test_a_rule_lifts_no_protection(confine: Confine, work: Path) -> None:
     (work / ".git/hooks").mkdir(parents=True)
     rules = [rule(f"{work}/.git/**", mode="allow"), rule(f"{work}/**", operations=["write"])]
-    run(LocalSandbox(work), rules, "echo x > .git/hooks/pre-commit; echo x > .git/HEAD")
+    run(confine(), rules, "echo x > .git/hooks/pre-commit; echo x > .git/HEAD")
 
     assert (work / ".git/HEAD").exists()
     assert not any((work / ".git/hooks").iterdir())
 
 
-def test_rules_for_the_whole_root_leave_nothing_but_commands(work: Path) -> None:
-    (answer,) = run(LocalSandbox(work), [rule("/**")], "ls -A; cat .env; echo x > new; echo done")
+def test_rules_for_the_whole_root_leave_nothing_but_commands(confine: Confine, work: Path) -> None:
+    (answer,) = run(confine(), [rule("/**")], "ls -A; cat .env; echo x > new; echo done")
 
     assert "done" in answer
     assert SECRET not in answer
@@ -225,10 +245,12 @@ def test_a_rule_that_matches_nothing_here_is_refused_with_what_to_write(work: Pa
     assert f"Write '{work}/secrets/**'" in str(refused.value)
 
 
-def test_too_many_files_one_by_one_are_no_reason_to_run_a_command_without_rules(work: Path) -> None:
+def test_too_many_files_one_by_one_are_no_reason_to_run_a_command_without_rules(
+    confine: Confine, work: Path
+) -> None:
     for number in range(600):
         (work / f"{number}.key").write_text(SECRET)
-    (answer,) = run(LocalSandbox(work), [rule(f"{work}/*.key")], "cat 1.key")
+    (answer,) = run(confine(), [rule(f"{work}/*.key")], "cat 1.key")
 
     assert "permission_denied" in answer
     assert "600 files" in answer
@@ -256,16 +278,14 @@ def test_a_wrapper_that_forgets_the_rules_runs_no_commands(work: Path) -> None:
         create_deep_agent(ScriptedModel(), backend=Own(work), permissions=[rule(f"{work}/.env")])
 
 
-def test_a_command_in_the_background_is_bound_as_any_other(work: Path) -> None:
+def test_a_command_in_the_background_is_bound_as_any_other(confine: Confine, work: Path) -> None:
     rules = [rule(f"{work}/.env"), rule("/**/*.lock", operations=["write"])]
     with ScriptedModel(
         call("execute", command="cat .env app/main.py; echo x > a.lock", background=True),
         call("read_command", command_id="command-1", wait=20),
         "Done.",
     ) as model:
-        result = create_deep_agent(model, backend=LocalSandbox(work), permissions=rules).invoke(
-            {"messages": "Go"}
-        )
+        result = create_deep_agent(model, backend=confine(), permissions=rules).invoke({"messages": "Go"})
 
     answer = result["messages"][-2].text
     assert "hello" in answer
@@ -289,13 +309,13 @@ def test_in_a_tree_rules_bind_commands_on_the_default_alone(work: Path) -> None:
     assert SECRET not in answer
 
 
-def test_where_files_wait_for_a_person_each_command_does(work: Path) -> None:
+def test_where_files_wait_for_a_person_each_command_does(confine: Confine, work: Path) -> None:
     rules = [rule(f"{work}/secrets/**", mode="interrupt"), rule(f"{work}/.env")]
     seen: dict[str, str] = {}
     for decision in ("approve", "reject"):
         with ScriptedModel(call("execute", command="cat secrets/key.txt .env; echo ran"), "Done.") as model:
             agent: Any = create_deep_agent(
-                model, backend=LocalSandbox(work), permissions=rules, checkpointer=InMemorySaver()
+                model, backend=confine(), permissions=rules, checkpointer=InMemorySaver()
             )
             waiting = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"][0].value
             assert waiting["action_requests"][0]["name"] == "execute"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,16 +20,18 @@ from deepagents.backends.local_sandbox import seatbelt
 from deepagents.backends.local_sandbox.bridge import Bridge
 from deepagents.backends.local_sandbox.bubblewrap import Bubblewrap
 from deepagents.backends.local_sandbox.first_process import FirstProcess
-from deepagents.backends.local_sandbox.leftovers import Protection, guard, hold_devices
+from deepagents.backends.local_sandbox.guard import guard
+from deepagents.backends.local_sandbox.held import Held
+from deepagents.backends.local_sandbox.leftovers import hold_devices
 from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watchdog, find_controllers
 from deepagents.backends.local_sandbox.macos import run_under_seatbelt
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
 from deepagents.backends.local_sandbox.platforms import find_confinement
-from deepagents.backends.local_sandbox.rules import Marks, Mode, describe_undone
+from deepagents.backends.local_sandbox.rules import Mode
 from deepagents.backends.local_sandbox.seatbelt import Seatbelt
 from deepagents.backends.local_sandbox.seccomp import build_filter
-from deepagents.backends.local_sandbox.session import Session
+from deepagents.backends.local_sandbox.session import Life, Session
 from deepagents.backends.local_shell.background import Background, BackgroundCommands
 from deepagents.backends.local_shell.commands import DEFAULT_EXECUTE_TIMEOUT, Commands, Start
 from deepagents.backends.local_shell.process import Control, Ended, run_command
@@ -203,7 +205,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
         )
         self._commands = Commands(self._start, timeout, max_output_bytes)
         self._background = Background(self._start)
-        self._session = Session(self._confine, max_output_bytes) if session else None
+        self._session = Session(self._confine, self._look, max_output_bytes) if session else None
         self._id = f"sandbox-{uuid.uuid4().hex[:8]}"
 
     @staticmethod
@@ -220,10 +222,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     def capabilities(self, path: str = "/") -> Capabilities:
         """Return what this backend can do: all that a directory can, and `execute`."""
         # A subclass with an `execute` of its own, which takes no `allowed`, would go past the rules.
-        # What a session sees was decided when it began, before anybody knew of the rules.
-        keeps = not self._session and all(
-            method_facts(type(self), each).enforces for each in ("execute", "start_command")
-        )
+        keeps = all(method_facts(type(self), each).enforces for each in ("execute", "start_command"))
         ruled = tuple(map(str, (self.cwd, *self._writable, *self._readable)))
         return replace(
             super().capabilities(path),
@@ -308,40 +307,47 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
     def _start(
         self, command: str, seconds: float, control: Control, allowed: CommandAccess | None = None
     ) -> Ended:
-        if self._session and allowed is None:
-            return self._session.run(command, seconds, control)
+        if self._session:
+            return self._session.run(command, seconds, control, allowed)
+        held = self._look(allowed)
         if isinstance(self._program, Seatbelt):
-            return self._start_under_seatbelt(command, seconds, control, allowed)
-        return self._confine(("/bin/sh", "-c", command), seconds, control, allowed=allowed)
+            ended = self._start_under_seatbelt(command, seconds, control, held)
+        else:
+            ended = self._confine(("/bin/sh", "-c", command), seconds, control, held, held)
+        return replace(ended, notes=(*ended.notes, *held.notes))
+
+    def _look(self, allowed: CommandAccess | None) -> Held:
+        return Held.look(self._protected, self._given(), allowed)
 
     def _confine(
         self,
         program: Sequence[str],
         seconds: float,
         control: Control,
+        held: Held,
+        life: Life,
         open_files: Sequence[int] = (),
         needs: Sequence[Path] = (),
-        allowed: CommandAccess | None = None,
     ) -> Ended:
         bubblewrap = self._program
         assert isinstance(bubblewrap, Bubblewrap)
         controllers = find_controllers()
-        undone: list[str] = []
-        with ExitStack() as held:
+        with ExitStack() as stack:
             group = ControlGroup.choose()
             mark = uuid.uuid4().hex
-            frozen, marks = self._hold_files(held, mark, group.directories, allowed, undone)
-            held.enter_context(group.hold(self._limits))
-            descriptors = held.enter_context(Descriptors())
-            bridge = held.enter_context(Bridge(self._rules, control.refused)) if self._rules else None
+            write_to_guard, frozen = self._hold_files(stack, mark, group.directories, held, life)
+            life.begin(write_to_guard, partial(group.describe_enforced, self._limits))
+            stack.enter_context(group.hold(self._limits))
+            descriptors = stack.enter_context(Descriptors())
+            bridge = stack.enter_context(Bridge(self._rules, control.refused)) if self._rules else None
             # Left first: all that follows needs the command to be dead.
-            first = held.enter_context(FirstProcess())
+            first = stack.enter_context(FirstProcess())
             view = View(
                 self.cwd,
                 [*self._readable, *needs, *(bridge.needs if bridge else ())],
                 self._writable,
                 frozen,
-                marks.modes,
+                held.marks.modes,
                 shares_network=self._network == "all",
                 # Half of it, so that a full /tmp is an error that a program sees, and not the end of the
                 # command.
@@ -377,22 +383,17 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 ],
                 describe_excess=watchdog.describe_excess,
             )  # fmt: skip
-            kind = group.find_enforced()
-            notes = [f"[{self._limits.describe(kind)}]"] if kind else []
-        if undone:
-            notes.append(describe_undone(undone))
-        return replace(ended, notes=tuple(notes))
+            enforced = group.describe_enforced(self._limits)
+        return replace(ended, notes=(f"[{enforced}]",)) if enforced else ended
 
-    def _start_under_seatbelt(
-        self, command: str, seconds: float, control: Control, allowed: CommandAccess | None
-    ) -> Ended:
-        undone: list[str] = []
-        with ExitStack() as held:
-            frozen, marks = self._hold_files(held, uuid.uuid4().hex, (), allowed, undone)
-            ended = run_under_seatbelt(
+    def _start_under_seatbelt(self, command: str, seconds: float, control: Control, held: Held) -> Ended:
+        with ExitStack() as stack:
+            _, frozen = self._hold_files(stack, uuid.uuid4().hex, (), held, held)
+            held.begin()
+            return run_under_seatbelt(
                 command,
                 seatbelt.Rules(
-                    self.cwd, self._readable, self._writable, frozen, marks.modes,
+                    self.cwd, self._readable, self._writable, frozen, held.marks.modes,
                     "all" if self._network == "all" else "none",
                 ),
                 self._rules,
@@ -402,36 +403,22 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
                 self._commands.max_output_bytes,
                 control,
             )  # fmt: skip
-        notes = [describe_undone(undone)] if undone else []
-        return replace(ended, notes=(*ended.notes, *notes))
 
     def _hold_files(
-        self,
-        held: ExitStack,
-        mark: str,
-        groups: Sequence[Path],
-        allowed: CommandAccess | None,
-        undone: list[str],
-    ) -> tuple[Sequence[Path], Marks]:
-        """Hold what a command must not change, and tidy up at the end; `undone` gets what was removed."""
+        self, stack: ExitStack, mark: str, groups: Sequence[Path], held: Held, life: Life
+    ) -> tuple[Callable[[str], None], Sequence[Path]]:
+        """Keep placeholders where nothing may be made, and tidy up at the end.
+
+        Return what sends lines to the guard, and what must not be changed.
+        """
+        write_to_guard = stack.enter_context(guard(mark, [*groups, *held.missing], held.made))
+        stack.enter_context(hold_devices())
         # Placeholders are removed last, when this command no longer holds their locks.
-        protections = [
-            Protection.look(each, self._protected)
-            for each in dict.fromkeys((self.cwd, *self._writable))
-            if each.is_dir()
-        ]
-        missing = [path for each in protections for path in each.missing]
-        made = [path for each in protections for path in each.made]
-        held.enter_context(guard(mark, [*groups, *missing], made))
-        held.enter_context(hold_devices())
-        for each in protections:
-            held.callback(each.tidy)
-        marks = Marks.look(allowed, self._given()) if allowed else Marks.none()
-        held.callback(
-            lambda: undone.extend(marks.undo(lambda path: any(each.covers(path) for each in protections)))
-        )
-        frozen = [path for each in protections for path in held.enter_context(each.hold())]
-        return frozen, marks
+        for each in held.protections:
+            stack.callback(each.tidy)
+        frozen = [path for each in held.protections for path in stack.enter_context(each.hold())]
+        stack.callback(life.end)
+        return write_to_guard, frozen
 
 
 # Shells have two names for the bound on processes; without either, the control group or the watchdog holds

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from deepagents.backends.local_sandbox.mounts import find_interpreter
 from deepagents.backends.local_sandbox.network import HostRules
 from deepagents.backends.local_sandbox.proxy import Proxy
 from deepagents.backends.local_shell.process import Refusals
@@ -37,6 +37,7 @@ class Bridge:
 
     def __init__(self, rules: HostRules, refused: Refusals) -> None:
         self.env = proxy_variables(_PORT_INSIDE)
+        self._python, self.needs = find_interpreter()
         self._proxy = Proxy(rules, refused.note)
         self._outside, self._inside = socket.socketpair()
 
@@ -57,16 +58,9 @@ class Bridge:
         return [self._inside.fileno()]
 
     @property
-    def needs(self) -> Sequence[Path]:
-        """The directory of the interpreter, where the system's directories do not hold it."""
-        prefix = Path(sys.base_prefix).resolve()
-        return [] if prefix.is_relative_to("/usr") else [prefix]
-
-    @property
     def enter(self) -> Sequence[str]:
         """The beginning of the command line inside."""
-        python = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
-        return [python, "-I", "-S", "-c", _INSIDE.read_text(), str(self._inside.fileno())]
+        return [self._python, "-I", "-S", "-c", _INSIDE.read_text(), str(self._inside.fileno())]
 
     def _receive(self) -> None:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Keep protected paths from being made, and leave no trace of it, also if this process is killed."""
+"""Keep protected paths from being made, and leave no trace of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import fcntl
 import os
 import re
 import stat
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -39,64 +38,6 @@ _OWNERS_RIGHTS: Final = 0o700
 # Others hold the lock of a placeholder alone only while they remove it.
 _SECONDS_TO_LOCK: Final = 5.0
 _PAUSE: Final = 0.002
-
-
-# Runs beside a command and waits for a line from the harness. The end of the pipe instead of a line means
-# that the harness was killed. The kernel kills the sandbox then, but not one that was just starting: so all
-# that has the mark on its command line is killed, twice, for a process has none before it begins. A
-# placeholder is removed only under the lock that every running command shares, for on it something may be
-# mounted. After `--` come paths that a command may have made and must not leave, each in a directory that it
-# may have made.
-_GUARD: Final = r"""
-read -r _ && exit
-mark=$1; shift
-for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-    left= made=
-    [ "$try" = 1 ] && left=1
-    for each in $(grep -ls -e "[${mark%"${mark#?}"}]${mark#?}" /proc/[0-9]*/cmdline); do
-        each=${each#/proc/}; each=${each%/cmdline}
-        [ "$each" != $$ ] && kill -9 "$each" && left=1
-    done
-    for each; do
-        if [ "$each" = -- ]; then
-            made=1
-        elif [ -n "$left" ]; then
-            continue
-        elif [ -n "$made" ]; then
-            [ -L "${each%/*}" ] && each=${each%/*}
-            [ -e "$each" ] || [ -L "$each" ] || continue
-            rm -rf "$each"
-        elif [ -e "$each/cgroup.procs" ]; then
-            while read -r process; do kill -9 "$process"; done < "$each/cgroup.procs"
-            rmdir "$each" || left=1
-        elif [ -d "$each" ] && [ -k "$each" ]; then
-            if command -v flock; then flock -n "$each" rmdir "$each" || left=1; else rmdir "$each"; fi
-        fi
-    done
-    [ -z "$left" ] && exit
-    sleep 0.1
-done
-"""
-
-
-@contextmanager
-def guard(mark: str, leftovers: Sequence[Path], made: Sequence[Path]) -> Generator[None]:
-    """Have a small program end a command and remove what it left, if this process is killed meanwhile.
-
-    `mark` is on the command line of all that belongs to the command; `leftovers` are placeholders and control
-    groups, `made` is what a command may make and must not leave.
-    """
-    # A session of its own: Ctrl-C and the end of a terminal must not end it first.
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, "sh", mark, *map(str, leftovers), "--", *map(str, made)],
-        env={"PATH": os.defpath}, cwd="/",
-        start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield
-    finally:
-        with suppress(BrokenPipeError):
-            process.communicate(b"\n")
 
 
 @contextmanager
@@ -142,6 +83,7 @@ class Protection:
     missing: list[Path] = field(default_factory=list[Path])
     unborn: list[str] = field(default_factory=list[str])
     links: dict[str, str] = field(default_factory=dict[str, str])
+    _noted: Sequence[Path] = ()
 
     @classmethod
     def look(cls, root: Path, protected: Sequence[str]) -> Protection:
@@ -198,31 +140,39 @@ class Protection:
 
     @contextmanager
     def hold(self) -> Generator[Sequence[Path]]:
-        """Put a placeholder where nothing may be made, and yield what a command must not change."""
-        held: list[Path] = []
+        """Keep placeholders where nothing may be made, and yield what a command must not change."""
         locks: list[int] = []
-        for path in self.missing:
+        for path in [*self.missing]:
             try:
                 lock = self._hold_placeholder(path)
                 locks += [lock] if lock is not None else []
-                held.append(path)
             except OSError:
                 # Its directory is gone or closed by now: a command may still make it anew.
+                self.missing.remove(path)
                 self.unborn.append(path.relative_to(self.root).as_posix())
-        unborn = running_unborn()
-        unborn.add(self.made)
         try:
-            yield (*self.existing, *held)
+            yield (*self.existing, *self.missing)
         finally:
-            for relative, target in self.links.items():
-                with suppress(OSError):
-                    self._put_back(relative, target)
-            for relative in self.unborn:
-                with suppress(OSError):
-                    self._remove_new(relative)
-            unborn.remove(self.made)
             for each in locks:
                 os.close(each)
+
+    def begin(self) -> None:
+        """Note for other commands what this one may make, and must not leave."""
+        self._noted = self.made
+        running_unborn().add(self._noted)
+
+    def end(self) -> None:
+        """Take that back."""
+        running_unborn().remove(self._noted)
+
+    def restore(self) -> None:
+        """Put links back, and remove what was made of paths that were not there."""
+        for relative, target in self.links.items():
+            with suppress(OSError):
+                self._put_back(relative, target)
+        for relative in self.unborn:
+            with suppress(OSError):
+                self._remove_new(relative)
 
     def _hold_placeholder(self, path: Path) -> int | None:
         """Make a placeholder, or take the one that is there; return its lock, which keeps it from removal.

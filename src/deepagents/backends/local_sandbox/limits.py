@@ -142,8 +142,12 @@ class ControlGroup:
         )
         return ["/bin/sh", "-c", script, "sh", *map(str, self.directories), "--"]
 
-    def find_enforced(self) -> str | None:
-        """Return which bound the kernel enforced, by ending a process or by refusing one."""
+    def describe_enforced(self, limits: Limits) -> str | None:
+        """Say which bound the kernel enforced, if any, by ending a process or by refusing one."""
+        bound = self._find_enforced()
+        return limits.describe(bound) if bound else None
+
+    def _find_enforced(self) -> str | None:
         for directory in self.directories:
             for file in ("memory.events", "memory.oom_control", "pids.events"):
                 counts = dict(line.split()[:2] for line in _lines(directory / file) if len(line.split()) == 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -168,6 +169,16 @@ class Descriptors:
             file.write(content)
         os.lseek(fd, 0, os.SEEK_SET)
         return str(fd)
+
+
+def find_interpreter() -> tuple[str, list[Path]]:
+    """Return a Python for programs of ours in the sandbox, and what must be readable for it."""
+    python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    # A process that changed its user may not reach its own any more.
+    if not os.access(python, os.X_OK):
+        return "/usr/bin/python3", []
+    prefix = Path(sys.base_prefix).resolve()
+    return python, [] if prefix.is_relative_to("/usr") else [prefix]
 
 
 def _content(path: Path) -> bytes:

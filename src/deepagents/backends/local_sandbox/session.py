@@ -1,4 +1,4 @@
-"""One confined process that lives on between commands, and starts each of them in a few milliseconds."""
+"""Confined processes that live on between commands, and start each of them in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -6,22 +6,39 @@ import atexit
 import os
 import signal
 import socket
-import struct
 import subprocess
-import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import IO, Final, Protocol
 
+from deepagents.backends.local_sandbox.held import Held
+from deepagents.backends.local_sandbox.leftovers import hold_devices
+from deepagents.backends.local_sandbox.mounts import find_interpreter
+from deepagents.backends.local_sandbox.session_inside import REPORT, STALE
 from deepagents.backends.local_shell.process import Control, Ended, follow
+from deepagents.permissions import CommandAccess
 
 _INSIDE: Final = Path(__file__).with_name("session_inside.py")
-_EXIT_CODE: Final = struct.Struct("=i")
+_SECONDS_TO_ANSWER: Final = 3.0
 _SECONDS_TO_END: Final = 10.0
+
+
+class Life(Protocol):
+    """What happens while a sandbox runs, and when all in it is dead."""
+
+    def begin(
+        self, write_to_guard: Callable[[str], None], describe_enforced: Callable[[], str | None], /
+    ) -> None:
+        """Take what sends lines to the guard, and what says which bound the kernel enforced."""
+        ...
+
+    def end(self) -> None:
+        """Undo what no mount could keep commands from."""
+        ...
 
 
 class Confine(Protocol):
@@ -32,56 +49,123 @@ class Confine(Protocol):
         program: Sequence[str],
         seconds: float,
         control: Control,
+        held: Held,
+        life: Life,
         open_files: Sequence[int] = (),
         needs: Sequence[Path] = (),
     ) -> Ended: ...
 
 
 class Session:
-    """Commands of one sandbox in one long-lived process, which is started anew when it has ended."""
+    """Commands of one sandbox in long-lived processes: one for each set of rights.
 
-    def __init__(self, confine: Confine, most_bytes: int) -> None:
+    A process is replaced when it has ended, or when it does not hold what must be held for the next command.
+    """
+
+    def __init__(
+        self, confine: Confine, look: Callable[[CommandAccess | None], Held], most_bytes: int
+    ) -> None:
         self._confine = confine
+        self._look = look
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._process: _Server | None = None
+        self._servers: list[_Server] = []
 
-    def run(self, command: str, seconds: float, control: Control) -> Ended:
+    def run(
+        self, command: str, seconds: float, control: Control, allowed: CommandAccess | None = None
+    ) -> Ended:
         """Run a command to its end; its time and its cancellation end it and what it started."""
+        while (ended := self._try(os.fsencode(command), seconds, control, allowed)) is None:
+            pass
+        return ended
+
+    def _try(
+        self, text: bytes, seconds: float, control: Control, allowed: CommandAccess | None
+    ) -> Ended | None:
+        """Run a command; `None` if it was not started, since its process holds too little by now."""
         with self._lock:
-            server = self._process
-            if server is None or server.ended is not None:
-                server = self._process = _Server(self._confine)
-                atexit.register(self.close)
-            process = server.start(command, control.stdin)
-        # Whose request was refused is not known.
-        with server.control.refused.share_with(control.refused):
-            ended = follow(process, seconds, self._most_bytes, control)
-        if process.is_lost:
-            # A command can stop it, and then it would answer no later one either.
-            server.close()
-        if not process.is_lost or control.is_cancelled.is_set():
-            return ended
-        why = server.describe_end()
-        return replace(
-            ended, notes=(f"Error: The session has ended{why}. The next command starts a new one.",)
-        )
+            server, held, news = self._choose(allowed)
+            process = server.start(text, control.stdin, held)
+        try:
+            # Whose request was refused is not known.
+            with hold_devices(), server.control.refused.share_with(control.refused):
+                ended = follow(process, seconds, self._most_bytes, control)
+        finally:
+            self._leave(server, process, held)
+        if process.is_stale:
+            return None
+        if process.is_lost and not control.is_cancelled.is_set():
+            news.append(f"Error: The session has ended{server.reason}. The next command starts a new one.")
+        elif server.excess:
+            news.append(f"[{server.excess}]")
+        return replace(ended, notes=(*held.notes, *news))
+
+    def _choose(self, allowed: CommandAccess | None) -> tuple[_Server, Held, list[str]]:
+        """Return a process that holds what must be held now, with a line if it is not the one before."""
+        rights = _describe_rights(allowed)
+        server = next((each for each in self._servers if each.rights == rights and each.is_current), None)
+        undone = server.tidy() if server else []
+        held = self._look(allowed)
+        news: list[str] = []
+        if server and (fault := server.find_fault(held)) is not None:
+            news = [
+                f"[The session was started anew, without what earlier commands exported or started{fault}.]"
+            ]
+            server.is_current = False
+            self._close_unused()
+            # Only now nothing can change it any more.
+            held, server = self._look(allowed), None
+        held.undone += undone
+        if server is None:
+            server = _Server(self._confine, held, rights)
+            self._servers.append(server)
+            atexit.register(self.close)
+        return server, held, news
+
+    def _leave(self, server: _Server, process: _Process, held: Held) -> None:
+        with self._lock:
+            server.leave(process, held)
+            self._close_unused()
+
+    def _close_unused(self) -> None:
+        for each in [*self._servers]:
+            if not each.is_current and not each.running:
+                self._servers.remove(each)
+                each.close()
 
     def close(self) -> None:
-        """End the session with all that runs in it."""
-        with self._lock:
-            server, self._process = self._process, None
+        """End all processes with all that runs in them."""
         atexit.unregister(self.close)
-        if server:
-            server.close()
+        with self._lock:
+            for each in self._servers:
+                each.close()
+            self._servers.clear()
+
+
+def _describe_rights(allowed: CommandAccess | None) -> object:
+    """Return what two commands have in common that may share a process."""
+    if allowed is None or not allowed.rules:
+        return None
+    return allowed.rules.given, allowed.rules.has("interrupt") and allowed.approved
 
 
 class _Server:
-    """The process in the sandbox, from this side."""
+    """A process in the sandbox, from this side."""
 
-    def __init__(self, confine: Confine) -> None:
-        self.ended: Ended | None = None
+    def __init__(self, confine: Confine, held: Held, rights: object) -> None:
+        self.rights = rights
+        self.is_current = True
+        self.running: list[Held] = []
+        self._held = held
+        self._ended: Ended | None = None
+        self._is_stale = False
+        # What those commands found that have left something running.
+        self._left: list[Held] = []
+        self._write_to_guard: Callable[[str], None] = lambda _: None
+        self.excess: str | None = None
+        self._describe_enforced: Callable[[], str | None] = lambda: None
         self._outside, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._outside.settimeout(_SECONDS_TO_ANSWER)
         self.control = Control()
         # The kernel ends a sandbox with the thread that started it, so this one lives as long as the session.
         self._thread = threading.Thread(
@@ -90,50 +174,101 @@ class _Server:
         self._thread.start()
 
     def _live(self, confine: Confine, inside: socket.socket) -> None:
-        prefix = Path(sys.base_prefix).resolve()
-        python = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
-        program = [python, "-I", "-S", "-c", _INSIDE.read_text(), str(inside.fileno())]
-        needs = [] if prefix.is_relative_to("/usr") else [prefix]
-        ended = Ended("it could not be started", 0, 1)
+        python, needs = find_interpreter()
+        # In a file, for whatever is on a command line is found by the `ps` and the `pkill -f` of commands.
+        source = os.memfd_create("session")
+        program = [python, "-I", "-S", f"/proc/self/fd/{source}", str(inside.fileno()), str(source)]
+        ended = Ended("", 0, 1)
         try:
-            ended = confine(program, inf, self.control, [inside.fileno()], needs)
+            os.write(source, _INSIDE.read_bytes())
+            ended = confine(program, inf, self.control, self._held, self, [source, inside.fileno()], needs)
+        except OSError as error:
+            ended = Ended(f"it could not be started: {error.strerror}", 0, 1)
         finally:
-            self.ended = ended
+            self._ended = ended
             # Commands that were not taken yet are dropped with these, and so end.
             inside.close()
-            self._outside.close()
+            os.close(source)
 
-    def start(self, command: str, stdin: int) -> _Process:
+    def begin(
+        self, write_to_guard: Callable[[str], None], describe_enforced: Callable[[], str | None]
+    ) -> None:
+        self._write_to_guard = write_to_guard
+        self._describe_enforced = describe_enforced
+
+    def end(self) -> None:
+        while self._left:
+            self._left.pop().end()
+
+    def tidy(self) -> list[str]:
+        """Undo what was made since the last command by what earlier ones left, and return that."""
+        undone: list[str] = []
+        for each in [*self._left]:
+            each.restore()
+            undone += each.undone
+            each.undone.clear()
+        return undone
+
+    def find_fault(self, held: Held) -> str | None:
+        """Return why this cannot run the next command."""
+        if self._ended is not None:
+            return self.reason
+        if self.excess:
+            return f": {self.excess}"
+        if self._is_stale:
+            return ": files that commands may not change were replaced"
+        return None if held.mounts == self._held.mounts else ": other files must be kept from it than before"
+
+    def start(self, text: bytes, stdin: int, held: Held) -> _Process:
         """Have a command started, and return it at once."""
+        held.begin()
+        self._write_to_guard("busy")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pipes = [os.pipe(), os.pipe()]
         given = os.open(os.devnull, os.O_RDONLY) if stdin == subprocess.DEVNULL else os.dup(stdin)
-        text = os.memfd_create("command")
+        file = os.memfd_create("command")
         try:
-            with os.fdopen(os.dup(text), "wb") as file:
-                file.write(os.fsencode(command))
-            # A session that has ended takes nothing, and the command ends at once.
+            with os.fdopen(os.dup(file), "wb") as opened:
+                opened.write(text)
+            # A session that has ended or stopped takes nothing, and the command ends at once.
             with suppress(OSError):
-                sent = [theirs.fileno(), given, pipes[0][1], pipes[1][1], text]
+                sent = [theirs.fileno(), given, pipes[0][1], pipes[1][1], file]
                 socket.send_fds(self._outside, [b"."], sent)
         finally:
             theirs.close()
-            for each in (given, pipes[0][1], pipes[1][1], text):
+            for each in (given, pipes[0][1], pipes[1][1], file):
                 os.close(each)
+        self.running.append(held)
         return _Process(os.fdopen(pipes[0][0], "rb", 0), os.fdopen(pipes[1][0], "rb", 0), control)
 
-    def describe_end(self) -> str:
-        """Say why the process has ended, as far as that is known."""
-        self._thread.join(_SECONDS_TO_END)
-        if self.ended is None:
+    def leave(self, process: _Process, held: Held) -> None:
+        """Put right what a command did that has ended; one whose end is not known ends this too."""
+        self._is_stale |= process.is_stale
+        self.excess = self.excess or self._describe_enforced()
+        if process.is_lost:
+            self.close()
+        if process.has_left:
+            self._left.append(held)
+            held.restore()
+        else:
+            held.end()
+        self.running.remove(held)
+        if not self.running and not self._left:
+            self._write_to_guard("idle")
+
+    @property
+    def reason(self) -> str:
+        """Why the process has ended, as far as that is known."""
+        if self._ended is None:
             return ""
-        reason = self.ended.excess or self.ended.output.strip()
+        reason = self.excess or self._ended.excess or self._ended.output.strip()
         return f": {reason}" if reason else ""
 
     def close(self) -> None:
         """End the process."""
         self.control.is_cancelled.set()
         self._thread.join(_SECONDS_TO_END)
+        self._outside.close()
 
 
 @dataclass(slots=True)
@@ -144,13 +279,15 @@ class _Process:
     stderr: IO[bytes]
     control: socket.socket
     exit_code: int | None = None
+    has_left: bool = False
+    is_stale: bool = False
     is_lost: bool = False
     pid: int = 0
 
     def has_ended(self) -> bool:
         if self.exit_code is None:
             with suppress(BlockingIOError):
-                self._take(self.control.recv(_EXIT_CODE.size, socket.MSG_DONTWAIT))
+                self._take(socket.MSG_DONTWAIT)
         return self.exit_code is not None
 
     def signal(self, number: signal.Signals) -> None:
@@ -158,16 +295,23 @@ class _Process:
             self.control.send(bytes([number]))
 
     def wait(self) -> int:
-        self.control.settimeout(_SECONDS_TO_END)
+        self.control.settimeout(_SECONDS_TO_ANSWER)
         with self.control:
             if self.exit_code is None:
-                try:
-                    self._take(self.control.recv(_EXIT_CODE.size))
-                except OSError:
-                    self._take(b"")
+                self._take()
         assert self.exit_code is not None
         return self.exit_code
 
-    def _take(self, report: bytes) -> None:
-        self.is_lost = not report
-        self.exit_code = _EXIT_CODE.unpack(report)[0] if report else -signal.SIGKILL
+    def _take(self, flags: int = 0) -> None:
+        try:
+            report = self.control.recv(REPORT.size, flags)
+        except BlockingIOError:
+            raise
+        except OSError:
+            report = b""
+        if len(report) == REPORT.size:
+            self.exit_code, self.has_left = REPORT.unpack(report)
+            return
+        self.is_stale = report == STALE
+        self.is_lost = not self.is_stale
+        self.exit_code = -signal.SIGKILL

@@ -1,115 +1,147 @@
-"""Run inside a sandbox as long as a session lasts: start each command as a process of its own.
+"""Run inside a sandbox as long as a session lasts: start each command below a process of its own.
 
 The first argument is the descriptor of a socket. Each message on it brings a socket for one command, its
 three streams, and a file with its text. Signals come on the socket of the command, and its exit code goes
 there.
 """
 
+# What is imported makes every fork slower: `subprocess` and `tempfile` would take a millisecond.
+import ctypes
 import os
-import selectors
+import select
 import signal
 import socket
 import struct
 import sys
-import tempfile
 from contextlib import suppress
-from functools import partial
-from subprocess import Popen
 
-# At its end a command leaves its directory and what it exported to the next one.
-SCRIPT = """trap '{ pwd -P; export -p; } > "$0"' EXIT
-eval "$1"; _command=$2; set --; eval "$_command" """
-EXIT_CODE = struct.Struct("=i")
+# At its end a command leaves its directory and what it exported to the next one. The last line shows that all
+# of it was written; a limit on the size of files must not end the shell here.
+SCRIPT = """
+trap "{ trap '' XFSZ; command cd -P .; export PWD; export -p && echo :; } >| '$1' 2>/dev/null" EXIT
+if [ -s "$2" ]; then . "$2"; cd "$PWD" 2>/dev/null || cd -P .; fi
+_command=$3; set --; eval "$_command" """
+END = b"\n:\n"
+# A hidden name: commands empty such directories by `*`.
+STATE = "/dev/shm/.session"
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+# For the harness: the exit code and whether anything still runs, or that nothing was started, since other
+# mounts are seen than at first.
+REPORT = struct.Struct("=i?")
+STALE = b"?"
 CANNOT_START = 126
-# Linux gives a program no argument of more than 131,071 bytes.
 MOST_EXPORTED = 130_000
 
 
-class Session:
-    """The commands of a session, and what each of them leaves to the next."""
-
-    def __init__(self, harness: socket.socket) -> None:
-        self.harness = harness
-        self.directory, self.exported = os.getcwd(), ""
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(harness, selectors.EVENT_READ, self.start)
-
-    def run(self) -> None:
-        """Serve until the harness closes the socket."""
-        while True:
-            for key, _ in self.selector.select():
-                key.data()
-
-    def start(self) -> None:
-        """Start the command that a message is about."""
-        message, files, _, _ = socket.recv_fds(self.harness, 1, 5)
+def serve(harness: socket.socket) -> None:
+    """Start commands until the harness closes the socket."""
+    control = ctypes.CDLL(None).prctl
+    # Commands are of the same user. None of them may write to the memory or the files of this process and its
+    # forks, which say of each command how it ended and what it left.
+    control(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    # Ignored, these would stay so in the commands; a `pkill python` in one of them must not end the session.
+    for each in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, ignore)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    mounts = read_mounts()
+    while True:
+        message, files, _, _ = socket.recv_fds(harness, 1, 5)
         if not message:
-            sys.exit()
-        control, text = socket.socket(fileno=files[0]), os.pread(files[4], os.fstat(files[4]).st_size, 0)
-        if not os.path.isdir(self.directory):
-            self.directory = "/"
-        try:
-            saved, path = tempfile.mkstemp()
-            os.close(saved)
-            process = Popen(
-                ["/bin/sh", "-c", SCRIPT, path, self.exported, text], cwd=self.directory,
-                start_new_session=True, stdin=files[1], stdout=files[2], stderr=files[3],
-            )  # fmt: skip
-        except OSError as error:
-            # A long command, a full /tmp or too many processes must not end the others.
-            os.write(files[3], f"the command cannot be started: {error.strerror}\n".encode())
-            control.send(EXIT_CODE.pack(CANNOT_START))
-            control.close()
             return
-        finally:
-            for each in files[1:]:
-                os.close(each)
-        watched = os.pidfd_open(process.pid)
-        self.selector.register(control, selectors.EVENT_READ, partial(self.signal, process, control))
-        self.selector.register(
-            watched, selectors.EVENT_READ, lambda: self.end(process, control, watched, path)
-        )
-
-    def signal(self, process: Popen[bytes], control: socket.socket) -> None:
-        """Pass a signal on to a command and all that it started; one without a listener is killed."""
-        number = control.recv(1)
-        if not number:
-            self.selector.unregister(control)
-        # What left the group of the command is found while its parents live, so it comes first.
-        for each in descendants(process.pid):
-            with suppress(OSError):
-                os.kill(each, number[0] if number else signal.SIGKILL)
-        with suppress(OSError):
-            os.killpg(process.pid, number[0] if number else signal.SIGKILL)
-
-    def end(self, process: Popen[bytes], control: socket.socket, watched: int, path: str) -> None:
-        """Keep what a command that has ended left, and report its exit code."""
-        self.selector.unregister(watched)
-        with suppress(KeyError):
-            self.selector.unregister(control)
-        os.close(watched)
-        code = process.wait()
-        with suppress(OSError):
-            directory, _, exported = read(path).partition("\n")
-            if exported:
-                self.directory = directory
-            # More than this cannot be handed on, and a part would be no valid text for the shell.
-            if 0 < len(os.fsencode(exported)) < MOST_EXPORTED:
-                self.exported = exported
-        with suppress(OSError):
-            os.unlink(path)
-        with suppress(OSError):
-            control.send(EXIT_CODE.pack(code))
-        control.close()
+        # By the first, whoever has it could forge the report of a command.
+        for each in files:
+            os.set_inheritable(each, False)
+        if read_mounts() != mounts:
+            # Whatever is replaced on the host loses the mounts on it, and so what they hold.
+            os.write(files[0], STALE)
+        elif not os.fork():
+            try:
+                control(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+                run(socket.socket(fileno=files[0]), files[1:])
+            finally:
+                os._exit(0)
+        for each in files:
+            os.close(each)
 
 
-def read(path: str) -> str:
-    """Read a file that a command may have made anything else of."""
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+def read_mounts() -> bytes:
+    """Return all mounts that this process sees, which no command can change."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        return file.read()
+
+
+def ignore(*_: object) -> None:
+    """Do nothing about a signal."""
+
+
+def run(control: socket.socket, files: list[int]) -> None:
+    """Run one command, and report its exit code, and whether it left anything running.
+
+    The files stay open until then: at their end the harness looks for the report at once.
+    """
+    woken, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes)
+    signal.signal(signal.SIGCHLD, ignore)
+    path = f"{STATE}-{os.getpid()}"
+    left = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    text = os.pread(files[3], os.fstat(files[3]).st_size, 0)
     try:
-        return os.fsdecode(os.read(file, 2 * MOST_EXPORTED))
-    finally:
-        os.close(file)
+        shell = os.posix_spawn(
+            "/bin/sh", ["/bin/sh", "-c", SCRIPT, "/bin/sh", path, STATE, text], os.environ, setsid=True,
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+            file_actions=[(os.POSIX_SPAWN_DUP2, files[each], each) for each in range(3)],
+        )  # fmt: skip
+    except OSError as error:
+        # A long command, or too many processes.
+        os.write(files[2], f"the command cannot be started: {error.strerror}\n".encode())
+        code, lives = CANNOT_START, False
+    else:
+        code, lives = follow(shell, control, woken)
+    # Commands may have removed it.
+    with suppress(OSError):
+        # Programs that get more than they can take do not start.
+        is_kept = os.fstat(left).st_size < MOST_EXPORTED and os.pread(left, MOST_EXPORTED, 0).endswith(END)
+        os.rename(path, STATE) if is_kept else os.unlink(path)
+    control.send(REPORT.pack(code, lives))
+    for each in files:
+        os.close(each)
+
+
+def follow(shell: int, control: socket.socket, woken: int) -> tuple[int, bool]:
+    """Pass on signals until a shell ends; one that was signalled has ended when all that it started has."""
+    code, number, lives = None, 0, True
+    while code is None or (number and lives):
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            os.read(woken, 4096)
+        if control in ready:
+            # A command without a listener is killed.
+            number = ord(control.recv(1) or bytes([signal.SIGKILL]))
+        if control in ready or number == signal.SIGKILL:
+            signal_all(descendants(os.getpid()), number)
+        ended, lives = reap()
+        code = ended.get(shell, code)
+    return code, lives
+
+
+def signal_all(processes: list[int], number: int) -> None:
+    """Signal processes, some of which may have ended."""
+    for each in processes:
+        with suppress(OSError):
+            os.kill(each, number)
+
+
+def reap() -> tuple[dict[int, int], bool]:
+    """Return the exit codes of children that have ended, and whether any live."""
+    ended: dict[int, int] = {}
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return ended, True
+            ended[pid] = os.waitstatus_to_exitcode(status)
+    return ended, False
 
 
 def descendants(pid: int) -> list[int]:
@@ -125,4 +157,6 @@ def descendants(pid: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    Session(socket.socket(fileno=int(sys.argv[1]))).run()
+    for descriptor in map(int, sys.argv[1:]):
+        os.set_inheritable(descriptor, False)
+    serve(socket.socket(fileno=int(sys.argv[1])))
