@@ -16,7 +16,7 @@ from tests.sandbox.users import find_groups, find_processes, main
 
 KILLS = 30
 _SEED = 11
-_SECONDS_TO_VANISH = 6
+_SECONDS_TO_VANISH = 30
 
 
 def a_harness_killed_at_random_moments() -> dict[str, Any]:

@@ -18,7 +18,8 @@ from typing import Final
 _GUARD: Final = r"""
 while read -r line; do state=$line; [ "$state" = end ] && exit; done
 mark=$1; shift
-for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+try=0
+while [ "$((try += 1))" -le 45 ]; do
     left= made=
     [ "$try" = 1 ] && left=1
     for each in $(grep -ls -e "[${mark%"${mark#?}"}]${mark#?}" /proc/[0-9]*/cmdline); do
@@ -43,7 +44,7 @@ for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
         fi
     done
     [ -z "$left" ] && exit
-    sleep 0.1
+    [ "$try" -gt 15 ] && sleep 1 || sleep 0.1
 done
 """
 
