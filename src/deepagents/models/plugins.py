@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distribution, distributions
 from threading import RLock, get_ident
 from typing import Final, cast
 
@@ -15,6 +15,8 @@ _GROUPS: Final = (
     "deepagents.provider_profiles",
     "deepagents.harness_profiles",
 )
+_NAMESPACE: Final = "deepagents."
+_FILE: Final = "entry_points.txt"
 _PATIENCE: Final = 10.0
 """Seconds that a thread waits for plugins that another one runs."""
 
@@ -79,16 +81,19 @@ def _warn_of_waiting(late: EntryPoint | None, patience: float) -> None:
 
 def _find_all() -> list[EntryPoint]:
     try:
-        installed = entry_points()
-        return [each for group in _GROUPS for each in sorted(installed.select(group=group), key=_rank)]
+        # Reading the entry points of every installed package takes four times as long as looking for ours.
+        names = {each.name for each in distributions() if _NAMESPACE in (each.read_text(_FILE) or "")}
+        # By name again: of a package that is installed twice, the first on the path counts.
+        points = [point for name in names for point in distribution(name).entry_points]
+        return sorted((each for each in points if each.group in _GROUPS), key=_rank)
     except Exception as error:
         _logger.exception("Failed to enumerate entry points of %s", ", ".join(_GROUPS))
         warn_caller(f"Failed to enumerate the entry points of {_GROUPS!r}, so none is used: {error!r}")
         return []
 
 
-def _rank(point: EntryPoint) -> tuple[str, str]:
-    return _distribution(point), point.name
+def _rank(point: EntryPoint) -> tuple[int, str, str]:
+    return _GROUPS.index(point.group), _distribution(point), point.name
 
 
 def _run(point: EntryPoint) -> None:

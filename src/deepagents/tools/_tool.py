@@ -247,6 +247,9 @@ def make_tool(
     async def awaiting(runtime: Runtime, **arguments: Any) -> Answer:
         return await arun(_answer(spec, open_context, runtime, arguments))
 
+    for made in (blocking, awaiting):
+        # LangGraph looks into every annotation of a tool, each time an agent is built, for what it injects.
+        made.__annotations__ = {"runtime": ToolRuntime}
     return SpecTool(
         name=spec.name,
         description=description or spec.description,
