@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,15 +61,14 @@ while True:
 
 
 @contextmanager
-def meanwhile(script: str, *args: Path, seconds: float = 1.0) -> Generator[Callable[[], bool]]:
-    """Run a script that swaps names all the time; hand over a question whether there is time left."""
+def meanwhile(script: str, *args: Path) -> Generator[None]:
+    """Run a script that swaps names all the time."""
     command = [sys.executable, "-I", "-S", "-c", script, *args]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
-            end = time.monotonic() + seconds
-            yield lambda: time.monotonic() < end and process.poll() is None
+            yield
             assert process.poll() is None
         finally:
             process.kill()

@@ -6,12 +6,12 @@ import base64
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepagents import create_deep_agent
@@ -27,6 +27,7 @@ HINT = "Tw1tt3r"
 SEARCHES = frozenset({"ls", "glob", "grep"})
 """Tools that may answer that nothing is there."""
 
+T = TypeVar("T")
 Script: TypeAlias = Sequence[ScriptedAnswer | Callable[[Asked], ScriptedAnswer]]
 
 
@@ -85,8 +86,14 @@ class Run:
         return [*self._not_refused(), *self._touched(), *self._leaked()]
 
     def _not_refused(self) -> list[str]:
+        asked = {
+            each["id"]: each["args"]
+            for message in self.state["messages"]
+            if isinstance(message, AIMessage)
+            for each in message.tool_calls
+        }
         return [
-            f"{answer.name} was not refused: {answer.text[:200]!r}"
+            f"{answer.name} was not refused: {asked[answer.tool_call_id]} {answer.text[:200]!r}"
             for answer in self.answers
             if not is_refusal(answer)
             and not (answer.status == "success" and answer.name in self.ground.harmless)
@@ -189,15 +196,24 @@ def in_turn(name: str, attempts: Mapping[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize((name, "call_mode"), params, indirect=["call_mode"])
 
 
-def on_path(path: str) -> Script:
-    """Try every file tool on one path, no two changes of it in one turn."""
+def every_other(call_mode: CallMode, attempts: Mapping[str, T]) -> list[T]:
+    """Take half of a table for each colour, to be tried in one run of one agent."""
+    return list(islice(attempts.values(), call_mode.name == "async", None, 2))
+
+
+def on_path(*paths: str) -> Script:
+    """Try every file tool on some paths, one after the other, no two changes of a path in one turn."""
     first, *others = CHANGES
     return [
-        calls(*(tried(tool, path) for tool in (*LOOKS, first))),
-        *(calls(tried(tool, path)) for tool in others),
+        turn
+        for path in paths
+        for turn in (
+            calls(*(tried(tool, path) for tool in (*LOOKS, first))),
+            *(calls(tried(tool, path)) for tool in others),
+        )
     ]
 
 
-def at_once(path: str) -> Script:
-    """Try every file tool on one path in one turn, which is enough where the path itself is refused."""
-    return [calls(*(tried(tool, path) for tool in (*LOOKS, *CHANGES)))]
+def at_once(*paths: str) -> Script:
+    """Try every file tool on a path in one turn, which is enough where the path itself is refused."""
+    return [calls(*(tried(tool, path) for tool in (*LOOKS, *CHANGES))) for path in paths]

@@ -20,10 +20,10 @@ def files(linked: Ground) -> FilesystemBackend:
     return linked.options["backend"]
 
 
-@pytest.mark.parametrize("path", [*THROUGH.values(), *AT_THE_END.values()])
-def test_no_transfer_goes_by_a_link_out(linked: Ground, files: FilesystemBackend, path: str) -> None:
+def test_no_transfer_goes_by_a_link_out(linked: Ground, files: FilesystemBackend) -> None:
     before = snapshot(linked.kept)
-    moved = [*files.upload_files([(path, b"overwritten")]), *files.download_files([path])]
+    paths = [*THROUGH.values(), *AT_THE_END.values()]
+    moved = [*files.upload_files([(path, b"overwritten") for path in paths]), *files.download_files(paths)]
 
     assert all(each.error and str(linked.top) not in each.error for each in moved)
     assert CANARY not in repr(moved)

@@ -68,13 +68,12 @@ def test_ids_that_look_alike_overwrite_nothing(disk: Ground, call_mode: CallMode
     assert kept == ["one", "six", "ten", "two"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/large_tool_results", "/large_tool_results/", "//large_tool_results//.", "\\large_tool_results"]
-)
-def test_what_is_kept_aside_is_not_deleted_at_once(disk: Ground, call_mode: CallMode, path: str) -> None:
+def test_what_is_kept_aside_is_not_deleted_at_once(disk: Ground, call_mode: CallMode) -> None:
     disk.options["tools"] = [shout]
     disk.harmless |= {"shout"}
-    run = disk.run(call_mode, calling("call_0", "xyz"), call("delete", file_path=path))
+    place = "/large_tool_results"
+    paths = [place, f"{place}/", f"/{place}//.", place.replace("/", "\\")]
+    run = disk.run(call_mode, calling("call_0", "xyz"), *(call("delete", file_path=path) for path in paths))
 
     assert run.problems() == []
     assert len(list((disk.root / "large_tool_results").iterdir())) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepagents.testing import call
-from tests.attacks.harness import HINT, SEARCHES, Ground, in_turn, on_path
+from tests.attacks.harness import HINT, SEARCHES, Ground, every_other, on_path
 from tests.conftest import CallMode
 
 THROUGH = {
@@ -42,21 +42,20 @@ AT_THE_END = {
 }
 
 
-@in_turn("path", THROUGH)
-def test_no_link_on_the_way_leads_out(linked: Ground, call_mode: CallMode, path: str) -> None:
-    assert linked.run(call_mode, *on_path(path)).problems() == []
+def test_no_link_on_the_way_leads_out(linked: Ground, call_mode: CallMode) -> None:
+    assert linked.run(call_mode, *on_path(*every_other(call_mode, THROUGH))).problems() == []
 
 
-@in_turn("path", AT_THE_END)
 def test_no_link_at_the_end_leads_out_and_a_delete_takes_the_link(
-    linked: Ground, call_mode: CallMode, path: str
+    linked: Ground, call_mode: CallMode
 ) -> None:
     linked.harmless |= {"delete"}
-    run = linked.run(call_mode, *on_path(path))
+    paths = every_other(call_mode, AT_THE_END)
+    run = linked.run(call_mode, *on_path(*paths))
 
     assert run.problems() == []
-    assert run.answers[-1].status == "success"
-    assert not os.path.lexists(linked.root / path[1:])
+    assert [answer.status for answer in run.answers if answer.name == "delete"] == ["success"] * len(paths)
+    assert not [path for path in paths if os.path.lexists(linked.root / path[1:])]
 
 
 def test_searching_from_the_root_follows_no_link_out(linked: Ground, call_mode: CallMode) -> None:

@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from deepagents import create_deep_agent
 from deepagents.backends import CompositeBackend, StateBackend, StoreBackend
 from deepagents.testing import ScriptedModel, call, calls
-from tests.attacks.harness import CANARY, HINT, Ground, in_turn, on_path
+from tests.attacks.harness import CANARY, HINT, Ground, every_other, in_turn, on_path
 from tests.conftest import CallMode
 
 OWN = ("users", "ada")
@@ -71,11 +71,10 @@ INTO_OTHERS = {
 }
 
 
-@in_turn("path", INTO_OTHERS)
-def test_no_path_leads_into_another_namespace(stored: Ground, call_mode: CallMode, path: str) -> None:
+def test_no_path_leads_into_another_namespace(stored: Ground, call_mode: CallMode) -> None:
     stored.harmless |= {"write_file", "delete"}
 
-    assert stored.run(call_mode, *on_path(path)).problems() == []
+    assert stored.run(call_mode, *on_path(*every_other(call_mode, INTO_OTHERS))).problems() == []
 
 
 def test_no_search_finds_what_is_in_another_namespace(stored: Ground, call_mode: CallMode) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.testing import call, calls
-from tests.attacks.harness import HINT, Ground, in_turn
+from tests.attacks.harness import HINT, Ground, every_other, in_turn
 from tests.conftest import CallMode
 
 SECONDS = 8.0
@@ -75,17 +75,17 @@ OPTIONS = {
 }
 
 
-@in_turn("pattern", WAYS_OUT)
-def test_no_pattern_leads_out(linked: Ground, call_mode: CallMode, pattern: str) -> None:
-    run = linked.run(
-        call_mode,
+def test_no_pattern_leads_out(linked: Ground, call_mode: CallMode) -> None:
+    searches = [
         calls(
             ("glob", {"pattern": pattern}),
             ("glob", {"pattern": pattern, "path": "/d"}),
             ("grep", {"pattern": HINT, "glob": pattern, "output_mode": "content"}),
             ("grep", {"pattern": "", "glob": pattern, "output_mode": "count"}),
-        ),
-    )
+        )
+        for pattern in every_other(call_mode, WAYS_OUT)
+    ]
+    run = linked.run(call_mode, *searches)
 
     assert run.problems() == []
     assert "secret" not in "".join(answer.text for answer in run.answers if answer.status == "success")
@@ -120,15 +120,15 @@ def test_no_expression_runs_for_long(disk: Ground, call_mode: CallMode, expressi
     assert time.process_time() - begin < SECONDS
 
 
-@in_turn("pattern", OPTIONS)
-def test_what_is_searched_for_is_no_option(linked: Ground, call_mode: CallMode, pattern: str) -> None:
-    run = linked.run(
-        call_mode,
+def test_what_is_searched_for_is_no_option(linked: Ground, call_mode: CallMode) -> None:
+    searches = [
         calls(
             ("grep", {"pattern": pattern, "output_mode": "content"}),
             ("grep", {"pattern": HINT, "glob": pattern, "output_mode": "content"}),
-        ),
-    )
+        )
+        for pattern in every_other(call_mode, OPTIONS)
+    ]
+    run = linked.run(call_mode, *searches)
 
     assert run.problems() == []
 

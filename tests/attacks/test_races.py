@@ -3,50 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.backends.results import ReadResult
 from deepagents.testing import Asked, calls
 from deepagents.testing.scripted import ScriptedAnswer
 from tests.attacks.flipping import FLIP_DIRECTORY, FLIP_FILE, meanwhile
-from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, tried
+from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, in_turn, tried
 from tests.conftest import CallMode
 
-SECONDS = 0.6
+TURNS = 8
+"""How often a turn is said again while another process swaps names."""
 EVERYTHING = frozenset((*LOOKS, *CHANGES))
-LOOKING = calls(
+LOOKING = [
     *(tried(tool, path) for tool in LOOKS for path in ("/d/secret.txt", "/d", "/d/deep")),
     ("glob", {"pattern": "**/*"}),
     ("grep", {"pattern": HINT, "output_mode": "content"}),
-)
-CHANGING = calls(
+]
+CHANGING = [
     tried("edit_file", "/d/secret.txt"),
     tried("write_file", "/d/new.txt"),
     tried("write_file", "/d/made/new.txt"),
     tried("delete", "/d/deep"),
-)
-
-
-def as_long_as(there_is_time: Callable[[], bool], *turns: AIMessage) -> Callable[[Asked], ScriptedAnswer]:
-    """Say the same turns again and again."""
-    said = 0
-
-    def reply(asked: Asked) -> ScriptedAnswer:
-        nonlocal said
-        said += 1
-        again = turns[said % len(turns)]
-        return (
-            calls(*((each["name"], each["args"]) for each in again.tool_calls))
-            if there_is_time()
-            else "Done."
-        )
-
-    return reply
+]
 
 
 class ChecksThenOpens(BackendProtocol):
@@ -69,28 +53,29 @@ class ChecksThenOpens(BackendProtocol):
 def test_the_race_is_lost_by_who_checks_first_and_opens_later(disk: Ground, call_mode: CallMode) -> None:
     (disk.root / "d" / "secret.txt").write_text("inside")
     disk.options["backend"] = ChecksThenOpens(disk.root)
-    looks = calls(*[tried("read_file", "/d/secret.txt")] * 10)
+    last = time.monotonic() + 30
 
-    def leaked(asked: Asked) -> bool:
-        return any(CANARY in message.text for message in asked.messages)
+    def read_until_it_leaks(asked: Asked) -> ScriptedAnswer:
+        leaked = any(CANARY in message.text for message in asked.messages)
+        late = time.monotonic() > last
+        return "Done." if leaked or late else calls(*[tried("read_file", "/d/secret.txt")] * 10)
 
-    with meanwhile(FLIP_DIRECTORY, disk.root, disk.top / "outside", seconds=30) as there_is_time:
-        again = as_long_as(there_is_time, looks)
-        run = disk.run(call_mode, always=lambda asked: "Done." if leaked(asked) else again(asked))
+    with meanwhile(FLIP_DIRECTORY, disk.root, disk.top / "outside"):
+        run = disk.run(call_mode, always=read_until_it_leaks)
 
     assert f"{CANARY!r} leaked in messages" in run.problems()
 
 
-@pytest.mark.parametrize("script", [FLIP_DIRECTORY, FLIP_FILE], ids=["directory", "file"])
 @pytest.mark.parametrize("turn", [LOOKING, CHANGING], ids=["looking", "changing"])
+@in_turn("script", {"directory": FLIP_DIRECTORY, "file": FLIP_FILE})
 def test_nobody_is_faster_than_the_check(
-    disk: Ground, call_mode: CallMode, script: str, turn: AIMessage
+    disk: Ground, call_mode: CallMode, script: str, turn: list[Any]
 ) -> None:
     (disk.root / "d" / "secret.txt").write_text("inside")
     (disk.top / "outside" / "sub").mkdir()
     disk.harmless = EVERYTHING
-    with meanwhile(script, disk.root, disk.top / "outside", seconds=SECONDS) as there_is_time:
-        run = disk.run(call_mode, always=as_long_as(there_is_time, turn))
+    with meanwhile(script, disk.root, disk.top / "outside"):
+        run = disk.run(call_mode, *(calls(*turn) for _ in range(TURNS)))
 
     assert run.problems() == []
     assert None in run.codes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from deepagents.testing import call
 from tests.attacks.harness import Ground
 from tests.conftest import CallMode
@@ -30,14 +28,15 @@ def test_every_spelling_of_the_root_is_refused_to_delete(disk: Ground, call_mode
     assert set(run.codes) == {"invalid_path"}
 
 
-@pytest.mark.parametrize("path", ["/to-here", "/to-here/to-here", "/d/to-above"])
-def test_the_root_is_not_deleted_by_a_link_to_it(disk: Ground, call_mode: CallMode, path: str) -> None:
+def test_the_root_is_not_deleted_by_a_link_to_it(disk: Ground, call_mode: CallMode) -> None:
     disk.kept.append(disk.root / "in.txt")
     disk.harmless |= {"delete"}
     (disk.root / "to-here").symlink_to(".")
     (disk.root / "d" / "to-above").symlink_to("..")
 
-    assert disk.run(call_mode, call("delete", file_path=path)).problems() == []
+    paths = ["/to-here/to-here", "/to-here", "/d/to-above"]
+
+    assert disk.run(call_mode, *(call("delete", file_path=path) for path in paths)).problems() == []
 
 
 def test_a_tree_with_links_in_it_is_deleted_without_what_they_lead_to(
@@ -52,10 +51,10 @@ def test_a_tree_with_links_in_it_is_deleted_without_what_they_lead_to(
     assert not (linked.root / "d").exists()
 
 
-@pytest.mark.parametrize("path", ["/*", "/**", "/d/*", "/{in.txt,d}", "/[a-z]n.txt"])
-def test_a_pattern_is_only_a_name_to_delete(disk: Ground, call_mode: CallMode, path: str) -> None:
+def test_a_pattern_is_only_a_name_to_delete(disk: Ground, call_mode: CallMode) -> None:
     disk.kept.append(disk.root)
-    run = disk.run(call_mode, call("delete", file_path=path))
+    patterns = ["/*", "/**", "/d/*", "/{in.txt,d}", "/[a-z]n.txt"]
+    run = disk.run(call_mode, *(call("delete", file_path=each) for each in patterns))
 
     assert run.problems() == []
-    assert run.codes == ["file_not_found"]
+    assert run.codes == ["file_not_found"] * len(patterns)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend
 from deepagents.testing import call, calls
-from tests.attacks.harness import CANARY, HINT, Ground, in_turn, on_path
+from tests.attacks.harness import CANARY, HINT, Ground, every_other, on_path
 from tests.conftest import CallMode
 
 
@@ -28,25 +30,32 @@ def routed(linked: Ground) -> Ground:
 
 
 ACROSS = {
-    "dot-dot out of a route": "/disk/../hidden.txt",
     "dot-dot to another route": "/disk/../a/b/kept.txt",
     "dot-dot out of the root of a route": "/disk/../outside/secret.txt",
     "backslashes": "/disk\\..\\outside\\secret.txt",
     "a link out of a route": "/disk/to-directory/secret.txt",
     "a link to the parent of a route": "/disk/up/outside/secret.txt",
     "a link to another route on disk": "/disk/up/deep-root/kept.txt",
-    "what the default hides below a route": "/disk/hidden.txt",
-    "what the default hides below a deeper route": "/a/b/hidden.txt",
     "doubled slashes": "//disk//to-directory//secret.txt",
     "a dot before a route": "/./disk/./to-directory/secret.txt",
 }
 
 
-@in_turn("path", ACROSS)
-def test_no_path_crosses_a_route(routed: Ground, call_mode: CallMode, path: str) -> None:
-    routed.harmless |= {"write_file", "delete"} if "hidden" in path else set[str]()
+HIDDEN = {
+    "dot-dot out of a route": "/disk/../hidden.txt",
+    "what the default hides below a route": "/disk/hidden.txt",
+    "what the default hides below a deeper route": "/a/b/hidden.txt",
+}
 
-    assert routed.run(call_mode, *on_path(path)).problems() == []
+
+def test_no_path_crosses_a_route(routed: Ground, call_mode: CallMode) -> None:
+    assert routed.run(call_mode, *on_path(*every_other(call_mode, ACROSS))).problems() == []
+
+
+def test_what_the_default_hides_below_a_route_stays_hidden(routed: Ground, call_mode: CallMode) -> None:
+    routed.harmless |= {"write_file", "delete"}
+
+    assert routed.run(call_mode, *on_path(*HIDDEN.values())).problems() == []
 
 
 NOT_TO_DELETE = {
@@ -64,13 +73,12 @@ NOT_TO_DELETE = {
 }
 
 
-@in_turn("path", NOT_TO_DELETE)
-def test_neither_a_route_nor_what_leads_to_one_is_deleted(
-    routed: Ground, call_mode: CallMode, path: str
-) -> None:
-    run = routed.run(
-        call_mode, call("delete", file_path=path), call("write_file", file_path=path, content="x")
-    )
+def test_neither_a_route_nor_what_leads_to_one_is_deleted(routed: Ground, call_mode: CallMode) -> None:
+    attempts = [
+        (call("delete", file_path=path), call("write_file", file_path=path, content="x"))
+        for path in every_other(call_mode, NOT_TO_DELETE)
+    ]
+    run = routed.run(call_mode, *chain(*attempts))
 
     assert [each for each in run.problems() if "write_file" not in each] == []
     assert (routed.root / "in.txt").exists()

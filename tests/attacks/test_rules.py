@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 from deepagents.backends import CompositeBackend, FilesystemBackend, StateBackend, StoreBackend
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import call, calls
-from tests.attacks.harness import CANARY, HINT, Ground, in_turn, on_path
+from tests.attacks.harness import CANARY, HINT, Ground, every_other, in_turn, on_path
 from tests.attacks.test_kept_aside import shout
 from tests.conftest import CallMode
 
@@ -110,11 +110,8 @@ NAMES = {
 
 
 @pytest.mark.parametrize("ruled", ["disk", "state", "store", "route"], indirect=True)
-@in_turn("path", NAMES)
-def test_no_name_of_a_denied_place_is_good_for_anything(
-    ruled: Ground, call_mode: CallMode, path: str
-) -> None:
-    run = ruled.run(call_mode, *on_path(path))
+def test_no_name_of_a_denied_place_is_good_for_anything(ruled: Ground, call_mode: CallMode) -> None:
+    run = ruled.run(call_mode, *on_path(*every_other(call_mode, NAMES)))
 
     assert run.problems() == []
     assert set(run.codes) <= {"permission_denied", "invalid_path"}
@@ -240,11 +237,9 @@ def test_a_rule_covers_hidden_names_too(tmp_path: Path, call_mode: CallMode, pat
     rules = [FilesystemPermission(["read", "write"], patterns, "deny")]
     made = ground("disk", tmp_path / "real", rules, {"/secrets/.env": CANARY, "/secrets/x/.env": CANARY})
 
-    assert made.run(call_mode, *on_path("/secrets/.env"), *on_path("/secrets/x/.env")).problems() == []
-    assert (
-        made.run(call_mode, calls(("grep", {"pattern": HINT}), ("glob", {"pattern": "**/.env"}))).problems()
-        == []
-    )
+    looks = calls(("grep", {"pattern": HINT}), ("glob", {"pattern": "**/.env"}))
+
+    assert made.run(call_mode, *on_path("/secrets/.env", "/secrets/x/.env"), looks).problems() == []
 
 
 def test_all_but_one_place_is_denied(tmp_path: Path, call_mode: CallMode) -> None:
@@ -253,8 +248,9 @@ def test_all_but_one_place_is_denied(tmp_path: Path, call_mode: CallMode) -> Non
         FilesystemPermission(["read", "write"], ["/**"], "deny"),
     ]
     made = ground("disk", tmp_path / "real", rules)
-    for path in ("/open/../secrets/plan.txt", "/secrets/plan.txt", "/opening", "/open"):
-        assert made.run(call_mode, *on_path(path)).problems() == []
+    paths = "/open/../secrets/plan.txt", "/secrets/plan.txt", "/opening", "/open"
+
+    assert made.run(call_mode, *on_path(*paths)).problems() == []
 
 
 def test_results_kept_aside_are_not_forged_under_a_rule(tmp_path: Path, call_mode: CallMode) -> None:

@@ -21,8 +21,8 @@ from deepagents.backends.results import (
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import calls
 from tests.attacks.flipping import FLIP_LINK, meanwhile
-from tests.attacks.harness import CHANGES, HINT, LOOKS, Ground, Run, in_turn, on_path, tried
-from tests.attacks.test_races import as_long_as
+from tests.attacks.harness import CHANGES, HINT, LOOKS, Ground, Run, every_other, in_turn, on_path, tried
+from tests.attacks.test_races import TURNS
 from tests.attacks.test_rules import DENY, ground
 from tests.conftest import CallMode
 
@@ -59,26 +59,22 @@ BY_LINK = {
     "a new directory behind a link": "/alias/new/new.txt",
 }
 LINKS = {
+    "a link with another suffix": "/open/innocent.md",
     "a link to a file": "/open/to-plan",
     "a link to a hidden file": "/open/to-hidden",
-    "a link with another suffix": "/open/innocent.md",
     "a link to where nothing is yet": "/open/new-in-secrets",
     "a link to the directory itself": "/alias",
 }
 
 
-@in_turn("path", BY_LINK)
-def test_no_link_leads_past_a_rule(crossed: Ground, call_mode: CallMode, path: str) -> None:
-    assert crossed.run(call_mode, *on_path(path)).problems() == []
+def test_no_link_leads_past_a_rule(crossed: Ground, call_mode: CallMode) -> None:
+    assert crossed.run(call_mode, *on_path(*every_other(call_mode, BY_LINK))).problems() == []
 
 
-@in_turn("path", LINKS)
-def test_a_link_to_what_is_denied_is_at_most_deleted_itself(
-    crossed: Ground, call_mode: CallMode, path: str
-) -> None:
+def test_a_link_to_what_is_denied_is_at_most_deleted_itself(crossed: Ground, call_mode: CallMode) -> None:
     crossed.harmless |= {"delete"}
 
-    assert crossed.run(call_mode, *on_path(path)).problems() == []
+    assert crossed.run(call_mode, *on_path(*every_other(call_mode, LINKS))).problems() == []
 
 
 def test_no_search_goes_by_a_link_to_what_is_denied(crossed: Ground, call_mode: CallMode) -> None:
@@ -163,15 +159,13 @@ def test_a_subclass_that_drops_the_rules_is_kept_to_them(
     ]
     crossed.harmless = frozenset((*crossed.harmless, "delete"))
     looks = [("glob", {"pattern": "**"}), ("grep", {"pattern": HINT, "output_mode": "content"})]
-    scripts = [
-        each for path in ("/open/to-plan", "/alias/plan.txt", "/alias") for each in on_path(under + path)
-    ]
-    run = crossed.run(call_mode, calls(*looks, ("ls", {"path": f"{under}/"})), *scripts)
+    paths = (f"{under}/open/to-plan", f"{under}/alias/plan.txt", f"{under}/alias")
+    run = crossed.run(call_mode, calls(*looks, ("ls", {"path": f"{under}/"})), *on_path(*paths))
 
     assert run.problems() == []
 
 
-@pytest.mark.parametrize("kind", ["looking", "changing"])
+@in_turn("kind", {"looking": "looking", "changing": "changing"})
 def test_nobody_is_faster_than_a_rule(tmp_path: Path, call_mode: CallMode, kind: str) -> None:
     run = raced(tmp_path, call_mode, kind, DENY)
 
@@ -191,15 +185,15 @@ def raced(tmp_path: Path, call_mode: CallMode, kind: str, rules: list[Filesystem
     link = made.root / "open" / "flip"
     link.symlink_to("open")
     tools = LOOKS if kind == "looking" else CHANGES
-    turn = calls(
+    turn = [
         *(tried(tool, path) for tool in tools for path in ("/open/flip/plan.txt", "/open/flip/new/new.txt")),
         ("glob", {"pattern": "**/*"}),
         ("grep", {"pattern": HINT, "output_mode": "content"}),
         ("ls", {"path": "/open/flip"}),
-    )
+    ]
     made.harmless = frozenset((*LOOKS, *CHANGES))
-    with meanwhile(FLIP_LINK, link, Path("../secrets"), seconds=0.8) as there_is_time:
-        return made.run(call_mode, always=as_long_as(there_is_time, turn))
+    with meanwhile(FLIP_LINK, link, Path("../secrets")):
+        return made.run(call_mode, *(calls(*turn) for _ in range(TURNS)))
 
 
 @in_turn("behind", {"as it is": "{}", "with something below": "{}/new.txt", "far below": "{}/new/new.txt"})

@@ -6,10 +6,11 @@ import os
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import call, calls
-from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, in_turn, on_path
+from tests.attacks.harness import CANARY, CHANGES, HINT, LOOKS, Ground, every_other, on_path
 from tests.backends.sandboxes import rooted
 from tests.conftest import CallMode
 
@@ -21,10 +22,6 @@ INJECTED = {
     "a command in backticks": f"/`{COMMAND}`",
     "a single quote": f"/a'; {COMMAND}; '",
     "a double quote": f'/a"; {COMMAND}; "',
-    "both quotes": f"/a'\"; {COMMAND}; \"'",
-    "a pipe": f"/a | {COMMAND}",
-    "an ampersand": f"/a & {COMMAND} &",
-    "a redirection": "/a > pwned",
     "an option": "/-rf",
     "options of a search": "/--pre=cat",
     "an end of a document": f"/EOF; {COMMAND}",
@@ -48,29 +45,31 @@ def test_an_injected_command_would_be_seen(sandbox: Ground, call_mode: CallMode)
     assert sandbox.run(call_mode, call("execute", command=COMMAND)).problems() != []
 
 
-@in_turn("path", INJECTED)
-def test_no_path_is_a_part_of_a_command(sandbox: Ground, call_mode: CallMode, path: str) -> None:
-    assert sandbox.run(call_mode, *on_path(path)).problems() == []
+def test_no_path_is_a_part_of_a_command(sandbox: Ground, call_mode: CallMode) -> None:
+    assert sandbox.run(call_mode, *on_path(*every_other(call_mode, INJECTED))).problems() == []
 
 
-@in_turn("text", INJECTED)
-def test_no_text_is_a_part_of_a_command(sandbox: Ground, call_mode: CallMode, text: str) -> None:
-    text = f"{text[1:]}\nEOF\n__DEEPAGENTS_EOF__\n{text}"
-    run = sandbox.run(
-        call_mode,
-        call("write_file", file_path="/b.txt", content=text),
-        calls(
-            ("glob", {"pattern": text[:60].replace("\n", "")}),
-            ("grep", {"pattern": text.split("\n")[0]}),
-            ("grep", {"pattern": text.split("\n")[0], "regex": True}),
-            ("grep", {"pattern": "x", "glob": text.split("\n")[0]}),
-        ),
-        call("edit_file", file_path="/b.txt", old_string=text, new_string=text * 2),
-        call("edit_file", file_path="/b.txt", old_string="EOF", new_string=text * 1_000, replace_all=True),
-    )
+def test_no_text_is_a_part_of_a_command(sandbox: Ground, call_mode: CallMode) -> None:
+    turns: list[AIMessage] = []
+    for each in every_other(call_mode, INJECTED):
+        text = f"{each[1:]}\nEOF\n__DEEPAGENTS_EOF__\n{each}"
+        turns += [
+            call("write_file", file_path="/b.txt", content=text),
+            calls(
+                ("glob", {"pattern": text[:60].replace("\n", "")}),
+                ("grep", {"pattern": each[1:]}),
+                ("grep", {"pattern": each[1:], "regex": True}),
+                ("grep", {"pattern": "x", "glob": each[1:]}),
+            ),
+            call("edit_file", file_path="/b.txt", old_string=text, new_string=text * 1_000),
+        ]
+    run = sandbox.run(call_mode, *turns)
 
     assert run.problems() == []
-    assert run.codes[0] is None
+    assert {answer.name: answer.status for answer in run.answers if answer.name in CHANGES} == {
+        "write_file": "success",
+        "edit_file": "success",
+    }
 
 
 def test_names_that_look_like_answers_forge_none(sandbox: Ground, call_mode: CallMode) -> None:

@@ -34,27 +34,25 @@ import resource, sys
 from pathlib import Path
 from tests.backends.sandboxes import rooted
 from deepagents.backends import FilesystemBackend
-make = {"disk": FilesystemBackend, "sandbox": rooted}[sys.argv[1]]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-found = make(Path(sys.argv[2])).grep("needle")
-print([match["path"] for match in found.matches], found.error, sep="\\n")
+for make in (FilesystemBackend, rooted):
+    found = make(Path(sys.argv[1])).grep("needle")
+    assert [match["path"] for match in found.matches] == ["/small.txt"]
+    assert "/huge.log: may match" in found.error, found.error
 after = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 print((after - before) >> 10)
 """
 
 
-@pytest.mark.parametrize("kind", ["disk", "sandbox"])
-def test_a_search_holds_no_large_file_in_memory_and_names_it(kind: str, tmp_path: Path) -> None:
+def test_a_search_on_disk_or_in_a_sandbox_holds_no_large_file_in_memory_and_names_it(tmp_path: Path) -> None:
     make_huge(tmp_path / "huge.log")
     (tmp_path / "small.txt").write_text("needle\n")
 
-    program = [sys.executable, "-c", COST_OF_A_SEARCH, kind, str(tmp_path)]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
-    matches, *problems, megabytes = done.stdout.splitlines()
+    program = [sys.executable, "-c", COST_OF_A_SEARCH, str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
 
-    assert matches == "['/small.txt']"
-    assert "/huge.log: may match" in "\n".join(problems)
-    assert int(megabytes) < 200
+    assert done.stderr == ""
+    assert int(done.stdout) < 200
 
 
 @pytest.mark.parametrize("guess", ["password=hunter2", "password=hunter3"])
@@ -129,15 +127,13 @@ OF_TWO_MEGABYTES = {
 
 
 @pytest.mark.parametrize("old", ["zebra_crossing(one, two)", f"a{MARKS * 500_000}b", "value = 2\n" * 1000])
-@pytest.mark.parametrize("content", OF_TWO_MEGABYTES.values(), ids=OF_TWO_MEGABYTES)
-def test_a_failed_edit_of_two_megabytes_is_explained_in_bounded_time(
-    content: str, old: str, tmp_path: Path
-) -> None:
-    (tmp_path / "a.txt").write_text(content)
-    began = time.process_time()
+def test_a_failed_edit_of_two_megabytes_is_explained_in_bounded_time(old: str, tmp_path: Path) -> None:
+    for kind, content in OF_TWO_MEGABYTES.items():
+        (tmp_path / "a.txt").write_text(content)
+        began = time.process_time()
 
-    result = FilesystemBackend(tmp_path).edit("/a.txt", old, "new")
+        result = FilesystemBackend(tmp_path).edit("/a.txt", old, "new")
 
-    assert result.code == "no_match"
-    assert len(str(result.error)) < 20_000
-    assert time.process_time() - began < 10
+        assert result.code == "no_match", kind
+        assert len(str(result.error)) < 20_000, kind
+        assert time.process_time() - began < 10, kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.attacks.harness import Ground, at_once, in_turn, on_path
+from tests.attacks.harness import Ground, at_once, every_other, on_path
 from tests.conftest import CallMode
 
 REFUSED = {
@@ -74,12 +74,11 @@ def own_names(ground: Ground) -> set[str]:
     return {path.name for path in ground.root.rglob("*") if path.is_file()} - {"in.txt"}
 
 
-@in_turn("path", REFUSED)
-def test_no_spelling_leads_out(disk: Ground, call_mode: CallMode, path: str) -> None:
-    run = disk.run(call_mode, *at_once(path))
+def test_no_spelling_leads_out(disk: Ground, call_mode: CallMode) -> None:
+    run = disk.run(call_mode, *at_once(*every_other(call_mode, REFUSED)))
 
     assert run.problems() == []
-    assert run.codes == ["invalid_path"] * 7
+    assert set(run.codes) == {"invalid_path"}
     assert own_names(disk) == set()
 
 
@@ -87,13 +86,13 @@ def test_a_name_too_long_for_the_disk_is_refused(disk: Ground, call_mode: CallMo
     assert disk.run(call_mode, *on_path("/" + "a" * 300)).problems() == []
 
 
-@in_turn("path", ONLY_NAMES)
-def test_what_looks_like_a_way_out_is_a_name_inside(disk: Ground, call_mode: CallMode, path: str) -> None:
+def test_what_looks_like_a_way_out_is_a_name_inside(disk: Ground, call_mode: CallMode) -> None:
     disk.harmless |= {"write_file", "delete"}
-    run = disk.run(call_mode, *on_path(path))
+    run = disk.run(call_mode, *on_path(*every_other(call_mode, ONLY_NAMES)))
+    changes = [answer for answer in run.answers if answer.name in ("write_file", "delete")]
 
     assert run.problems() == []
-    assert [answer.status for answer in run.answers[-2:]] == ["success", "success"]
+    assert [answer.text for answer in changes if answer.status != "success"] == []
 
 
 def test_a_guessed_path_of_this_machine_is_a_name_inside(disk: Ground, call_mode: CallMode) -> None:
