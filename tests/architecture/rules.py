@@ -15,14 +15,17 @@ SUPPRESSION = re.compile(
     r"#\s*(noqa|type:\s*ignore|pyright:|ruff:|mypy:|pragma:\s*no\s*cover)", re.IGNORECASE
 )
 OWN_PACKAGES = ("deepagents", "deepagents_cli", "deepagents_local")
+PATCHING = re.compile(r"\b(patch(\.\w+)?|(set|del)attr|setitem)\(")
 PATCHERS = {"patch", "patch.object", "patch.dict", "patch.multiple", "setattr", "delattr", "setitem"}
 
 
 def suppressions(source: Source) -> Offences:
     """Comments that silence a tool."""
+    # Splitting a file into tokens takes long, and hardly any has one.
+    comments = source.comments if SUPPRESSION.search(source.text) else ()
     return (
         f"{source.path}:{comment.start[0]}: {comment.string}"
-        for comment in source.comments
+        for comment in comments
         if SUPPRESSION.search(comment.string)
     )
 
@@ -34,13 +37,13 @@ def comment_lines(source: Source) -> int:
 
 def all_docstring_lines(source: Source) -> int:
     """Count the lines of all docstrings in a file."""
-    nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.Module | Definition)]
+    nodes = [node for node in source.nodes if isinstance(node, ast.Module | Definition)]
     return sum(docstring_lines(node) for node in nodes)
 
 
 def foreign_privates(source: Source) -> Offences:
     """Uses of an underscore name, or of an underscore module, that belongs to someone else."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.Attribute(value=ast.Name(id="self" | "cls")):
                 continue
@@ -58,7 +61,7 @@ def foreign_privates(source: Source) -> Offences:
 
 def sniffing(source: Source) -> Offences:
     """Questions about the class of a backend or of a chat model, instead of about what it can do."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, classes]):
                 if name := next(filter(_backend_or_model, _names(classes)), None):
@@ -80,8 +83,11 @@ def late_imports(source: Source, allowed: frozenset[str]) -> Offences:
 
 def patches(source: Source) -> Offences:
     """Tests that replace a name of ours behind its back."""
-    ours = _own_names(source.tree)
-    for node in ast.walk(source.tree):
+    # Parsing takes long, and few files have such a word.
+    if not PATCHING.search(source.text):
+        return
+    ours = _own_names(source)
+    for node in source.nodes:
         match node:
             case ast.Call(func=func, args=[target, *_]) if _patcher(func) and _is_ours(target, ours):
                 yield f"{source.at(node)}: {ast.unparse(func)}({ast.unparse(target)}, ...)"
@@ -93,7 +99,7 @@ def globals_written(source: Source) -> Offences:
     """Functions that rebind a name of their module."""
     return (
         f"{source.at(node)}: global {', '.join(node.names)}"
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Global)
     )
 
@@ -128,7 +134,7 @@ def _own(module: str) -> bool:
 
 
 def _defined_here(source: Source, name: str) -> bool:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.FunctionDef(name=found) | ast.AsyncFunctionDef(name=found) | ast.ClassDef(name=found):
                 known = found == name
@@ -167,9 +173,9 @@ def _imported(node: ast.AST) -> str | None:
             return None
 
 
-def _own_names(tree: ast.Module) -> set[str]:
+def _own_names(source: Source) -> set[str]:
     ours: set[str] = set()
-    for node in ast.walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             ours |= {alias.asname or alias.name.split(".")[0] for alias in node.names if _own(alias.name)}
         elif isinstance(node, ast.ImportFrom) and node.module and _own(node.module):

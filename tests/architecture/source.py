@@ -7,7 +7,7 @@ import io
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,11 @@ class Source:
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
-    @property
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def lines(self) -> int:
         return len(self.text.splitlines())
 
@@ -38,7 +42,7 @@ class Source:
 
     @property
     def functions(self) -> Iterator[Function]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+        return (node for node in self.nodes if isinstance(node, Function))
 
     def at(self, node: ast.expr | ast.stmt | ast.arg) -> str:
         return f"{self.path}:{node.lineno}"
@@ -47,8 +51,9 @@ class Source:
         return any(self.path.is_relative_to(folder) for folder in folders)
 
 
+@cache
 def sources(*folders: str) -> list[Source]:
-    """Return every Python file in these folders of the repository."""
+    """Return every Python file in these folders of the repository, read and parsed once for all tests."""
     found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     return [
         Source(PurePosixPath(path.relative_to(ROOT).as_posix()), path.read_text("utf-8")) for path in found

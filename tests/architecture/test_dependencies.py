@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import PurePosixPath
 
@@ -31,9 +32,12 @@ def declared(requirements: Iterable[str]) -> set[str]:
     return {re.split(r"[\[<>=~! ]", requirement)[0].lower() for requirement in requirements}
 
 
+distributions = cache(packages_distributions)
+
+
 def imported(files: Iterable[Source]) -> set[str]:
     """Name the distributions that these files import."""
-    known = packages_distributions()
+    known = distributions()
     modules = {module for source in files for module in _modules(source)}
     foreign = {
         name
@@ -45,9 +49,8 @@ def imported(files: Iterable[Source]) -> set[str]:
 
 
 def _modules(source: Source) -> set[str]:
-    nodes = list(ast.walk(source.tree))
-    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return plain | {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    plain = {alias.name for node in source.nodes if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {node.module for node in source.nodes if isinstance(node, ast.ImportFrom) and node.module}
 
 
 def _distribution(module: str, known: Mapping[str, Iterable[str]]) -> str:

@@ -6,20 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.source import ROOT
 
 LINT = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
 
 WRONG_IMPORTS = {
-    "_async.py": "from deepagents import graph",
-    "errors.py": "import langchain",
-    "middleware/_base.py": "from deepagents.middleware import subagents",
-    "tools/search.py": "from deepagents.tools import change",
-    "backends/state.py": "from deepagents.backends import filesystem",
-    "models/resolve.py": "from deepagents.testing import scripted",
+    "deepagents._async": "deepagents.graph",
+    "deepagents.errors": "langchain",
+    "deepagents.middleware._base": "deepagents.middleware.subagents",
+    "deepagents.tools.search": "deepagents.tools.change",
+    "deepagents.backends.state": "deepagents.backends.filesystem",
+    "deepagents.models.resolve": "deepagents.testing.scripted",
 }
+"""One for each of six contracts."""
 
 
 def check_contracts(project: Path) -> subprocess.CompletedProcess[str]:
@@ -38,16 +37,17 @@ def test_every_contract_is_kept() -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize(("module", "statement"), WRONG_IMPORTS.items(), ids=WRONG_IMPORTS.keys())
-def test_a_wrong_import_breaks_a_contract(module: str, statement: str, tmp_path: Path) -> None:
+def test_each_wrong_import_breaks_its_contract(tmp_path: Path) -> None:
     project = skeleton(tmp_path)
     assert check_contracts(project).returncode == 0
 
-    (project / "src/deepagents" / module).write_text(statement)
-
+    for module, imported in WRONG_IMPORTS.items():
+        (project / "src" / f"{module.replace('.', '/')}.py").write_text(f"import {imported}")
     checked = check_contracts(project)
+
     assert checked.returncode == 1, checked.stdout
-    assert "BROKEN" in checked.stdout
+    assert "6 broken" in checked.stdout
+    assert [each for each in WRONG_IMPORTS.items() if " -> ".join(each) not in checked.stdout] == []
 
 
 def skeleton(project: Path) -> Path:

@@ -210,14 +210,14 @@ class SpreadOnDisk(Spread):
 
 
 PLACES: dict[str, tuple[Place, int]] = {
-    "disk": (OnDisk(), 100),
-    "bare": (OnDisk(), 30),
-    "shell": (OnDiskWithShell(), 20),
-    "state": (InState(), 80),
-    "store": (InStore(), 80),
-    "spread": (Spread(), 60),
-    "across": (SpreadOnDisk(), 50),
-    "box": (InSandbox(), 8),
+    "disk": (OnDisk(), 50),
+    "bare": (OnDisk(), 15),
+    "shell": (OnDiskWithShell(), 10),
+    "state": (InState(), 40),
+    "store": (InStore(), 40),
+    "spread": (Spread(), 30),
+    "across": (SpreadOnDisk(), 30),
+    "box": (InSandbox(), 5),
 }
 
 

@@ -33,9 +33,9 @@ from deepagents.backends import FilesystemBackend
 from deepagents.testing import ScriptedModel
 from deepagents.testing.scripted import calls
 
-call_mode, root, script = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+script, roots = json.loads(sys.argv[1]), sys.argv[2:]
 
-def run(root, script):
+def run(call_mode, root, script):
     model = ScriptedModel(*(calls((tool, arguments)) for tool, arguments in script), "Done.")
     agent = create_deep_agent(model, backend=FilesystemBackend(root_dir=root))
     given = {"messages": "Go"}
@@ -45,7 +45,7 @@ def run(root, script):
     return [(each.text, each.additional_kwargs.get("error_code")) for each in told]
 
 SETTING
-print(json.dumps(run(root, script)))
+print(json.dumps([run(call_mode, root, script) for call_mode, root in zip(("sync", "async"), roots)]))
 """
 FULL = """
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -54,7 +54,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 NOBODY = """
 import tempfile
 with tempfile.TemporaryDirectory() as warm:
-    run(warm, [["write_file", {"file_path": "/a", "content": "a"}], *script])
+    run("sync", warm, [["write_file", {"file_path": "/a", "content": "a"}], *script])
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)
@@ -88,13 +88,15 @@ while True:
 """
 
 
-def run_in_child(call_mode: CallMode, root: Path, setting: str, *script: Any) -> list[tuple[str, str | None]]:
-    """Run an agent in a process of its own, in a setting that would trouble this one."""
+def run_in_child(
+    setting: str, blocking: Path, awaiting: Path, *script: Any
+) -> list[list[tuple[str, str | None]]]:
+    """Run one agent blocking and one awaiting, in a process whose setting would trouble this one."""
     program = RUN.replace("SETTING", setting)
-    arguments = [sys.executable, "-c", program, call_mode.name, str(root), json.dumps(script)]
-    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    arguments = [sys.executable, "-c", program, json.dumps(script), blocking, awaiting]
+    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
-    return [(text, code) for text, code in json.loads(ended.stdout.splitlines()[-1])]
+    return [[(text, code) for text, code in told] for told in json.loads(ended.stdout.splitlines()[-1])]
 
 
 @contextmanager
@@ -120,12 +122,14 @@ def run(call_mode: CallMode, root: Path, *script: Any) -> list[ToolMessage]:
     return [message for message in result["messages"] if message.type == "tool"]
 
 
-def test_a_full_disk_fails_the_write_and_keeps_the_file(call_mode: CallMode, tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("before")
-    told = run_in_child(
-        call_mode,
-        tmp_path,
+def test_a_full_disk_fails_the_write_and_keeps_the_file(tmp_path: Path) -> None:
+    roots = [tmp_path / each for each in ("blocking", "awaiting")]
+    for root in roots:
+        root.mkdir()
+        (root / "a.md").write_text("before")
+    both = run_in_child(
         FULL,
+        *roots,
         ("write_file", {"file_path": "/a.md", "content": KILOBYTE * 30}),
         ("edit_file", {"file_path": "/a.md", "old_string": "before", "new_string": KILOBYTE * 30}),
         ("write_file", {"file_path": "/b.md", "content": KILOBYTE * 30}),
@@ -133,30 +137,35 @@ def test_a_full_disk_fails_the_write_and_keeps_the_file(call_mode: CallMode, tmp
         ("read_file", {"file_path": "/a.md"}),
     )
 
-    assert [code for _, code in told] == ["io_error", "io_error", "io_error", None, None]
-    assert "File too large" in told[0][0]
-    assert not any(str(tmp_path) in text for text, _ in told)
-    assert "before" in told[4][0]
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"a.md": "before", "c.md": "small"}
+    for root, told in zip(roots, both, strict=True):
+        assert [code for _, code in told] == ["io_error", "io_error", "io_error", None, None]
+        assert "File too large" in told[0][0]
+        assert not any(str(tmp_path) in text for text, _ in told)
+        assert "before" in told[4][0]
+        assert {each.name: each.read_text() for each in root.iterdir()} == {"a.md": "before", "c.md": "small"}
 
 
-def test_what_the_system_forbids_is_said_and_left_alone(call_mode: CallMode, tmp_path: Path) -> None:
-    open_to_all = tmp_path / "open"
-    locked = open_to_all / "locked"
-    locked.mkdir(parents=True)
+def lock_up(root: Path) -> None:
+    """Make files and a directory that only their owner may read, in one that nobody else may change."""
+    (root / "locked").mkdir(parents=True)
+    (root / "locked" / "in.md").write_text("needle")
+    (root / "mine.md").write_text("needle")
+    (root / "mine.md").chmod(0o000)
+    (root / "seen.md").write_text("needle")
+    (root / "locked").chmod(0o000)
+    root.chmod(0o555)
+
+
+def test_what_the_system_forbids_is_said_and_left_alone(tmp_path: Path) -> None:
     for each in (tmp_path, *tmp_path.parents):
         if each.name.startswith(("pytest-", "popen-")) or each == tmp_path:
             each.chmod(0o755)
-    (locked / "in.md").write_text("needle")
-    (open_to_all / "mine.md").write_text("needle")
-    (open_to_all / "mine.md").chmod(0o000)
-    (open_to_all / "seen.md").write_text("needle")
-    locked.chmod(0o000)
-    open_to_all.chmod(0o555)
-    told = run_in_child(
-        call_mode,
-        open_to_all,
+    roots = [tmp_path / each for each in ("blocking", "awaiting")]
+    for root in roots:
+        lock_up(root)
+    both = run_in_child(
         NOBODY,
+        *roots,
         ("read_file", {"file_path": "/mine.md"}),
         ("read_file", {"file_path": "/locked/in.md"}),
         ("write_file", {"file_path": "/new.md", "content": "x"}),
@@ -167,22 +176,22 @@ def test_what_the_system_forbids_is_said_and_left_alone(call_mode: CallMode, tmp
         ("grep", {"pattern": "needle"}),
         ("glob", {"pattern": "*.md"}),
     )
-    for each in (open_to_all, locked, open_to_all / "mine.md"):
-        each.chmod(0o755)
-
-    assert [code for _, code in told] == [*["permission_denied"] * 7, None, None]
-    assert "(incomplete: " in told[7][0]
-    assert not any(str(tmp_path) in text for text, _ in told)
-    assert "/seen.md" in told[7][0]
-    assert "/seen.md" in told[8][0]
-    assert sorted(each.name for each in open_to_all.iterdir()) == ["locked", "mine.md", "seen.md"]
-    assert (open_to_all / "mine.md").read_text() == "needle"
+    for root, told in zip(roots, both, strict=True):
+        for each in (root, root / "locked", root / "mine.md"):
+            each.chmod(0o755)
+        assert [code for _, code in told] == [*["permission_denied"] * 7, None, None]
+        assert "(incomplete: " in told[7][0]
+        assert not any(str(tmp_path) in text for text, _ in told)
+        assert "/seen.md" in told[7][0]
+        assert "/seen.md" in told[8][0]
+        assert sorted(each.name for each in root.iterdir()) == ["locked", "mine.md", "seen.md"]
+        assert (root / "mine.md").read_text() == "needle"
 
 
 def test_a_file_that_comes_and_goes_is_read_whole_or_not_at_all(call_mode: CallMode, tmp_path: Path) -> None:
     reads = [("read_file", {"file_path": "/a.md", "limit": 5000})] * 5
     with process(CHURN_A_FILE, tmp_path / "a.md"):
-        told = run(call_mode, tmp_path, *(calls(*reads) for _ in range(20)))
+        told = run(call_mode, tmp_path, *(calls(*reads) for _ in range(8)))
 
     assert {code_of(each) for each in told} <= {None, "file_not_found"}
     read = [each.text for each in told if each.status == "success"]
@@ -201,7 +210,7 @@ def test_directories_that_come_and_go_do_not_stop_a_search(call_mode: CallMode, 
         ("delete", {"file_path": "/d5"}),
     ]
     with process(CHURN_A_TREE, tmp_path):
-        told = run(call_mode, tmp_path, *(calls(*searches) for _ in range(20)))
+        told = run(call_mode, tmp_path, *(calls(*searches) for _ in range(8)))
 
     for each in told[0::5] + told[1::5] + told[2::5]:
         assert "/zz.md" in each.text

@@ -116,7 +116,7 @@ def test_glob_says_which_directories_it_could_not_read(run: Any, tmp_path: Path)
 def test_grep_stops_an_expression_without_end(run: Any, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a" * 40 + "b\n")
 
-    endless = run("grep", **{**SEARCH, "pattern": "(a|aa)+$", "regex": True})
+    endless = run("grep", **{**SEARCH, "pattern": "(a|aa)+$", "regex": True, "seconds": 0.2})
 
     assert endless.end["code"] == "timeout"
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
+import warnings
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
@@ -71,8 +72,8 @@ def test_an_import_warns_once_at_its_line(tmp_path: Any) -> None:
 
 def test_private_names_can_be_imported_where_warnings_are_errors() -> None:
     names = [*PRIVATE, ("deepagents.middleware._utils", "append_to_system_message")]
-    program = "".join(f"from {module} import {name}\n" for module, name in names)
-    subprocess.run([sys.executable, "-W", "error::DeprecationWarning", "-c", program], check=True)
+    with warnings.catch_warnings(action="error"):
+        exec("".join(f"from {module} import {name}\n" for module, name in names), {})
 
 
 def test_a_page_of_a_file_as_numbered_text() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deepagents._globs import InvalidGlobPatternError, anchor, compile_glob
@@ -108,12 +108,16 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "path", "expected"), TABLE)
-def test_the_table(pattern: str, path: str, expected: bool) -> None:
+def test_the_table() -> None:
+    found = [(pattern, path, *in_three_ways(pattern, path)) for pattern, path, _ in TABLE]
+
+    assert found == [(pattern, path, *[expected] * 3) for pattern, path, expected in TABLE]
+
+
+def in_three_ways(pattern: str, path: str) -> tuple[bool, bool, bool]:
     directory, _, name = path.rpartition("/")
     glob = compile_glob(pattern)
-
-    assert (glob(path), glob.matches(path), bool(glob.names_in(directory)(name))) == (expected,) * 3
+    return glob(path), glob.matches(path), bool(glob.names_in(directory)(name))
 
 
 @pytest.mark.parametrize("pattern", ["../a", "a/../b", "..", "a\\..\\b", "{a,..}/b", "{.,x}./b", "/.."])
@@ -225,6 +229,7 @@ def test_a_pattern_goes_on_below_a_directory(pattern: str, path: str) -> None:
         assert any(each(rest) for each in onward) is glob(path)
 
 
+@settings(max_examples=30)
 @given(st.text() | st.text("{}[]!^*?/\\.,-ab$()1|"), st.text("ab/."))
 def test_no_pattern_fails_in_another_way(pattern: str, path: str) -> None:
     try:

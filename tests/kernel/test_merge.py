@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -101,9 +101,9 @@ def test_markers_end_as_the_lines_do() -> None:
     ],
 )
 def test_hard_texts_merge_soon(base: str, ours: str) -> None:
-    start = perf_counter()
+    start = process_time()
 
     merged = merge3(base, ours, base + "the end\n")
 
-    assert perf_counter() - start < 15
+    assert process_time() - start < 15
     assert "the end\n" in merged.text

@@ -143,7 +143,8 @@ class LineSearch:
         self.room = float("inf") if params["max_count"] is None else params["max_count"]
         self.bytes_left: int = params["most"]
         self.ends = time.monotonic() + params["seconds"]
-        self.fits = expression(self.pattern) if params["regex"] else self._holds
+        seconds = min(params["seconds"], EXPRESSION_SECONDS)
+        self.fits = expression(self.pattern, seconds) if params["regex"] else self._holds
         self.items: list[Any] = []
         self.unread: list[list[str]] = []
         self.truncated = False
@@ -259,7 +260,7 @@ def files_below(base: bytes, walk: TreeWalk, only: "list[str]") -> "Iterator[byt
                 yield prefix + below
 
 
-def expression(pattern: str) -> "Callable[[str], bool]":
+def expression(pattern: str, seconds: float) -> "Callable[[str], bool]":
     """Compile a regular expression that is stopped when it takes too long."""
     try:
         compiled = re.compile(pattern)
@@ -267,10 +268,10 @@ def expression(pattern: str) -> "Callable[[str], bool]":
         raise Refused("invalid_pattern", text=str(error)) from error
 
     def stop(*signalled: object) -> None:
-        raise Refused("timeout", seconds=EXPRESSION_SECONDS)
+        raise Refused("timeout", seconds=seconds)
 
     signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, EXPRESSION_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
 
     def fits(line: str) -> bool:
         try:
