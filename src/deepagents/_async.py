@@ -226,8 +226,8 @@ def as_io_call(start: Callable[[], Coro[T]]) -> IOCall[T]:
     return IOCall(lambda: run(start()), lambda: arun(start()))
 
 
-class Beside:
-    """Code that goes on beside other code, until it ends or is stopped."""
+class BackgroundCode:
+    """Code that runs at the same time as other code, until it ends or is stopped."""
 
     def __init__(self) -> None:
         self._is_stopped = threading.Event()

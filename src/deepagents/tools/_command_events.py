@@ -11,7 +11,7 @@ from typing import Final, NotRequired
 
 from typing_extensions import TypedDict
 
-from deepagents._async import Beside
+from deepagents._async import BackgroundCode
 from deepagents._state.runtime import RunEnd, emit, run_end
 from deepagents.backends.handle import FileCalls
 from deepagents.backends.results import CommandStatus
@@ -101,11 +101,11 @@ class CommandEvents:
         # Without an end of the run, nothing would stop this.
         if shown is None or end is None or end is shown.run or shown.ended:
             return
-        shown.run, beside = end, Beside()
+        shown.run, following = end, BackgroundCode()
 
         async def go_on() -> None:
             pause = 0.0
-            while not shown.ended and await beside.pause(pause):
+            while not shown.ended and await following.pause(pause):
                 begun = monotonic()
                 try:
                     await self.look(files, command_id, known)
@@ -114,8 +114,8 @@ class CommandEvents:
                     return
                 pause = max(_LOOK_EVERY, _SHARE * (monotonic() - begun))
 
-        await beside.start(go_on)
-        end.add(partial(_stop, beside))
+        await following.start(go_on)
+        end.add(partial(_stop, following))
 
     async def look(self, files: FileCalls, command_id: str, known: KnownCommand) -> CommandStatus:
         """Make events of what is new of a command, and return how it is.
@@ -146,5 +146,5 @@ class CommandEvents:
         return shown
 
 
-async def _stop(beside: Beside) -> None:
-    await beside.stop()
+async def _stop(following: BackgroundCode) -> None:
+    await following.stop()

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-# Runs beside a command and waits for lines from the harness. The end of the pipe without an `end` before it
+# Runs next to a command and waits for lines from the harness. The end of the pipe without an `end` before it
 # means that the harness was killed. The kernel kills the sandbox then, but not one that was just starting: so
 # all that has the mark on its command line is killed, twice, for a process has none before it begins. A
 # placeholder is removed only under the lock that every running command shares, for on it something may be

@@ -49,7 +49,7 @@ class Held:
 
     @property
     def notes(self) -> list[str]:
-        """The line for whoever gave the command, if anything was undone."""
+        """The line for the caller of the command, if anything was undone."""
         return [describe_undone(self.undone)] if self.undone else []
 
     def begin(self, *_: object) -> None:

@@ -182,13 +182,8 @@ class Protection:
         deadline = time.monotonic() + _SECONDS_TO_LOCK
         with opened(self.root, path.parent.relative_to(self.root).parts) as directory:
             while True:
-                with suppress(FileExistsError):
-                    os.mkdir(path.name, _PLACEHOLDER, dir_fd=directory)
                 with suppress(BlockingIOError, FileNotFoundError):
-                    if not _is_placeholder(os.lstat(path.name, dir_fd=directory)):
-                        return None
-                    if (lock := _lock_placeholder(directory, path.name, fcntl.LOCK_SH)) is not None:
-                        return lock
+                    return _take_placeholder(directory, path.name)
                 if time.monotonic() > deadline:
                     raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
                 time.sleep(_PAUSE)
@@ -198,11 +193,12 @@ class Protection:
         for path in self.missing:
             with suppress(OSError), opened(self.root, path.parent.relative_to(self.root).parts) as directory:
                 lock = _lock_placeholder(directory, path.name, fcntl.LOCK_EX)
-                if lock is not None:
-                    try:
-                        os.rmdir(path.name, dir_fd=directory)
-                    finally:
-                        os.close(lock)
+                if lock is None:
+                    continue
+                try:
+                    os.rmdir(path.name, dir_fd=directory)
+                finally:
+                    os.close(lock)
 
     def _put_back(self, relative: str, target: str) -> None:
         *parents, name = relative.split("/")
@@ -255,6 +251,22 @@ class Unborn:
 def running_unborn() -> Unborn:
     """Return what this whole process shares: several sandboxes may have the same root."""
     return Unborn()
+
+
+def _take_placeholder(directory: int, name: str) -> int | None:
+    """Make a placeholder, or take the one that is there; `None` for anything else of this name.
+
+    Raises:
+        BlockingIOError, FileNotFoundError: when another command removes it just now.
+    """
+    with suppress(FileExistsError):
+        os.mkdir(name, _PLACEHOLDER, dir_fd=directory)
+    if not _is_placeholder(os.lstat(name, dir_fd=directory)):
+        return None
+    lock = _lock_placeholder(directory, name, fcntl.LOCK_SH)
+    if lock is None:
+        raise BlockingIOError
+    return lock
 
 
 def _lock_placeholder(directory: int, name: str, how: int) -> int | None:

@@ -50,7 +50,7 @@ async def announce_ended(request: Request, files: FileCalls, events: CommandEven
 
 
 def _running(state: Any) -> list[tuple[str, KnownCommand]]:
-    """Return the commands whose end the model has not been told of."""
+    """Return the commands whose end no message has announced to the model."""
     if not isinstance(state, Mapping) or not cast("Mapping[str, Any]", state).get(COMMANDS_CHANNEL):
         return []
     return [(command_id, known) for command_id, known in known_commands().items() if not known.get("ended")]
