@@ -273,12 +273,11 @@ def test_a_fork_counts_for_the_whole_and_not_twice() -> None:
     assert len(model.asked) == 5
 
 
-def test_a_command_gets_the_time_that_is_left(call_mode: CallMode, tmp_path: Any) -> None:
+def test_a_command_gets_the_time_that_is_left(tmp_path: Any) -> None:
     model = ScriptedModel(always=lambda _: call("execute", command="exec sleep 60", timeout=50))
     backend = LocalShellBackend(root_dir=tmp_path, virtual_mode=True)
-    result = call_mode.invoke(
-        create_deep_agent(model, backend=backend, limits=Limits(seconds=0.8)), {"messages": "Go"}
-    )
+    agent = create_deep_agent(model, backend=backend, limits=Limits(seconds=0.8))
+    result = agent.invoke({"messages": "Go"})
 
     assert len(model.asked) == 1
     assert "timed out after 1 seconds" in result["messages"][-2].text

@@ -86,19 +86,18 @@ def read_back(place: Place) -> list[Any]:
     return parse(place.bytes(PATH).decode(), place.bytes)
 
 
-@pytest.mark.parametrize("kind", INLINE)
-def test_bytes_go_to_a_file_and_come_back(place: Place, kind: str) -> None:
-    message = HumanMessage(["Look", INLINE[kind]], id="1")
+def test_bytes_go_to_a_file_and_come_back(place: Place) -> None:
+    messages = [HumanMessage(["Look", block], id=kind) for kind, block in INLINE.items()]
 
-    assert add(place, message) == Archived(PATH)
+    assert add(place, *messages) == Archived(PATH)
 
     text = place.bytes(PATH).decode()
+    names = place.names(FOLDER)
     assert CODED not in text
-    (name,) = place.names(FOLDER)
-    assert name.startswith(f"{NAME}.")
-    assert place.bytes(f"{FOLDER}/{name}") == DATA
-    assert f"{FOLDER}/{name}" in text
-    assert read_back(place) == [message]
+    assert {name.partition(".")[0] for name in names} == {NAME}
+    assert {name: place.bytes(f"{FOLDER}/{name}") for name in names} == dict.fromkeys(names, DATA)
+    assert [name for name in names if f"{FOLDER}/{name}" not in text] == []
+    assert read_back(place) == messages
 
 
 @pytest.mark.parametrize("kind", INLINE)

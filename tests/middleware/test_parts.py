@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -196,6 +196,7 @@ NASTY = [
 ]  # fmt: skip
 
 
+@settings(max_examples=20)
 @given(st.lists(st.one_of(st.text(max_size=12), st.sampled_from(NASTY)), unique=True, max_size=6))
 def test_no_two_threads_share_a_file_and_every_name_is_plain(threads: list[str]) -> None:
     known = {*threads, *NASTY} - {""}

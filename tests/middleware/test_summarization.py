@@ -169,7 +169,9 @@ def test_keeping_more_than_the_trigger_does_not_summarize_every_step() -> None:
 # --- nothing is lost ---
 
 
-@pytest.mark.parametrize("kind", ["state", "disk"])
+@pytest.mark.parametrize(
+    ("call_mode", "kind"), [("sync", "state"), ("async", "disk")], indirect=["call_mode"]
+)
 def test_every_evicted_message_stands_in_the_archive(call_mode: CallMode, tmp_path: Path, kind: str) -> None:
     backend = StateBackend() if kind == "state" else FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     model = WindowedModel(*steps(60), "Done.", window=12_000)

@@ -158,7 +158,7 @@ def pairs(message: AIMessage) -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_a_turn_that_failed_leaves_a_thread_that_can_go_on() -> None:
-    model = WindowedModel(many(900, 100), "Hello.", window=32_000)
+    model = WindowedModel(many(300, 100), "Hello.", window=11_000)
     agent = create_deep_agent(model, tools=[note], checkpointer=InMemorySaver())
     with pytest.raises(ContextOverflowError):
         agent.invoke({"messages": TASK}, THREAD)
