@@ -210,22 +210,22 @@ def test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered(
     assert "After that: Boom." in done
 
 
-@pytest.mark.parametrize(("order", "ends", "heard"), [("gold", "success", True), ("break", "error", False)])
-def test_who_started_a_task_on_the_same_server_is_told_while_at_rest(
-    client: SyncLangGraphClient, order: str, ends: str, heard: bool
-) -> None:
-    thread = client.threads.create()["thread_id"]
-    dig: Any = {"messages": [{"role": "user", "content": order}]}
-    client.runs.wait(thread, "boss", input=dig)
-    until(lambda: len(client.runs.list(thread)) == 2)
-    until(lambda: client.threads.get(thread)["status"] == "idle")
+def test_who_started_a_task_on_the_same_server_is_told_while_at_rest(client: SyncLangGraphClient) -> None:
+    bosses = {each: client.threads.create()["thread_id"] for each in ("gold", "break")}
+    runs = [client.runs.create(thread, "boss", input=order(each)) for each, thread in bosses.items()]
+    for run in runs:
+        client.runs.join(run["thread_id"], run["run_id"])
+    for thread in bosses.values():
+        until(lambda thread=thread: len(client.runs.list(thread)) == 2)
+        until(lambda thread=thread: client.threads.get(thread)["status"] == "idle")
 
-    values: Any = client.threads.get(thread)["values"]
-    (record,) = values["async_tasks"].values()
-    assert values["messages"][-1]["content"] == f"Heard: {heard}"
-    assert record["status"] == ends
-    parents = client.threads.get(record["task_id"])["metadata"] or {}
-    assert parents["parent_thread_id"] == thread
+    values: Any = {each: client.threads.get(thread)["values"] for each, thread in bosses.items()}
+    told = {each: of["messages"][-1]["content"] for each, of in values.items()}
+    records = {each: record for each, of in values.items() for record in of["async_tasks"].values()}
+    tasks = {each: client.threads.get(record["task_id"]) for each, record in records.items()}
+    assert told == {"gold": "Heard: True", "break": "Heard: False"}
+    assert {each: of["status"] for each, of in records.items()} == {"gold": "success", "break": "error"}
+    assert {each: (task["metadata"] or {})["parent_thread_id"] for each, task in tasks.items()} == bosses
 
 
 def test_a_task_ends_without_waiting_for_a_busy_parent(client: SyncLangGraphClient) -> None:

@@ -165,7 +165,7 @@ def test_a_thread_of_many_short_runs_is_saved_whole_as_well() -> None:
     saved: dict[str, Any] = {}
     since: list[Any] = []
     copies: list[int] = []
-    for run in range(1_000):
+    for run in range(500):
         channel = GrowingChannel(reduce_files, dict).from_checkpoint(saved)
         channel.replay_writes([("task", "files", write) for write in since])
         write = {f"/{run}": text("line\n" * 20)}
