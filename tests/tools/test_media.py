@@ -22,47 +22,49 @@ MP4 = b"\0\0\0\x18ftypmp42\0\0\0\0"
 OFFICE = "application/vnd.openxmlformats-officedocument"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "kind", "media_type"),
-    [
-        ("/a.png", PNG, "image", "image/png"),
-        ("/a.jpg", JPEG, "image", "image/jpeg"),
-        ("/a.gif", b"GIF89a\0\xff", "image", "image/gif"),
-        ("/a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image", "image/webp"),
-        ("/a.bmp", b"BM\0\xff\0\0", "image", "image/bmp"),
-        ("/a.pdf", b"%PDF-1.7\n", "file", "application/pdf"),
-        ("/a.mp3", b"ID3\x04\0", "audio", "audio/mpeg"),
-        ("/a.wav", b"RIFF\0\0\0\0WAVEfmt ", "audio", "audio/wav"),
-        ("/a.m4a", MP4, "audio", "audio/mp4"),
-        ("/a.docx", b"PK\x03\x04\0", "file", f"{OFFICE}.wordprocessingml.document"),
-        ("/a.bin", b"\0\xff", "file", "application/octet-stream"),
-    ],
-)
-def test_the_name_says_the_type(bench: Bench, name: str, content: bytes, kind: str, media_type: str) -> None:
-    bench.place_bytes(name, content)
-    read = bench.use("read_file", file_path=name)
-
-    encoded = base64.b64encode(content).decode()
-    assert read.content == [{"type": kind, "base64": encoded, "mime_type": media_type}]
-    assert read.additional_kwargs["read_file_media_type"] == media_type
+NAMED = [
+    ("/a.png", PNG, "image", "image/png"),
+    ("/a.jpg", JPEG, "image", "image/jpeg"),
+    ("/a.gif", b"GIF89a\0\xff", "image", "image/gif"),
+    ("/a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image", "image/webp"),
+    ("/a.bmp", b"BM\0\xff\0\0", "image", "image/bmp"),
+    ("/a.pdf", b"%PDF-1.7\n", "file", "application/pdf"),
+    ("/a.mp3", b"ID3\x04\0", "audio", "audio/mpeg"),
+    ("/a.wav", b"RIFF\0\0\0\0WAVEfmt ", "audio", "audio/wav"),
+    ("/a.m4a", MP4, "audio", "audio/mp4"),
+    ("/a.docx", b"PK\x03\x04\0", "file", f"{OFFICE}.wordprocessingml.document"),
+    ("/a.bin", b"\0\xff", "file", "application/octet-stream"),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "media_type"),
-    [
-        ("/photo", JPEG, "image/jpeg"),
-        ("/paper.download", b"%PDF-1.7\n\xff", "application/pdf"),
-        ("/data.docx.bak", b"PK\x03\x04\0\xff", "application/zip"),
-        ("/photo.png", JPEG, "image/jpeg"),
-        ("/song.mp3", PNG, "image/png"),
-    ],
-)
-def test_the_content_says_it_where_the_name_says_nothing_or_lies(
-    bench: Bench, name: str, content: bytes, media_type: str
-) -> None:
-    bench.place_bytes(name, content)
+def test_the_name_says_the_type(bench: Bench) -> None:
+    for name, content, _, _ in NAMED:
+        bench.place_bytes(name, content)
+    shown = bench.run(*(call("read_file", file_path=name) for name, *_ in NAMED))
 
-    assert bench.use("read_file", file_path=name).additional_kwargs["read_file_media_type"] == media_type
+    assert [(read.content, read.additional_kwargs["read_file_media_type"]) for read in shown] == [
+        ([{"type": kind, "base64": base64.b64encode(content).decode(), "mime_type": media_type}], media_type)
+        for _, content, kind, media_type in NAMED
+    ]
+
+
+MISNAMED = [
+    ("/photo", JPEG, "image/jpeg"),
+    ("/paper.download", b"%PDF-1.7\n\xff", "application/pdf"),
+    ("/data.docx.bak", b"PK\x03\x04\0\xff", "application/zip"),
+    ("/photo.png", JPEG, "image/jpeg"),
+    ("/song.mp3", PNG, "image/png"),
+]
+
+
+def test_the_content_says_it_where_the_name_says_nothing_or_lies(bench: Bench) -> None:
+    for name, content, _ in MISNAMED:
+        bench.place_bytes(name, content)
+    shown = bench.run(*(call("read_file", file_path=name) for name, *_ in MISNAMED))
+
+    assert [read.additional_kwargs["read_file_media_type"] for read in shown] == [
+        media_type for *_, media_type in MISNAMED
+    ]
 
 
 def test_text_that_only_its_name_calls_media_is_shown_as_text(bench: Bench) -> None:
