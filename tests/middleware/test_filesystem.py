@@ -30,6 +30,19 @@ def asked_by(files: FilesystemMiddleware, **options: Any) -> Any:
     return model.asked[0]
 
 
+def schemas_of(files: FilesystemMiddleware) -> dict[str, Any]:
+    return {each.name: each.tool_call_schema for each in files.tools}
+
+
+def test_tools_that_are_alike_share_their_schemas() -> None:
+    one, other = schemas_of(FilesystemMiddleware()), schemas_of(FilesystemMiddleware())
+    named = schemas_of(FilesystemMiddleware(custom_tool_descriptions={"ls": "Look around."}))
+
+    assert [name for name in one if one[name] is not other[name]] == []
+    assert [name for name in one if one[name] is not named[name]] == ["ls"]
+    assert named["ls"].model_json_schema()["description"] == "Look around."
+
+
 def test_it_works_alone_with_create_agent(call_mode: CallMode) -> None:
     with ScriptedModel(call("write_file", file_path="/a.txt", content="A"), "Done.") as model:
         agent: Any = create_agent(model, middleware=[FilesystemMiddleware()])

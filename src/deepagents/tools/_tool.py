@@ -5,11 +5,13 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
+from langchain_core.tools.base import ArgsSchema
 from langgraph.types import Command
 from pydantic import BaseModel, Field, InstanceOf
 
@@ -226,6 +228,12 @@ class SpecTool(StructuredTool):
 
     spec: InstanceOf[ToolSpec] = Field(exclude=True, repr=False)
 
+    @property
+    def tool_call_schema(self) -> ArgsSchema:
+        """The schema that a model is given, shared by all tools that are alike."""
+        args: Any = self.args_schema
+        return _call_schema(self.name, self.description, args)
+
     # LangChain's own `_run` takes a `config`, for which the type hints of `func` are resolved at each call.
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         assert self.func is not None
@@ -234,6 +242,12 @@ class SpecTool(StructuredTool):
     async def _arun(self, *args: Any, **kwargs: Any) -> Any:
         assert self.coroutine is not None
         return await self.coroutine(*args, **kwargs)
+
+
+# LangChain makes a class for each tool object, and its schema: 1 ms each, for all tools of each new agent.
+@lru_cache(maxsize=256)
+def _call_schema(name: str, description: str, args: type[BaseModel]) -> ArgsSchema:
+    return StructuredTool(name=name, description=description, args_schema=args).tool_call_schema
 
 
 def make_tool(
