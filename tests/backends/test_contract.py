@@ -26,7 +26,7 @@ from deepagents.backends.protocol import BackendProtocol
 from deepagents.testing.contract import BackendContract, Called
 from deepagents.testing.contract.allowing import AllowingContract
 from deepagents.testing.contract.base import ContractBase
-from deepagents.testing.contract.changing import AppendingContract, ChangingContract
+from deepagents.testing.contract.changing import ChangingContract
 from deepagents.testing.contract.editing import EditingContract
 from deepagents.testing.contract.naming import NamingContract
 from deepagents.testing.contract.reading import ReadingContract
@@ -34,6 +34,10 @@ from deepagents.testing.contract.searching import SearchingContract
 from tests.backends.in_graph import ain_graph, in_graph
 from tests.backends.ripgrep import no_ripgrep
 from tests.backends.sandboxes import rooted
+
+blocking = pytest.mark.parametrize("files", ["sync"], indirect=True)
+awaiting = pytest.mark.parametrize("files", ["async"], indirect=True)
+"""For backends whose other colour runs the same code, which other classes here run in both."""
 
 Work = Callable[[BackendProtocol], None]
 AsyncWork = Callable[[BackendProtocol], Awaitable[None]]
@@ -96,6 +100,7 @@ class TestFilesystemBackend(Rooted, OwnContract):
         return FilesystemBackend(self.root)
 
 
+@blocking
 class TestLocalShellBackend(Rooted, BackendContract):
     def make_backend(self) -> BackendProtocol:
         return LocalShellBackend(self.root)
@@ -115,21 +120,21 @@ def test_ripgrep_is_there_where_it_is_not_taken_away() -> None:
     assert find_ripgrep()
 
 
-@pytest.mark.parametrize("files", ["sync"], indirect=True)
+@blocking
 class TestSandbox(Rooted, ContextContract):
     def make_backend(self) -> BackendProtocol:
         return rooted(self.root)
 
 
-@pytest.mark.parametrize("files", ["async"], indirect=True)
-class TestSandboxAwaited(Rooted, ReadingContract, ChangingContract, AppendingContract, EditingContract):
+@awaiting
+class TestSandboxAwaited(Rooted, ReadingContract, ChangingContract, EditingContract):
     """Awaiting starts the same programs inside, so what they find and which names they take is known."""
 
     def make_backend(self) -> BackendProtocol:
         return rooted(self.root)
 
 
-@pytest.mark.parametrize("files", ["sync"], indirect=True)
+@blocking
 class TestSandboxWithoutRipgrep(Rooted, SearchingContract):
     def make_backend(self) -> BackendProtocol:
         programs = self.root.with_name("programs")
@@ -230,6 +235,7 @@ class SpreadContract(Rooted, BackendContract):
         assert nowhere.entries == [] or nowhere.code == "file_not_found"
 
 
+@blocking
 class TestDiskWithStore(SpreadContract):
     def make_backend(self) -> BackendProtocol:
         store = InMemoryStore()
@@ -240,6 +246,7 @@ class TestDiskWithStore(SpreadContract):
         return CompositeBackend(self.disk("default"), routes)
 
 
+@awaiting
 class TestNested(SpreadContract):
     def make_backend(self) -> BackendProtocol:
         outer = CompositeBackend(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,10 +60,12 @@ class Place:
         return self.run(backend, call(tool, **arguments))["messages"][-2]
 
 
-@pytest.fixture(params=["", "/shelf"], ids=["alone", "routed"])
-def place(request: pytest.FixtureRequest, call_mode: CallMode) -> Place:
-    """Alone, then on a route; each in both colours."""
-    return Place(call_mode, request.param)
+@pytest.fixture(params=[("", "sync"), ("/shelf", "async")], ids=["alone", "routed"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """Alone, called blocking, then on a route, awaited: each way is the same code for both places."""
+    route, mode = request.param
+    with asyncio.Runner() as runner:
+        yield Place(CallMode(mode, runner), route)
 
 
 def backend_of(kind: type, base: type[BackendProtocol] = BackendProtocol) -> Any:
