@@ -175,6 +175,13 @@ def fifty_at_once() -> dict[str, Any]:
         }
 
 
+def what_is_not_held() -> dict[str, Any]:
+    groups: list[str] = []
+    with sandbox() as (backend, _):
+        backend.execute("echo; sleep 0.5", on_output=lambda *_: groups.extend(find_groups(os.getpid())))
+        return {"not held": backend.capabilities().not_held, "groups": groups}
+
+
 def a_time_out() -> dict[str, Any]:
     mark = f"61.{os.getpid()}"
     with sandbox() as (backend, _):
@@ -215,7 +222,7 @@ def a_cancellation() -> dict[str, Any]:
 DRILLS = [
     a_fork_bomb, many_children_with_memory, memory_in_files_of_memory, memory_of_a_process_that_closes_itself,
     a_full_workspace, a_full_workspace_out_of_sight, a_full_workspace_behind_a_closed_door, one_large_file,
-    full_temporary_directories, an_output_flood, fifty_at_once, a_time_out, a_cancellation,
+    full_temporary_directories, an_output_flood, fifty_at_once, a_time_out, a_cancellation, what_is_not_held,
 ]  # fmt: skip
 
 if __name__ == "__main__":

@@ -97,3 +97,13 @@ def test_the_end_of_its_time_ends_the_whole_tree(user: str) -> None:
 
 def test_cancelling_an_awaited_command_ends_the_whole_tree(user: str) -> None:
     assert came_of("a_cancellation", user) == {"was": "cancelled", "left": [], "groups": []}
+
+
+def test_what_this_machine_does_not_hold_is_said_at_start(user: str) -> None:
+    ran = came_of("what_is_not_held", user)
+
+    subjects = [sentence.partition(":")[0] for sentence in ran["not held"]]
+    # Where a command runs in no control group, a watchdog alone bounds it.
+    assert ("Memory" in subjects) == (not ran["groups"])
+    assert subjects[-2:] == ["Disk", "Processor"]
+    assert "Network" not in subjects

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ from deepagents.errors import ConfigError
 from deepagents.events import Event, HostRefused, ToolFinished
 from deepagents.testing import ScriptedModel, call
 from tests.conftest import CallMode
-from tests.sandbox.users import UNAVAILABLE
+from tests.sandbox.users import UNAVAILABLE, USERS, find_python, run_drills
 
 needs_sandbox = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
 PUBLIC = "93.184.215.14"
@@ -390,6 +391,20 @@ def test_a_refusal_of_a_command_in_the_background_is_shown_while_it_runs(
     assert (refusal.text, refusal.command_id) == (REFUSED, "command-1")
     assert answers[2] == f"(no new output)\n[{REFUSED}]\n[It runs]"
     assert answers[3] == f"(no new output)\n[{REFUSED}]\n[It ended with exit code 143]"
+
+
+@needs_sandbox
+@pytest.mark.parametrize("user", USERS)
+def test_a_command_reaches_its_hosts_and_no_others_whoever_runs_it(user: str) -> None:
+    python = find_python(user)
+    if python is None:
+        pytest.skip(f"{sys.base_prefix} is out of reach for {user}, and there is no such Python in /usr/bin")
+    ran = run_drills("tests.sandbox.network_drills", user, python)["named_hosts"]
+
+    refusal = "evil.example:80 is refused: it is not among the allowed hosts (127.0.0.1)"
+    assert ran["plain"] == f"hello\n1000\n[{refusal}]"
+    assert ran["in a session"] == f"hello\n1000\n[{refusal}]"
+    assert ran["refused"] == [refusal]
 
 
 @needs_sandbox

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.backends.local_sandbox.limits import Limits
+from deepagents.backends.local_sandbox.limits import Controllers, Limits
 from deepagents.backends.local_sandbox.macos import LEADER, SHELL, ProcessTableWatchdog
-from deepagents.backends.local_sandbox.platforms import find_confinement
+from deepagents.backends.local_sandbox.platforms import find_confinement, find_not_held
 from deepagents.backends.local_sandbox.seatbelt import Rules, Seatbelt, command_line, find, write_profile
 
 ROOT = Path("/Users/me/project")
@@ -174,6 +174,15 @@ def test_each_system_has_one_way_or_a_sentence(tmp_path: Path) -> None:
     assert find(str(program)) == Seatbelt(str(program))
     assert "no sandbox for win32" in str(find_confinement("win32"))
     assert isinstance(find_confinement("darwin"), str) == (sys.platform != "darwin")
+
+
+def test_what_macos_does_not_hold_is_said() -> None:
+    said = find_not_held(Seatbelt(), Controllers(), "all")
+
+    subjects = [sentence.partition(":")[0] for sentence in said]
+    assert subjects == [
+        "Network", "All of it", "Memory and processes", "Processes", "Proxy", "Disk", "Processor"
+    ]  # fmt: skip
 
 
 def test_what_a_command_leaves_in_its_group_ends_with_it() -> None:

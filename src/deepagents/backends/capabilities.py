@@ -23,12 +23,14 @@ class Capabilities:
     `in_process`: answers without waiting for anything outside this process. `capture`: the output of a
     command can be kept in a file at this path, where it runs. `part`: the directory whose backend serves this
     path; calls that hang in one part do not hold up others. `background`: commands can run in the background;
-    `keeps_commands`: those that do go on when the run of an agent ends.
+    `keeps_commands`: those that do go on when the run of an agent ends. `not_held`: what a sandbox does not
+    keep commands from on this machine, a sentence each.
     """
 
     execute: bool = False
     background: bool = False
     keeps_commands: bool = False
+    not_held: tuple[str, ...] = ()
     delete: bool = False
     versions: bool = False
     state_files: bool = False

@@ -76,6 +76,7 @@ class CompositeBackend(TransferBackend):
             execute=default.execute,
             background=default.background,
             keeps_commands=default.keeps_commands,
+            not_held=default.not_held,
             delete=any(can.delete for _, can in parts),
             versions=here.versions,
             state_files=any(can.state_files for _, can in parts),

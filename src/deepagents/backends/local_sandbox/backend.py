@@ -27,7 +27,7 @@ from deepagents.backends.local_sandbox.limits import ControlGroup, Limits, Watch
 from deepagents.backends.local_sandbox.macos import run_under_seatbelt
 from deepagents.backends.local_sandbox.mounts import HOME, Descriptors, View
 from deepagents.backends.local_sandbox.network import HostRule, HostRules
-from deepagents.backends.local_sandbox.platforms import find_confinement
+from deepagents.backends.local_sandbox.platforms import find_confinement, find_not_held
 from deepagents.backends.local_sandbox.rules import Mode
 from deepagents.backends.local_sandbox.seatbelt import Seatbelt
 from deepagents.backends.local_sandbox.seccomp import build_filter
@@ -231,6 +231,7 @@ class LocalSandbox(FilesystemBackend, BackgroundCommands):
             ruled=ruled if keeps else (),
             background=True,
             keeps_commands=self._is_kept,
+            not_held=find_not_held(self._program, find_controllers(), self._network),
             working_directory=str(self.cwd),
         )
 

@@ -106,7 +106,7 @@ class Commands:
         exit_code = TIMED_OUT if ended.exit_code is None else ended.exit_code
         refused = (f"[{each}]" for each in control.refused)
         notes = [
-            "\n".join(filter(None, [ended.output, *refused, *ended.notes])).rstrip("\n") or "<no output>",
+            "\n".join(filter(None, [ended.output.rstrip("\n"), *refused, *ended.notes])) or "<no output>",
             *self._notes(ended, seconds, timeout is None),
         ]
         return ExecuteResponse("\n".join(notes), exit_code, ended.left_out > 0, tuple(control.refused))
