@@ -98,7 +98,7 @@ def test_a_session_that_answers_no_more_is_started_anew(sandbox: LocalSandbox) -
 
     assert done.exit_code == 124
     assert "Error: The session has ended." in done.output
-    assert sandbox.execute("echo again").output == f"again\n\n{ANEW}.]"
+    assert sandbox.execute("echo again").output == f"again\n{ANEW}.]"
 
 
 def test_commands_run_side_by_side(sandbox: LocalSandbox) -> None:
@@ -113,7 +113,7 @@ def test_a_session_that_was_ended_is_started_anew(sandbox: LocalSandbox) -> None
 
     assert "The session has ended" in lost.output
     assert lost.exit_code != 0
-    assert sandbox.execute("echo again").output == f"again\n\n{ANEW}.]"
+    assert sandbox.execute("echo again").output == f"again\n{ANEW}.]"
     assert sandbox.execute("echo again").output == "again"
 
 
