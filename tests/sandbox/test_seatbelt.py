@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -211,8 +212,16 @@ def led(script: str, harness: int = 1) -> subprocess.CompletedProcess[str]:
 
 
 def is_gone(pid: int) -> bool:
+    # What is killed is not dead at once on a busy machine.
+    last = time.monotonic() + 20
+    while (shown := _state_of(pid)) not in ("", "Z") and time.monotonic() < last:
+        time.sleep(0.05)
+    return shown in ("", "Z")
+
+
+def _state_of(pid: int) -> str:
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return shown.stdout.strip()[:1] in ("", "Z")
+    return shown.stdout.strip()[:1]
 
 
 def test_processes_and_memory_are_counted_by_ps_too(tmp_path: Path) -> None:

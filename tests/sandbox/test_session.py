@@ -279,7 +279,7 @@ def test_a_session_is_confined_and_bounded(tmp_path: Path) -> None:
         after = sandbox.execute("echo fine")
 
     assert "hidden" not in seen.output
-    assert after.output == f"fine\n\n{ANEW}: it used more than 200 MiB of memory.]"
+    assert after.output == f"fine\n{ANEW}: it used more than 200 MiB of memory.]"
 
 
 def test_a_command_starts_sooner_than_in_a_sandbox_of_its_own(sandbox: LocalSandbox, tmp_path: Path) -> None:
