@@ -44,16 +44,16 @@ def find_confinement(system: str = sys.platform) -> Bubblewrap | Seatbelt | str:
 
 def find_not_held(found: Bubblewrap | Seatbelt, controllers: Controllers, network: object) -> tuple[str, ...]:
     """Return what commands are not kept from here, a sentence each."""
-    said: list[str] = []
+    sentences: list[str] = []
     if network == "all":
-        said.append(_WHOLE_NETWORK)
+        sentences.append(_WHOLE_NETWORK)
     if isinstance(found, Seatbelt):
-        return (*said, *_ON_MACOS, _DISK, _PROCESSOR)
+        return (*sentences, *_ON_MACOS, _DISK, _PROCESSOR)
     if controllers.memory is None:
-        said.append(_WATCHED.format("Memory"))
+        sentences.append(_WATCHED.format("Memory"))
     # The other bound on processes is one of users, and the kernel does not hold it for root.
     if controllers.pids is None and os.geteuid() == 0:
-        said.append(_WATCHED.format("Processes"))
+        sentences.append(_WATCHED.format("Processes"))
     if not found.binds_descriptors:
-        said.append(_BY_NAME)
-    return (*said, _DISK, _PROCESSOR)
+        sentences.append(_BY_NAME)
+    return (*sentences, _DISK, _PROCESSOR)
