@@ -221,8 +221,6 @@ class _Server:
 
     def start(self, text: bytes, stdin: int, held: Held) -> _Process:
         """Have a command started, and return it at once."""
-        held.begin()
-        self._write_to_guard("busy")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pipes = [os.pipe(), os.pipe()]
         given = os.open(os.devnull, os.O_RDONLY) if stdin == subprocess.DEVNULL else os.dup(stdin)
@@ -230,6 +228,9 @@ class _Server:
         try:
             with os.fdopen(os.dup(file), "wb") as opened:
                 opened.write(text)
+            held.begin()
+            self.running.append(held)
+            self._write_to_guard("busy")
             # A session that has ended or stopped takes nothing, and the command ends at once.
             with suppress(OSError):
                 sent = [theirs.fileno(), given, pipes[0][1], pipes[1][1], file]
@@ -238,11 +239,11 @@ class _Server:
             theirs.close()
             for each in (given, pipes[0][1], pipes[1][1], file):
                 os.close(each)
-        self.running.append(held)
         return _Process(os.fdopen(pipes[0][0], "rb", 0), os.fdopen(pipes[1][0], "rb", 0), control)
 
     def leave(self, process: _Process, held: Held) -> None:
         """Put right what a command did that has ended; one whose end is not known ends this too."""
+        self.running.remove(held)
         self._is_stale |= process.is_stale
         self.excess = self.excess or self._describe_enforced()
         if process.is_lost:
@@ -252,7 +253,6 @@ class _Server:
             held.restore()
         else:
             held.end()
-        self.running.remove(held)
         if not self.running and not self._left:
             self._write_to_guard("idle")
 
@@ -269,6 +269,8 @@ class _Server:
         self.control.is_cancelled.set()
         self._thread.join(_SECONDS_TO_END)
         self._outside.close()
+        # A command may have ended after the process did.
+        self.end()
 
 
 @dataclass(slots=True)
