@@ -293,6 +293,17 @@ def test_a_command_starts_sooner_than_in_a_sandbox_of_its_own(sandbox: LocalSand
     assert statistics.median(times["session"]) < statistics.median(times["alone"])
 
 
+def test_a_session_that_is_full_of_processes_is_started_anew(tmp_path: Path) -> None:
+    with LocalSandbox(tmp_path, session=True, processes=24, timeout=30) as sandbox:
+        sandbox.execute("for i in $(seq 40); do sleep 60 & done")
+        deadline = time.monotonic() + 30
+        # Where no control groups can be made, whoever watches may see it only during a later command.
+        while not (after := sandbox.execute("/bin/echo works")).output.startswith("works"):
+            assert time.monotonic() < deadline, after.output
+
+    assert ANEW in after.output
+
+
 def test_nothing_is_left_when_it_is_closed(tmp_path: Path) -> None:
     beat = tmp_path / "beat"
     with LocalSandbox(tmp_path, session=True) as sandbox:

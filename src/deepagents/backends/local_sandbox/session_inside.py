@@ -7,6 +7,7 @@ there.
 
 # What is imported makes every fork slower: `subprocess` and `tempfile` would take a millisecond.
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -93,8 +94,10 @@ def run(control: socket.socket, files: list[int]) -> None:
             file_actions=[(os.POSIX_SPAWN_DUP2, files[each], each) for each in range(3)],
         )  # fmt: skip
     except OSError as error:
-        # A long command, or too many processes.
         os.write(files[2], f"the command cannot be started: {error.strerror}\n".encode())
+        if error.errno != errno.E2BIG:
+            # Without a report the session ends, and with it what takes up all processes or memory.
+            raise
         code, lives = CANNOT_START, False
     else:
         code, lives = follow(shell, control, woken)
