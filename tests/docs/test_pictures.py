@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import programs
 from tests.architecture.source import ROOT
 
 draw: Any = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["main"]
@@ -33,8 +32,8 @@ def test_another_picture_is_noticed_and_drawn_anew(tmp_path: Path, standing: str
 def test_the_picture_of_a_run_shows_a_question_and_the_answer_and_loads_nothing(tmp_path: Path) -> None:
     picture = tmp_path / "run.svg"
 
-    command = [sys.executable, str(ROOT / "docs" / "run_picture.py"), "--picture", str(picture)]
-    drawn = subprocess.run(command, capture_output=True, text=True)
+    program = f"import runpy; runpy.run_path({str(ROOT / 'docs/run_picture.py')!r}, run_name='__main__')"
+    drawn = programs.run(program, "--picture", str(picture))
 
     assert drawn.returncode == 0, drawn.stdout + drawn.stderr
     text = picture.read_text().replace("&#160;", " ")

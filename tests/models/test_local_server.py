@@ -57,7 +57,7 @@ class OddServer(Server):
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Generator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()
 
