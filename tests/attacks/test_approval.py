@@ -110,22 +110,25 @@ def paused(made: Ground, call_mode: CallMode, turn: Any) -> tuple[Any, Any, Any]
     return agent, result.get("__interrupt__"), before
 
 
-@pytest.mark.parametrize(
-    "each",
-    [
-        ("read_file", {"file_path": "/secrets/plan.txt"}),
-        ("read_file", {"file_path": "/secrets/.hidden"}),
-        ("read_file", {"file_path": "//secrets/./plan.txt"}),
-        ("read_file", {"file_path": "/open/to-secrets/plan.txt"}),
-        ("write_file", {"file_path": "/secrets/new.txt", "content": "x"}),
-        ("edit_file", {"file_path": "\\secrets\\plan.txt", "old_string": "one", "new_string": "two"}),
-        ("delete", {"file_path": "/secrets"}),
-        ("ls", {"path": "/secrets"}),
-        ("grep", {"pattern": HINT, "path": "/secrets", "output_mode": "content"}),
-        ("glob", {"pattern": "*", "path": "/secrets"}),
-    ],
-    ids=lambda each: " ".join([each[0], str(each[1].get("file_path") or each[1].get("path"))]),
+def titled(*tries: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    return {" ".join([tool, *arguments.values()]): (tool, arguments) for tool, arguments in tries}
+
+
+WAITING = titled(
+    ("read_file", {"file_path": "/secrets/plan.txt"}),
+    ("read_file", {"file_path": "/secrets/.hidden"}),
+    ("read_file", {"file_path": "//secrets/./plan.txt"}),
+    ("read_file", {"file_path": "/open/to-secrets/plan.txt"}),
+    ("write_file", {"file_path": "/secrets/new.txt", "content": "x"}),
+    ("edit_file", {"file_path": "\\secrets\\plan.txt", "old_string": "one", "new_string": "two"}),
+    ("delete", {"file_path": "/secrets"}),
+    ("ls", {"path": "/secrets"}),
+    ("grep", {"pattern": HINT, "path": "/secrets", "output_mode": "content"}),
+    ("glob", {"pattern": "*", "path": "/secrets"}),
 )
+
+
+@in_turn("each", WAITING)
 def test_what_waits_for_a_person_does_not_happen_before(
     tmp_path: Path, call_mode: CallMode, each: Any
 ) -> None:
@@ -140,16 +143,16 @@ def test_what_waits_for_a_person_does_not_happen_before(
     assert CANARY not in repr(result["messages"])
 
 
-@pytest.mark.parametrize(
-    "each",
-    [
-        ("grep", {"pattern": HINT, "output_mode": "content"}),
-        ("glob", {"pattern": "**/*.txt"}),
-        ("glob", {"pattern": "/secrets/*"}),
-        ("grep", {"pattern": HINT, "glob": "secrets/**", "output_mode": "content"}),
-        ("ls", {"path": "/open"}),
-    ],
+WIDE = titled(
+    ("grep", {"pattern": HINT, "output_mode": "content"}),
+    ("glob", {"pattern": "**/*.txt"}),
+    ("glob", {"pattern": "/secrets/*"}),
+    ("grep", {"pattern": HINT, "glob": "secrets/**", "output_mode": "content"}),
+    ("ls", {"path": "/open"}),
 )
+
+
+@in_turn("each", WIDE)
 def test_a_wide_search_shows_nothing_that_waits(tmp_path: Path, call_mode: CallMode, each: Any) -> None:
     made = ground("disk", tmp_path / "real", WAITS)
     agent, asked, _ = paused(made, call_mode, calls(each))

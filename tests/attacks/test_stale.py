@@ -161,16 +161,19 @@ def test_a_thread_does_not_overwrite_what_changed_while_it_slept(disk: Ground, c
     assert path.read_text() == THEIRS
 
 
-@pytest.mark.parametrize(
-    "second",
-    [
-        ("write_file", {"file_path": "/in.txt", "content": "second"}),
-        ("write_file", {"file_path": "//in.txt/.", "content": "second"}),
-        ("edit_file", {"file_path": "in.txt", "old_string": "inside", "new_string": "second"}),
-        ("delete", {"file_path": "/in.txt"}),
-        ("delete", {"file_path": "/d/.."}),
-    ],
-)
+SECOND = {
+    "a write": ("write_file", {"file_path": "/in.txt", "content": "second"}),
+    "a write by another spelling": ("write_file", {"file_path": "//in.txt/.", "content": "second"}),
+    "an edit by a relative path": (
+        "edit_file",
+        {"file_path": "in.txt", "old_string": "inside", "new_string": "second"},
+    ),
+    "a deletion": ("delete", {"file_path": "/in.txt"}),
+    "a deletion of what holds it": ("delete", {"file_path": "/d/.."}),
+}
+
+
+@in_turn("second", SECOND)
 def test_of_two_changes_in_one_turn_the_second_is_refused(
     disk: Ground, call_mode: CallMode, second: tuple[str, dict[str, Any]]
 ) -> None:
