@@ -103,6 +103,8 @@ def run_command(
     second, and says which bound it passed, if any.
     """
     with _Guard() if leaves_nothing else nullcontext() as guard:
+        if guard and isinstance(command, str):
+            command, pass_fds = guard.delay(command), (guard.gate,)
         # A session of its own, so that a signal reaches all that the command started and not this process.
         started = subprocess.Popen(
             command, shell=isinstance(command, str), cwd=cwd, env=dict(env), start_new_session=True,
@@ -126,16 +128,25 @@ class _Guard:
             ("/bin/sh", "-c", script), env={}, cwd="/", start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
+        self.gate, self._opener = os.pipe()
         return self
 
+    def delay(self, command: str) -> Sequence[str]:
+        """Return a command line that runs a command once its group is watched, and nothing before."""
+        script = f'read -r go < /dev/fd/{self.gate} && exec /bin/sh -c "$1"'
+        return ("/bin/sh", "-c", script, "sh", command)
+
     def watch(self, group: int) -> None:
-        """Name the group."""
+        """Name the group, and let it begin."""
         assert self._shell.stdin is not None
         with suppress(BrokenPipeError):
             self._shell.stdin.write(b"%d\n" % group)
             self._shell.stdin.flush()
+        os.write(self._opener, b"go\n")
 
     def __exit__(self, *raised: object) -> None:
+        os.close(self.gate)
+        os.close(self._opener)
         self._shell.communicate(b"\n")
 
 
