@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, Protocol
 
+from deepagents.backends.local_shell.guard import Guard
 from deepagents.backends.protocol import OnOutput
 
 _LONGEST_HELD_LINE = 8192
@@ -102,7 +103,7 @@ def run_command(
     the command, and the command with this process. `describe_excess` gets its process number many times a
     second, and says which bound it passed, if any.
     """
-    with _Guard() if leaves_nothing else nullcontext() as guard:
+    with Guard() if leaves_nothing else nullcontext() as guard:
         if guard and isinstance(command, str):
             command, pass_fds = guard.delay(command), (guard.gate,)
         # A session of its own, so that a signal reaches all that the command started and not this process.
@@ -116,38 +117,6 @@ def run_command(
         assert started.stderr is not None
         child = _Child(started.stdout, started.stderr, started, leaves_nothing)
         return follow(child, seconds, most_bytes, control, describe_excess)
-
-
-class _Guard:
-    """A shell that kills a group of processes when this process is gone, however that happened."""
-
-    def __enter__(self) -> _Guard:
-        # Of a process that is gone it reads no second line.
-        script = 'read -r group; read -r line || kill -s KILL -- "-$group"'
-        self._shell = subprocess.Popen(
-            ("/bin/sh", "-c", script), env={}, cwd="/", start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        self.gate, self._opener = os.pipe()
-        return self
-
-    def delay(self, command: str) -> Sequence[str]:
-        """Return a command line that runs a command once its group is watched, and nothing before."""
-        script = f'read -r go < /dev/fd/{self.gate} && exec /bin/sh -c "$1"'
-        return ("/bin/sh", "-c", script, "sh", command)
-
-    def watch(self, group: int) -> None:
-        """Name the group, and let it begin."""
-        assert self._shell.stdin is not None
-        with suppress(BrokenPipeError):
-            self._shell.stdin.write(b"%d\n" % group)
-            self._shell.stdin.flush()
-        os.write(self._opener, b"go\n")
-
-    def __exit__(self, *raised: object) -> None:
-        os.close(self.gate)
-        os.close(self._opener)
-        self._shell.communicate(b"\n")
 
 
 class Process(Protocol):
