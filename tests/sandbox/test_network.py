@@ -91,7 +91,7 @@ def proxy(
 
 def ask(port: int, request: bytes) -> bytes:
     """Send bytes to the proxy, and return all that comes back."""
-    with socket.create_connection(("127.0.0.1", port), 10) as client:
+    with socket.create_connection(("127.0.0.1", port), 60) as client:
         client.sendall(request)
         answer = b""
         with suppress(ConnectionResetError):
@@ -271,10 +271,10 @@ def test_the_end_of_a_command_ends_its_connections() -> None:
     with socket.create_server(("127.0.0.1", 0)) as far:
         host = f"127.0.0.1:{far.getsockname()[1]}"
         with proxy([host]) as (port, _):
-            client = socket.create_connection(("127.0.0.1", port), 10)
+            client = socket.create_connection(("127.0.0.1", port), 60)
             client.sendall(connect(host))
             accepted, _ = far.accept()
-            accepted.settimeout(10)
+            accepted.settimeout(60)
             assert client.recv(100).startswith(b"HTTP/1.1 200 ")
 
         assert accepted.recv(1) == b"", "the far end is told"
@@ -287,10 +287,10 @@ def test_the_end_of_a_command_may_come_at_any_moment_of_a_connection() -> None:
         host = f"127.0.0.1:{far.getsockname()[1]}"
         for _ in range(200):
             with proxy([host]) as (port, _):
-                client = socket.create_connection(("127.0.0.1", port), 10)
+                client = socket.create_connection(("127.0.0.1", port), 60)
                 client.sendall(connect(host))
                 accepted, _ = far.accept()
-            accepted.settimeout(10)
+            accepted.settimeout(60)
             # An error in a thread of the proxy fails the test.
             assert accepted.recv(1) == b""
             client.close()
@@ -300,8 +300,8 @@ def test_the_end_of_a_command_may_come_at_any_moment_of_a_connection() -> None:
 def test_a_far_end_that_breaks_off_adds_nothing_of_the_proxy_to_what_it_sent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as far:
         host = f"127.0.0.1:{far.getsockname()[1]}"
-        with proxy([host]) as (port, _), socket.create_connection(("127.0.0.1", port), 10) as client:
-            client.settimeout(10)
+        with proxy([host]) as (port, _), socket.create_connection(("127.0.0.1", port), 60) as client:
+            client.settimeout(60)
             client.sendall(connect(host))
             accepted, _ = far.accept()
             accepted.sendall(b"half of")
