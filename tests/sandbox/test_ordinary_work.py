@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import ssl
 import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -141,6 +146,46 @@ def test_javascript_runs(backend: LocalSandbox) -> None:
     code = "const {execSync} = require('child_process'); console.log(1 + 1, String(execSync('echo child')).trim())"
 
     assert run(backend, f'node -e "{code}"') == "2 child"
+
+
+@pytest.fixture
+def https_repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A repository with one commit on an HTTPS server of this machine, as `host:port`."""
+    place = tmp_path_factory.mktemp("https")
+    made = (
+        f"git init -q -b main work && cd work && echo one > a.txt && git add -A && {_GIT} commit -q -m first && "
+        "cd .. && git clone -q --bare work repository.git && git -C repository.git update-server-info && "
+        "openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost"
+    )
+    subprocess.run(["sh", "-ec", made], cwd=place, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(place / "cert.pem", place / "key.pem")
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(place))) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@needs("git", "openssl")
+def test_a_repository_is_cloned_by_https_through_the_proxy(tmp_path: Path, https_repository: str) -> None:
+    backend = LocalSandbox(tmp_path, network=[https_repository])
+    # The proxy is for other machines: by default, what is on this one is asked directly, and is not there.
+    clone = "NO_PROXY= no_proxy= git -c http.sslVerify=false clone -q"
+
+    run(backend, f"{clone} https://{https_repository}/repository.git cloned")
+    refused = backend.execute(f"{clone} https://evil.example/repository.git other")
+
+    assert (tmp_path / "cloned/a.txt").read_text() == "one\n"
+    assert refused.exit_code
+    assert "evil.example:443 is refused" in refused.output
 
 
 @pytest.mark.parametrize(
