@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from deepagents.errors import ConfigError
-from deepagents.limits import Limits, Price
+from deepagents.limits import Limits
+from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
 
 _MORE: Final = """examples:
   deepagents "say what this directory holds"
@@ -45,9 +43,6 @@ FLAGS: Final = {
     "repeats": "--max-repeats",
 }
 """The option for each kind of limit."""
-_SECONDS: Final = {"h": 3600, "m": 60, "s": 1, "bare": 1}
-_N: Final = "[0-9]{1,9}"
-_TIME: Final = re.compile(rf"(?:(?P<h>{_N})h)?(?:(?P<m>{_N})m)?(?:(?P<s>{_N})s)?|(?P<bare>{_N})")
 
 
 class _ShowVersion(argparse.Action):
@@ -169,16 +164,16 @@ def _add_sessions(commands: Any) -> None:
     add("delete", "remove sessions")
     pruned = add("prune", "remove old sessions, and the oldest beyond a size", of_directory=True)
     pruned.add_argument(
-        "--older", type=_count, metavar="DAYS", help="remove what was not used for so many days"
+        "--older", type=read_count, metavar="DAYS", help="remove what was not used for so many days"
     )
     pruned.add_argument(
-        "--keep", type=_count, metavar="MB", help="remove the oldest until the rest is as small"
+        "--keep", type=read_count, metavar="MB", help="remove the oldest until the rest is as small"
     )
     exported = add("export", "write a session as Markdown, or as JSON")
     exported.add_argument("--json", action="store_true", help="write JSON, with all that messages hold")
     forked = add("fork", "copy a session, to go on from one of its messages in another way")
     forked.add_argument(
-        "--at", type=_count, metavar="N", help="the last message that is copied, as `show` numbers it"
+        "--at", type=read_count, metavar="N", help="the last message that is copied, as `show` numbers it"
     )
 
 
@@ -258,19 +253,19 @@ def _add_limits(run: argparse.ArgumentParser) -> None:
     def add(kind: str, read: Any, metavar: str, text: str, default: Any = None) -> None:
         group.add_argument(FLAGS[kind], dest=kind, type=read, metavar=metavar, help=text, default=default)
 
-    add("tokens", _count, "N", "tokens that models read and write")
-    add("money", _amount, "AMOUNT", "what these may cost")
+    add("tokens", read_count, "N", "tokens that models read and write")
+    add("money", read_amount, "AMOUNT", "what these may cost")
     group.add_argument(
         "--price",
-        type=_price,
+        type=read_price,
         metavar="IN/OUT[/CACHED]",
         help="what a million tokens cost: read, written, and read from the provider's cache",
     )
-    add("seconds", _seconds, "TIME", "such as 90s, 10m or 1h30m; questions do not count")
-    add("model_calls", _count, "N", "requests to models")
-    add("tool_calls", _count, "N", "tool calls")
+    add("seconds", read_seconds, "TIME", "such as 90s, 10m or 1h30m; questions do not count")
+    add("model_calls", read_count, "N", "requests to models")
+    add("tool_calls", read_count, "N", "tool calls")
     text = f"equal tool calls in a row (default: {_REPEATS}; 0: any number)"
-    add("repeats", _repeats, "N", text, _REPEATS)
+    add("repeats", read_repeats, "N", text, _REPEATS)
 
 
 def command_flags(arguments: argparse.Namespace) -> list[str]:
@@ -283,43 +278,3 @@ def limits_of(arguments: argparse.Namespace) -> Limits | None:
     given: dict[str, Any] = {kind: getattr(arguments, kind) or None for kind in FLAGS}
     prices = {"*": arguments.price} if arguments.price else {}
     return Limits(**given, prices=prices) if any(given.values()) else None
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,18}", text) or not int(text):
-        raise ArgumentTypeError(f"{text!r} is no whole number greater than 0")
-    return int(text)
-
-
-def _repeats(text: str) -> int:
-    return 0 if text == "0" else _count(text)
-
-
-def _seconds(text: str) -> int:
-    found = _TIME.fullmatch(text)
-    parts = {unit: int(value) for unit, value in found.groupdict().items() if value} if found else {}
-    total = sum(_SECONDS[unit] * value for unit, value in parts.items())
-    if not total:
-        raise ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 1h30m")
-    return total
-
-
-def _price(text: str) -> Price:
-    parts = text.split("/")
-    try:
-        if len(parts) not in (2, 3):
-            raise ValueError(text)
-        return Price(*map(float, parts))
-    except (ValueError, ConfigError) as error:
-        raise ArgumentTypeError(
-            f"{text!r} is no price; write IN/OUT or IN/OUT/CACHED, as in 3/15/0.3"
-        ) from error
-
-
-def _amount(text: str) -> float:
-    try:
-        if 0 < (amount := float(text)) < float("inf"):
-            return amount
-    except ValueError:
-        pass
-    raise ArgumentTypeError(f"{text!r} is no amount greater than 0")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +32,11 @@ class Project:
         """The directory of the repository, or this one where there is none."""
         above = (self.directory, *self.directory.parents)
         return next((each for each in above if (each / ".git").exists()), self.directory)
+
+    def places(self) -> list[Path]:
+        """Return the directories whose files the project brings; what lies below the home is the person's."""
+        places = dict.fromkeys([self.root, self.directory])
+        return [each for each in places if each.resolve() != self.home.resolve()]
 
     def memory(self) -> list[Path]:
         """Return the files with instructions that are there: of the person, the repository, the directory."""
@@ -78,6 +85,27 @@ class Project:
             yield f"branch {name}"
         elif not colon:
             yield "no branch"
+
+
+def read_text(path: Path, place: Path, most: int) -> str:
+    """Read a file that a project brings, if it lies in its place and is no longer than so many bytes.
+
+    Raises:
+        OSError, ValueError: saying why it is not read.
+    """
+    if not _stays_in(path, place):
+        raise OSError("it is a link that leads elsewhere")
+    # A pipe in its place would never end.
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it is no file")
+        if len(text := file.read(most + 1)) > most:
+            raise OSError(f"it is longer than {most:,} bytes")
+    return text.decode("utf-8")
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _printable(path: Path) -> str:

@@ -8,6 +8,7 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
+    "deepagents_cli/values.py": "cli/test_limits.py",
     "deepagents_local/catalog.py": "local/test_weights.py",
     "deepagents_local/engine.py": "local/test_llama.py",
     "deepagents_local/provider.py": "models/test_resolve.py",
