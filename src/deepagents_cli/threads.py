@@ -119,8 +119,8 @@ class Threads:
         with self._open() as database:
             rows = database.execute(
                 "SELECT thread_id, name, directory, used FROM deepagents_threads "
-                "WHERE directory = ?1 OR ?1 IS NULL ORDER BY used DESC",
-                (None if directory is None else str(directory),),
+                "WHERE directory = :place OR :place IS NULL ORDER BY used DESC",
+                {"place": None if directory is None else str(directory)},
             ).fetchall()
             sizes = _sizes(database)
         return [
