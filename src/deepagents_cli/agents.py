@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from deepagents import create_deep_agent
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.backends.local_shell import LocalShellBackend
-from deepagents.errors import BackendError
+from deepagents.errors import BackendError, ConfigError
 from deepagents.limits import Limits, price_of_profile
 from deepagents.models import default_model, resolve_model
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents_cli.approval import GATED
+from deepagents_cli.args import command_flags
 from deepagents_cli.diffs import Read
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.project import Project
@@ -127,6 +132,58 @@ def make_sandbox(
     return LocalSandbox(directory, readable=read, writable=write, network=hosts, env=env)
 
 
+@dataclass(frozen=True)
+class Access:
+    """What commands may reach, as the options say; `typed` are the options about commands that were given."""
+
+    shell: bool = False
+    network: Sequence[str] = ()
+    read: Sequence[Path] = ()
+    write: Sequence[Path] = ()
+    approve_all: bool = False
+    typed: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, arguments: Namespace) -> Access:
+        """Read the command line."""
+        return cls(
+            arguments.shell,
+            arguments.network,
+            [Path(each) for each in arguments.read],
+            [Path(each) for each in arguments.write],
+            arguments.yes,
+            command_flags(arguments),
+        )
+
+
+def choose_backend(
+    project: Project, model: BaseChatModel, access: Access
+) -> tuple[FilesystemBackend, bool, str | None]:
+    """Make the backend; return whether its commands are confined, and what a person must know of them.
+
+    Raises:
+        CommandError: for options of the sandbox where there is none.
+    """
+    directory = project.directory
+    if access.shell:
+        asked = "each is approved by --yes" if access.approve_all else "each is asked about"
+        notice = f"--shell: commands run without the sandbox and can do whatever you can; {asked}"
+        return make_shell(directory), False, notice
+    # Too weak to be trusted with commands, even with confined ones.
+    if is_local(model):
+        return make_files(directory), False, None
+    if problem := find_no_sandbox(directory):
+        if access.typed:
+            raise CommandError(f"{access.typed[0]} needs the sandbox: {problem}", Exit.USAGE)
+        return make_files(directory), False, f"the agent runs no commands: {problem}"
+    further = [each for each in (*project.memory(), *project.skills()) if not each.is_relative_to(directory)]
+    read = [*access.read, *further]
+    try:
+        return make_sandbox(directory, network=access.network, read=read, write=access.write), True, None
+    except ConfigError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
+
+
 def find_no_sandbox(directory: Path) -> str | None:
     """Return why commands cannot be confined to this directory, and the way out; `None` where they can."""
     if directory.parent == directory:
@@ -142,6 +199,8 @@ def make_agent(
     *,
     gated: Iterable[str] = GATED,
     project: Project | None = None,
+    tools: Sequence[BaseTool] = (),
+    middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
 ) -> Any:
     """Create the agent; its subagents ask for approval as it does, before they call what is `gated`.
 
@@ -153,6 +212,8 @@ def make_agent(
 
     return create_deep_agent(
         model,
+        tools,
+        middleware=middleware,
         backend=backend,
         system_prompt=project.describe() if project else None,
         memory=reached(project.memory()) if project else None,

@@ -11,21 +11,16 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import partial
 from pathlib import Path
 
-import aiosqlite
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from deepagents.backends.filesystem import FilesystemBackend
-from deepagents.errors import ConfigError
 from deepagents.events import ApprovalGiven, Event, LimitReached, RunStarted
 from deepagents_cli.agents import (
+    Access,
+    choose_backend,
     choose_model,
-    find_no_sandbox,
     is_local,
     make_agent,
-    make_files,
-    make_sandbox,
-    make_shell,
     model_label,
     reader,
     refuse_options,
@@ -35,10 +30,10 @@ from deepagents_cli.args import FLAGS, command_flags, limits_of
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
 from deepagents_cli.output import Printer, write_answer, write_json
 from deepagents_cli.project import Project
-from deepagents_cli.session import Show, converse
+from deepagents_cli.session import Show, converse, open_saver
 from deepagents_cli.task import read_task
 from deepagents_cli.terminal import make_console
-from deepagents_cli.threads import BUSY_SECONDS, Threads, state_dir
+from deepagents_cli.threads import Threads, state_dir
 
 
 class _Watch:
@@ -72,7 +67,10 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     chosen, limits = model or choose_model(arguments.model), limits_of(arguments)
     refuse_options(chosen, approve_all=arguments.yes, for_commands=command_flags(arguments), limits=limits)
     project = Project(directory, Path.home())
-    backend, confined = _choose_backend(arguments, project, chosen)
+    access = Access.of(arguments)
+    backend, confined, notice = choose_backend(project, chosen, access)
+    if notice:
+        complain(notice)
     threads = Threads(state_dir())
     thread = threads.choose(directory, arguments.thread, latest=arguments.resume)
     resumed = arguments.resume or task is None
@@ -114,35 +112,6 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     return _report_end(watch, again, refusing=ask is refuse)
 
 
-def _choose_backend(
-    arguments: Namespace, project: Project, model: BaseChatModel
-) -> tuple[FilesystemBackend, bool]:
-    """Make the backend, and say what a person must know of its commands; return whether these are confined.
-
-    Raises:
-        CommandError: for options of the sandbox where there is none.
-    """
-    directory = project.directory
-    if arguments.shell:
-        asked = "each is approved by --yes" if arguments.yes else "each is asked about"
-        complain(f"--shell: commands run without the sandbox and can do whatever you can; {asked}")
-        return make_shell(directory), False
-    # Too weak to be trusted with commands, even with confined ones.
-    if is_local(model):
-        return make_files(directory), False
-    if problem := find_no_sandbox(directory):
-        if given := command_flags(arguments):
-            raise CommandError(f"{given[0]} needs the sandbox: {problem}", Exit.USAGE)
-        complain(f"the agent runs no commands: {problem}")
-        return make_files(directory), False
-    further = [each for each in (*project.memory(), *project.skills()) if not each.is_relative_to(directory)]
-    read = [*arguments.read, *further]
-    try:
-        return make_sandbox(directory, network=arguments.network, read=read, write=arguments.write), True
-    except ConfigError as error:
-        raise CommandError(str(error), Exit.USAGE) from error
-
-
 @contextmanager
 def _open_output(*, as_json: bool, quiet: bool) -> Generator[tuple[Show, Callable[[], None]]]:
     """Yield what shows an event, and what ends the line that is being written."""
@@ -158,13 +127,7 @@ def _open_output(*, as_json: bool, quiet: bool) -> Generator[tuple[Show, Callabl
 
 @contextmanager
 def _saver(runner: asyncio.Runner, path: Path) -> Generator[AsyncSqliteSaver]:
-    async def connect() -> AsyncSqliteSaver:
-        connection = await aiosqlite.connect(path, timeout=BUSY_SECONDS)
-        # With WAL this loses at most the last steps at a power cut, and never the file.
-        await connection.execute("PRAGMA synchronous=NORMAL")
-        return AsyncSqliteSaver(connection)
-
-    saver = runner.run(connect())
+    saver = runner.run(open_saver(path))
     try:
         yield saver
     finally:

@@ -1,15 +1,19 @@
-"""Drive a thread of an agent to its end: show events, ask about calls, go on with the decisions."""
+"""Drive a thread of an agent: show events, ask about calls, go on with the decisions."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from pathlib import Path
 from socket import socketpair
 from typing import Any, TypeAlias
 
+import aiosqlite
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END
 from langgraph.types import Command
 
 from deepagents.events import (
@@ -17,17 +21,81 @@ from deepagents.events import (
     ApprovalNeeded,
     ApprovalRequest,
     Event,
+    QuestionAsked,
     RunFailed,
     RunStarted,
     RunStopped,
 )
 from deepagents.observe import Observer, aobserve, interrupts_to_event
 from deepagents_cli.errors import CommandError
+from deepagents_cli.threads import BUSY_SECONDS
 
 Show: TypeAlias = Callable[[Event], None]
 Decision: TypeAlias = Mapping[str, Any]
 Ask: TypeAlias = Callable[[ApprovalRequest, str | None], Decision]
 """Decides about one call of an agent, the main one or that of the label."""
+Waiting: TypeAlias = ApprovalNeeded | QuestionAsked
+"""What a person is waited for."""
+
+
+async def open_saver(path: Path) -> AsyncSqliteSaver:
+    """Open the file that keeps the checkpoints; the caller closes its connection."""
+    connection = await aiosqlite.connect(path, timeout=BUSY_SECONDS)
+    # With WAL this loses at most the last steps at a power cut, and never the file.
+    await connection.execute("PRAGMA synchronous=NORMAL")
+    return AsyncSqliteSaver(connection)
+
+
+class Session:
+    """A thread of an agent, kept by its checkpointer; what drives it returns what then waits for a person.
+
+    A method that is cancelled leaves the thread as after a crash: what was done is kept.
+    """
+
+    def __init__(self, agent: Any, thread: str, show: Show) -> None:
+        self.agent = agent
+        self.config = {"configurable": {"thread_id": thread}}
+        self._show = show
+        self._observer = Observer()
+
+    async def read(self) -> Any:
+        """Return the state of the thread."""
+        return await self.agent.aget_state(self.config)
+
+    async def send(self, messages: Sequence[HumanMessage]) -> list[Waiting]:
+        """Give the agent messages, and show what it does until it stops."""
+        if (await self.read()).tasks:
+            # A step was cut off. A new input alone would drop the results of its calls that did end.
+            await self.agent.aupdate_state(self.config, None, as_node=END)
+        return await self.go_on({"messages": [*messages]})
+
+    async def go_on(self, given: Any = None) -> list[Waiting]:
+        """Show what the agent does with an input, with answers, or with what it has left undone."""
+        waiting: list[Waiting] = []
+        # Each step is saved before the next begins, so that a killed run goes on where it was.
+        events = aobserve(self.agent, given, self.config, observer=self._observer, durability="sync")
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, ApprovalNeeded | QuestionAsked):
+                    waiting.append(event)
+                self._show(event)
+        return waiting
+
+    def answers(self, decided: Iterable[tuple[ApprovalRequest, Decision]]) -> dict[str, Any]:
+        """Return decisions by interrupt, as `go_on` takes them in a `Command`, and show them."""
+        resume: dict[str, dict[str, list[Decision]]] = {}
+        for request, made in decided:
+            resume.setdefault(request.interrupt_id, {"decisions": []})["decisions"].append(made)
+            self._show(
+                ApprovalGiven(
+                    request.interrupt_id,
+                    request.name,
+                    made["type"],
+                    made.get("message"),
+                    request.tool_call_id,
+                )
+            )
+        return resume
 
 
 def converse(runner: asyncio.Runner, agent: Any, started: RunStarted, *, ask: Ask, show: Show) -> None:
@@ -38,12 +106,18 @@ def converse(runner: asyncio.Runner, agent: Any, started: RunStarted, *, ask: As
     Raises:
         CommandError: when there is nothing to take up and no task.
     """
-    session = _Session(agent, started.thread, show)
+    session = Session(agent, started.thread, show)
     try:
         with _wake_by_signals(runner.get_loop()):
-            waiting = runner.run(session.begin(started))
-            while waiting:
-                waiting = runner.run(session.work(_decide(waiting, ask, show)))
+            waiting = runner.run(_begin(session, started, show))
+            while requests := [
+                (each, needed.agent)
+                for needed in waiting
+                if isinstance(needed, ApprovalNeeded)
+                for each in needed.requests
+            ]:
+                decided = ((each, ask(each, label)) for each, label in requests)
+                waiting = runner.run(session.go_on(Command(resume=session.answers(decided))))
     except KeyboardInterrupt:
         show(RunStopped(started.thread))
         raise
@@ -54,61 +128,21 @@ def converse(runner: asyncio.Runner, agent: Any, started: RunStarted, *, ask: As
         raise
 
 
-class _Session:
-    """A thread of an agent, kept by its checkpointer; each method returns the calls that then wait."""
-
-    def __init__(self, agent: Any, thread: str, show: Show) -> None:
-        self._agent = agent
-        self._config = {"configurable": {"thread_id": thread}}
-        self._show = show
-        self._observer = Observer()
-
-    async def begin(self, started: RunStarted) -> list[ApprovalNeeded]:
-        """Give the agent its task; without one take up what a stop or a crash left undone."""
-        if started.task is not None:
-            self._show(started)
-            return await self.work({"messages": [HumanMessage(started.task)]})
-        state = await self._agent.aget_state(self._config)
-        if not state.tasks:
-            raise CommandError(
-                'Nothing is left to do in this thread; give it a task: deepagents --continue "TASK"'
-            )
-        self._show(started)
-        if needed := interrupts_to_event(state.interrupts):
-            self._show(needed)
-            return [needed]
-        return await self.work(None)
-
-    async def work(self, given: Any) -> list[ApprovalNeeded]:
-        """Show what the agent does until it stops."""
-        waiting: list[ApprovalNeeded] = []
-        # Each step is saved before the next begins, so that a killed run goes on where it was.
-        events = aobserve(self._agent, given, self._config, observer=self._observer, durability="sync")
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, ApprovalNeeded):
-                    waiting.append(event)
-                self._show(event)
-        return waiting
-
-
-def _decide(waiting: list[ApprovalNeeded], ask: Ask, show: Show) -> Command[Any]:
-    """Ask about each call that waits, and return the decisions by interrupt."""
-    resume: dict[str, dict[str, list[Decision]]] = {}
-    for needed in waiting:
-        for request in needed.requests:
-            made = ask(request, needed.agent)
-            resume.setdefault(request.interrupt_id, {"decisions": []})["decisions"].append(made)
-            show(
-                ApprovalGiven(
-                    request.interrupt_id,
-                    request.name,
-                    made["type"],
-                    made.get("message"),
-                    request.tool_call_id,
-                )
-            )
-    return Command(resume=resume)
+async def _begin(session: Session, started: RunStarted, show: Show) -> Sequence[Waiting]:
+    """Give the agent its task; without one take up what a stop or a crash left undone."""
+    if started.task is not None:
+        show(started)
+        return await session.send([HumanMessage(started.task)])
+    state = await session.read()
+    if not state.tasks:
+        raise CommandError(
+            'Nothing is left to do in this thread; give it a task: deepagents --continue "TASK"'
+        )
+    show(started)
+    if needed := interrupts_to_event(state.interrupts):
+        show(needed)
+        return [needed]
+    return await session.go_on()
 
 
 @contextmanager
