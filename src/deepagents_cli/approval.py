@@ -96,10 +96,10 @@ class AskPerson:
     def _show(self, request: ApprovalRequest, agent: str | None) -> Sequence[str]:
         """Show a call, and return the lines of it that are left to view."""
         who = f"{one_line(agent)} wants" if agent else "The agent wants"
-        what = _describe(request, self._specs, self._directory, self._where)
+        what = describe_call(request, self._specs, self._directory, self._where)
         self._pause()
         self._console.print(style_text(f"{who} to {what}", "bold yellow"), soft_wrap=True)
-        lines = _details(request, self._read, self._specs, self._directory)
+        lines = call_details(request, self._read, self._specs, self._directory)
         self._print_lines(lines[:_SHOWN_LINES])
         return lines[_SHOWN_LINES:]
 
@@ -149,7 +149,7 @@ class AskPerson:
 
     def _edit_in_editor(self, request: ApprovalRequest) -> dict[str, Any]:
         spec = self._specs.get(request.name)
-        field = _text_argument(spec)
+        field = text_argument(spec)
         if field is None:
             return _parse_arguments(
                 self._edit_text(json.dumps(request.args, indent=2, ensure_ascii=False), ".json")
@@ -176,7 +176,8 @@ class AskPerson:
             raise KeyboardInterrupt from error
 
 
-def _describe(request: ApprovalRequest, specs: Mapping[str, ToolSpec], directory: str, where: str) -> str:
+def describe_call(request: ApprovalRequest, specs: Mapping[str, ToolSpec], directory: str, where: str) -> str:
+    """Say what a call would do, as in "edit notes.md"; `where` is added to a command."""
     spec = specs.get(request.name)
     if spec and spec.effect == "run" and request.name == "execute":
         return f"run a command{where}"
@@ -186,9 +187,10 @@ def _describe(request: ApprovalRequest, specs: Mapping[str, ToolSpec], directory
     return f"call {one_line(request.name)}"
 
 
-def _details(
+def call_details(
     request: ApprovalRequest, read: Read, specs: Mapping[str, ToolSpec], directory: str
 ) -> list[str]:
+    """Return the lines that a person is to see before a call is made: a diff, a command, or all arguments."""
     spec = specs.get(request.name)
     if spec and spec.effect == "run":
         return [f"  $ {line}" for key in spec.summary_arguments for line in _lines(request.args.get(key, ""))]
@@ -200,7 +202,7 @@ def _details(
     return diff or ["(no line changes, at most how lines end)"]
 
 
-def _text_argument(spec: ToolSpec | None) -> str | None:
+def text_argument(spec: ToolSpec | None) -> str | None:
     """Return the one argument that a person edits as text: a command, or all that a file shall hold."""
     if spec is None:
         return None

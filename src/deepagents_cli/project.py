@@ -6,7 +6,6 @@ import os
 import platform
 import stat
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -70,21 +69,22 @@ class Project:
     def _describe_repository(self) -> str:
         if not (self.root / ".git").exists():
             return "none"
-        return ", ".join([_printable(self.root), *self._branch()])
+        branch = self.branch()
+        where = [] if branch is None else [f"branch {branch}" if branch else "no branch"]
+        return ", ".join([_printable(self.root), *where])
 
-    def _branch(self) -> Iterator[str]:
-        """Yield the branch; a worktree and a submodule have a file that names the place of `HEAD`."""
+    def branch(self) -> str | None:
+        """Return the branch, `""` on none; a worktree and a submodule have a file that names its place."""
         place = self.root / ".git"
         try:
             if place.is_file():
                 place = self.root / _head_of(place).partition("gitdir:")[2].strip()
             kind, colon, name = _head_of(place / "HEAD").partition("ref: refs/heads/")
         except (OSError, UnicodeDecodeError):
-            return
-        if colon and not kind and name.isprintable():
-            yield f"branch {name}"
-        elif not colon:
-            yield "no branch"
+            return None
+        if not colon:
+            return ""
+        return name if not kind and name.isprintable() else None
 
 
 def read_text(path: Path, place: Path, most: int) -> str:

@@ -42,7 +42,10 @@ class Trusted(TypedDict):
 
 
 class Send(TypedDict):
-    """A text for the agent; while it works, it reads the text before its next model call."""
+    """A text for the agent; while it works, it reads the text before its next model call.
+
+    An empty one goes on with what was stopped or interrupted.
+    """
 
     do: Literal["send"]
     text: str
@@ -194,12 +197,22 @@ class Ask(TypedDict):
     edited: bool
 
 
+class Choice(TypedDict):
+    """One row of a picker; `value` is given to the same command as its arguments."""
+
+    value: str
+    label: str
+    detail: str
+    usable: bool
+
+
 class Question(TypedDict):
-    """A tool asks something."""
+    """A tool asks something; the answer is any text, or the `value` of one of the choices."""
 
     id: str
     agent: str | None
     text: str
+    choices: Sequence[Choice] | None
 
 
 class Decided(TypedDict):
@@ -232,6 +245,12 @@ class Status(TypedDict):
     name: str
 
 
+class Notice(TypedDict):
+    """Something that the person must know, in a sentence."""
+
+    text: str
+
+
 class Working(TypedDict):
     """A turn began, with these texts."""
 
@@ -244,15 +263,6 @@ class Idle(TypedDict):
     end: End
     error: str | None
     seconds: float
-
-
-class Choice(TypedDict):
-    """One row of a picker; `value` is given to the same command as its arguments."""
-
-    value: str
-    label: str
-    detail: str
-    usable: bool
 
 
 class Proposal(TypedDict):

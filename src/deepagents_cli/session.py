@@ -11,7 +11,7 @@ from socket import socketpair
 from typing import Any, TypeAlias
 
 import aiosqlite
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END
 from langgraph.types import Command
@@ -44,6 +44,11 @@ async def open_saver(path: Path) -> AsyncSqliteSaver:
     # With WAL this loses at most the last steps at a power cut, and never the file.
     await connection.execute("PRAGMA synchronous=NORMAL")
     return AsyncSqliteSaver(connection)
+
+
+def messages_in(state: Any) -> Sequence[BaseMessage]:
+    """Return the messages in the state of a thread."""
+    return state.values.get("messages") or ()
 
 
 class Session:

@@ -1,0 +1,1 @@
+"""The process that holds the agent of a conversation, and speaks with the screen."""

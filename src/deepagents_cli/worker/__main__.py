@@ -1,0 +1,61 @@
+"""`python -m deepagents_cli.worker`: carry out what the screen sends, until it closes or is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import IO
+
+from deepagents_cli.errors import Exit
+from deepagents_cli.protocol import Message, read, write
+from deepagents_cli.worker.conversation import Conversation
+
+_LONGEST_LINE = 1 << 28
+"""Bytes: a text that was pasted, at most."""
+
+
+async def _serve(out: IO[bytes]) -> int:
+    loop = asyncio.get_running_loop()
+    lines = asyncio.StreamReader(limit=_LONGEST_LINE)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin.buffer)
+    # Ctrl-C is the screen's. A handler, since commands would inherit that a signal is ignored.
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    loop.add_signal_handler(signal.SIGTERM, lines.feed_eof)
+
+    def say(kind: str, message: Message) -> None:
+        try:
+            out.write(write({"is": kind, **message}))
+            out.flush()
+        except BrokenPipeError:
+            # The screen is gone; what was asked of the agent ends, and can be continued.
+            lines.feed_eof()
+
+    codes: list[int] = []
+
+    def end(code: int) -> None:
+        codes.append(code)
+        lines.feed_eof()
+
+    conversation = Conversation(say, end)
+    try:
+        while line := await lines.readline():
+            message = read(line) or {}
+            if message.get("do") == "close":
+                break
+            conversation.take(message)
+    finally:
+        await conversation.close()
+    return codes[0] if codes else Exit.DONE
+
+
+def main() -> int:
+    """Serve the screen at standard input and output; what else is printed goes to standard error."""
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)
+        return asyncio.run(_serve(out))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

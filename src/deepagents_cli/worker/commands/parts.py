@@ -1,0 +1,53 @@
+"""What every slash command is, and what it can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from deepagents_cli.protocol import Message, Mode
+from deepagents_cli.session import Session
+from deepagents_cli.worker.meter import Meter
+from deepagents_cli.worker.workplace import Workplace
+
+
+class Talk(Protocol):
+    """The conversation, as commands see it."""
+
+    thread: str
+    name: str
+    session: Session
+    meter: Meter
+
+    @property
+    def workplace(self) -> Workplace: ...
+
+    @property
+    def mode(self) -> Mode: ...
+
+    def say(self, kind: str, message: Message, /) -> None: ...
+
+    def say_status(self) -> None: ...
+
+    def set_mode(self, mode: Mode) -> None: ...
+
+    def require_idle(self, what: str) -> None: ...
+
+    async def enter(self, thread: str, *, resumed: bool) -> None: ...
+
+    def make_agent(self) -> Any: ...
+
+
+Answer: TypeAlias = dict[str, Any]
+"""Parts of a `protocol.Result`."""
+
+
+@dataclass(frozen=True)
+class SlashCommand:
+    """A slash command; `run` takes the conversation and what was typed behind the name."""
+
+    name: str
+    description: str
+    arguments: str
+    run: Callable[[Talk, str], Awaitable[Answer]]

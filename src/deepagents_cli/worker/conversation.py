@@ -1,0 +1,236 @@
+"""Carry out what the screen sends: the thread that is open, its agent, and the turns of it."""
+
+from __future__ import annotations
+
+import logging
+from asyncio import Queue, Task, create_task
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage
+
+from deepagents.events import Event, ToolCalled, ToolFinished, Usage
+from deepagents.models.traits import input_window
+from deepagents_cli.errors import CommandError, choose_exit_code, describe_error
+from deepagents_cli.output import call_line, result_line
+from deepagents_cli.protocol import MODES, Message, Mode
+from deepagents_cli.session import Session, messages_in
+from deepagents_cli.terminal import one_line
+from deepagents_cli.worker.asking import Asking, Say
+from deepagents_cli.worker.commands import COMMANDS, carry_out, list_commands
+from deepagents_cli.worker.history import past_messages
+from deepagents_cli.worker.inbox import Inbox
+from deepagents_cli.worker.meter import Meter, last_context
+from deepagents_cli.worker.steering import Steering
+from deepagents_cli.worker.turns import Turns
+from deepagents_cli.worker.workplace import Workplace
+
+logger = logging.getLogger(__name__)
+_IN_ORDER: Final = frozenset({"open", "send", "command", "save"})
+"""What is carried out one after the other; the rest at once, also while such a thing is under way."""
+
+
+class Conversation:
+    """A conversation: one thread of an agent at a time."""
+
+    def __init__(self, say: Say, end: Callable[[int], None]) -> None:
+        self.say = say
+        self._end = end
+        self._orders: Queue[Message] = Queue()
+        self._task: Task[None] = create_task(self._carry_out_orders())
+        self._held = ExitStack()
+        self._workplace: Workplace | None = None
+        self._mode: Mode = "ask"
+        self.thread = self.name = ""
+
+    def take(self, message: Message) -> None:
+        """Take a message of the screen."""
+        kind = message.get("do")
+        if kind in _IN_ORDER:
+            self._orders.put_nowait(message)
+        elif self._workplace is not None and self.thread:
+            self._take_at_once(str(kind), message)
+
+    async def close(self) -> None:
+        """Stop the turn, and finish writing."""
+        self._task.cancel()
+        if self.thread:
+            await self.turns.end()
+        self._held.close()
+        if self._workplace is not None:
+            await self._workplace.close()
+
+    @property
+    def workplace(self) -> Workplace:
+        """What the agent is made of."""
+        if self._workplace is None:
+            raise CommandError("Nothing is open yet")
+        return self._workplace
+
+    @property
+    def mode(self) -> Mode:
+        """What is asked about."""
+        return self._mode
+
+    def set_mode(self, mode: Mode) -> None:
+        """Change the mode, for the calls from now on."""
+        self._mode = mode
+        self.say_status()
+
+    def require_idle(self, what: str) -> None:
+        """Refuse what cannot be done while the agent works.
+
+        Raises:
+            CommandError: when it does.
+        """
+        if self.turns.is_working:
+            raise CommandError(f"The agent is working; stop it with Esc to {what}")
+
+    async def enter(self, thread: str, *, resumed: bool) -> None:
+        """Open a thread, and tell the screen.
+
+        Raises:
+            CommandError: when another process works in it; the present one stays open then.
+        """
+        place = self.workplace
+        with ExitStack() as held:
+            held.enter_context(place.threads.hold(thread))
+            self._held.close()
+            self._held = held.pop_all()
+        self.thread = thread
+        self.inbox = Inbox(place.record, thread, lambda texts: self.say("queued", {"texts": texts}))
+        self.asking = Asking(self.say, place.place, lambda: self._mode, self.set_mode)
+        self.session = Session(self.make_agent(), thread, self._show)
+        self.turns = Turns(self.session, self.inbox, self.asking, self.say, self.meter.flush)
+        state = await self.session.read()
+        messages = messages_in(state)
+        self.inbox.settle({each.id for each in messages})
+        self.meter.open(thread, last_context(messages))
+        self.name = next((each.name for each in place.threads.find_all() if each.id == thread), "")
+        self._say_ready(messages, resumed=resumed, waiting=bool(state.tasks))
+        if self.inbox.texts:
+            self.say("queued", {"texts": self.inbox.texts})
+        self.say_status()
+
+    def make_agent(self) -> Any:
+        """Make the agent of the open thread."""
+        return self.workplace.make_agent(Steering(lambda: self.inbox.hand_over(), lambda: self._mode))
+
+    def say_status(self) -> None:
+        """Tell what the status line shows."""
+        place, used = self.workplace, self.meter.used()
+        window = input_window(place.model)
+        in_context = self.meter.in_context
+        self.say(
+            "status",
+            {
+                "model": place.label,
+                "mode": self._mode,
+                "branch": place.project.branch(),
+                "context": min(in_context / window, 1.0) if window and in_context else None,
+                "window": window,
+                "input_tokens": sum(each.input for each in used),
+                "output_tokens": sum(each.output for each in used),
+                "cost": None,
+                "name": self.name,
+            },
+        )
+
+    async def _carry_out_orders(self) -> None:
+        while True:
+            message = await self._orders.get()
+            try:
+                await self._carry_out(message)
+            except CommandError as error:
+                if message["do"] == "open":
+                    self._fail(error)
+                else:
+                    self.say("notice", {"text": describe_error(error)})
+            except Exception as error:
+                # The end of the process: the screen is told why.
+                logger.exception("The worker cannot go on.")
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        code = choose_exit_code(error)
+        self.say("failed", {"text": describe_error(error), "code": code})
+        self._end(code)
+
+    async def _carry_out(self, message: Message) -> None:
+        match message["do"]:
+            case "open":
+                await self._open(message)
+            case "send":
+                self._send(message)
+            case _:
+                await carry_out(self, message)
+
+    async def _open(self, message: Message) -> None:
+        if message.get("mode") in MODES:
+            self._mode = message["mode"]
+        place = self._workplace = Workplace(message)
+        await place.open()
+        self.meter = Meter(place.record, self.say_status)
+        wanted, latest = message.get("thread"), bool(message.get("resume"))
+        thread = place.threads.choose(place.directory, wanted, latest=latest)
+        await self.enter(thread, resumed=bool(wanted) or latest)
+
+    def _send(self, message: Message) -> None:
+        text: str = message.get("text") or ""
+        if text.strip():
+            self.workplace.threads.note(self.thread, self.workplace.directory, text)
+            self.name = self.name or one_line(text)[:80]
+            self.inbox.put(text, text)
+        self.turns.begin()
+
+    def _take_at_once(self, kind: str, message: Message) -> None:
+        match kind:
+            case "stop":
+                self.turns.stop()
+            case "take_back":
+                self.say("taken_back", {"texts": self.inbox.take_back()})
+            case "decide":
+                self.asking.take(message["ask"], message)
+            case "preview":
+                self.asking.preview(message["ask"], message["text"])
+            case "answer":
+                self.asking.take(message["ask"], message["text"])
+            case _:
+                pass
+
+    def _show(self, event: Event) -> None:
+        self.turns.see(event)
+        line = None
+        match event:
+            case Usage():
+                self.meter.count(self.workplace.label, event)
+            case ToolCalled(name=name, args=args):
+                line = call_line(name, args, directory=str(self.workplace.directory))
+            case ToolFinished(name=name, status=status, text=text):
+                line = result_line(name, status, text, exit_code=event.exit_code)
+            case _:
+                pass
+        self.say("event", {"event": event.as_dict(), "line": line})
+
+    def _say_ready(self, messages: Sequence[BaseMessage], *, resumed: bool, waiting: bool) -> None:
+        place = self.workplace
+        self.say(
+            "ready",
+            {
+                "thread": self.thread,
+                "name": self.name,
+                "model": place.label,
+                "mode": self._mode,
+                "directory": str(place.directory),
+                "branch": place.project.branch(),
+                "resumed": resumed,
+                "memory": [str(each) for each in place.project.memory()],
+                "skills": [],
+                "agents": [],
+                "notices": place.notices,
+                "commands": list_commands(COMMANDS),
+                "history": past_messages(messages),
+                "waiting": waiting,
+            },
+        )

@@ -1,0 +1,60 @@
+"""Hold what the person typed until the agent reads it: once each, whatever is killed in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+
+from deepagents_cli.worker.record import Record, Text
+
+
+class Inbox:
+    """The texts of one thread that wait.
+
+    A text is kept in the record until its message is known to be in a checkpoint: what was given over, and
+    not saved, waits again.
+    """
+
+    def __init__(self, record: Record, thread: str, changed: Callable[[Sequence[str]], None]) -> None:
+        self._record = record
+        self._thread = thread
+        self._changed = changed
+        self._texts = record.texts(thread)
+        self._unsaved: list[Text] = []
+
+    @property
+    def texts(self) -> list[str]:
+        """What waits, as it was typed."""
+        return [each.shown for each in self._texts]
+
+    def put(self, shown: str, content: str | list[Any]) -> None:
+        """Add a text."""
+        self._texts.append(self._record.add_text(self._thread, shown, content))
+        self._changed(self.texts)
+
+    def take_back(self) -> list[str]:
+        """Remove what waits, and return it as it was typed."""
+        taken, self._texts = self._texts, []
+        self._record.remove_texts(taken)
+        self._changed([])
+        return [each.shown for each in taken]
+
+    def hand_over(self) -> list[HumanMessage]:
+        """Return what waits as messages, to be saved with the next step."""
+        given, self._texts = self._texts, []
+        self._unsaved += given
+        if given:
+            self._changed([])
+        return [HumanMessage(each.content, id=each.id) for each in given]
+
+    def settle(self, saved: Collection[str | None]) -> None:
+        """Forget what is in the thread; `saved` are the ids of its messages."""
+        kept = [*self._unsaved, *self._texts]
+        self._unsaved = []
+        done = [each for each in kept if each.id in saved]
+        self._texts = [each for each in kept if each.id not in saved]
+        self._record.remove_texts(done)
+        if self._texts:
+            self._changed(self.texts)

@@ -1,0 +1,117 @@
+"""Hold what stays while threads come and go: the directory, the model, the backend, and the files on disk."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from deepagents.limits import Limits, Price
+from deepagents_cli.agents import (
+    Access,
+    choose_backend,
+    choose_model,
+    make_agent,
+    model_label,
+    reader,
+    refuse_options,
+)
+from deepagents_cli.args import FLAGS, limits_of
+from deepagents_cli.errors import CommandError
+from deepagents_cli.project import Project
+from deepagents_cli.protocol import Message
+from deepagents_cli.session import open_saver
+from deepagents_cli.threads import Threads, state_dir
+from deepagents_cli.worker.asking import Place
+from deepagents_cli.worker.record import Record
+from deepagents_cli.worker.steering import Steering
+
+_OPTIONS: Final[Mapping[str, Any]] = {
+    "shell": False,
+    "auto": False,
+    "yes": False,
+    "network": [],
+    "read": [],
+    "write": [],
+    "price": None,
+    **dict.fromkeys(FLAGS),
+}
+
+
+class Workplace:
+    """Everything that an agent of this conversation is made of.
+
+    Raises:
+        CommandError: for what the options ask for and cannot be had.
+        UnknownModel: when there is no such model.
+    """
+
+    def __init__(self, opened: Message) -> None:
+        directory = Path(opened["directory"]).expanduser().resolve()
+        if not directory.is_dir():
+            raise CommandError(f"{opened['directory']!r} is not a directory")
+        options = Namespace(**{**_OPTIONS, **(opened.get("options") or {})})
+        options.price = Price(*options.price) if options.price else None
+        self.directory = directory
+        self.project = Project(directory, Path.home())
+        self.access = Access.of(options)
+        self.limits: Limits | None = limits_of(options)
+        self.threads = Threads(state_dir())
+        self.record = Record(self.threads.path)
+        self.notices: list[str] = []
+        self.saver: AsyncSqliteSaver | None = None
+        self._resources = ExitStack()
+        self._resources.callback(self.record.close)
+        self._set_model(choose_model(opened.get("model")))
+
+    async def open(self) -> None:
+        """Open the file of the checkpoints."""
+        self.saver = await open_saver(self.threads.path)
+
+    async def close(self) -> None:
+        """End what runs in the background, and close the files."""
+        self._resources.close()
+        if self.saver is not None:
+            await self.saver.conn.close()
+
+    @property
+    def label(self) -> str:
+        """The model's name, for people."""
+        return model_label(self.model)
+
+    @property
+    def place(self) -> Place:
+        """Where calls take effect."""
+        return Place(reader(self.backend), str(self.directory), self.confined)
+
+    def choose_model(self, name: str) -> None:
+        """Change the model; agents that are made from now on have it."""
+        self._set_model(choose_model(name))
+
+    def make_agent(self, steering: Steering) -> Any:
+        """Make the agent."""
+        assert self.saver is not None, "open() comes first"
+        return make_agent(
+            self.model,
+            self.backend,
+            self.saver,
+            self.limits,
+            project=self.project,
+            middleware=[steering],
+        )
+
+    def _set_model(self, model: BaseChatModel) -> None:
+        refuse_options(model, approve_all=False, for_commands=self.access.typed, limits=self.limits)
+        backend, self.confined, notice = choose_backend(self.project, model, self.access)
+        self.notices = [notice] if notice else []
+        self.model = model
+        # Commands in the background belong to the backend, so it stays where it would be the same.
+        if not hasattr(self, "backend") or type(backend) is not type(self.backend):
+            self.backend = backend
+            if isinstance(backend, AbstractContextManager):
+                self._resources.enter_context(backend)

@@ -1,0 +1,79 @@
+"""A conversation by the protocol: answers, approvals, what is typed meanwhile, and Esc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+from tests.cli.openai_server import OpenAIServer, Reply, call
+from tests.cli.worker.conftest import Worker
+
+
+def test_a_change_is_asked_about_and_made_as_it_was_edited(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    server.then(
+        call("write_file", file_path="new.md", content="hello\n"),
+        call("write_file", file_path="other.md", content="no\n"),
+        "Written.",
+    )
+    ready = worker.open()
+    assert (ready["model"], ready["mode"], ready["resumed"]) == ("local-server:scripted", "ask", False)
+
+    worker.say("Write a file.")
+    assert worker.wait("working")["queued"] == ["Write a file."]
+    asked = worker.wait("ask")
+    assert (asked["name"], asked["title"]) == ("write_file", "wants to write new.md")
+    assert "+hello" in asked["details"]
+    worker.send("preview", ask=asked["id"], text="good morning\n")
+    again = worker.wait("ask")
+    assert (again["id"], again["edited"]) == (asked["id"], True)
+    assert "+good morning" in again["details"]
+    worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=None)
+    second = worker.wait("ask")
+    worker.send("decide", ask=second["id"], decision={"type": "reject", "message": "not this"}, remember=None)
+
+    assert worker.answer() == "Written."
+    assert worker.last("idle")["end"] == "done"
+    assert (directory / "new.md").read_text() == "good morning\n"
+    assert not (directory / "other.md").exists()
+    assert "not this" in server.requests[-1].last
+    worker.send("close")
+    assert worker.process.wait(60) == 0
+
+
+def test_what_is_typed_while_the_agent_works_reaches_it_at_its_next_step(
+    worker: Worker, server: OpenAIServer
+) -> None:
+    hold = Event()
+    server.then(Reply("Let me look.", calls=[("ls", {"path": "."})], hold=hold), "Yes, three.")
+    worker.open()
+
+    worker.say("Count the files.")
+    worker.event("token")
+    worker.say("Hidden ones too.")
+    worker.say("Oh, forget this.")
+    assert worker.wait("queued", texts=["Hidden ones too.", "Oh, forget this."])
+    worker.send("take_back")
+    assert worker.wait("taken_back")["texts"] == ["Hidden ones too.", "Oh, forget this."]
+    worker.say("Hidden ones as well.")
+    worker.wait("queued", texts=["Hidden ones as well."])
+    hold.set()
+
+    assert worker.answer() == "Yes, three."
+    assert server.requests[-1].texts("user") == ["Count the files.", "Hidden ones as well."]
+    assert server.requests[-1].last == "Hidden ones as well."
+
+
+def test_esc_keeps_what_was_written_and_the_next_text_goes_on(worker: Worker, server: OpenAIServer) -> None:
+    server.then(Reply("Once upon a time", hold=Event()), "Another story.")
+    worker.open()
+    worker.say("Tell me a story.")
+    worker.event("token")
+
+    worker.send("stop")
+
+    assert worker.wait("idle")["end"] == "stopped"
+    assert worker.turn("Another one, please.")["end"] == "done"
+    assert server.requests[-1].texts("assistant") == ["Once\n\n[The person stopped the answer here.]"]
+    assert server.requests[-1].texts("user") == ["Tell me a story.", "Another one, please."]
