@@ -51,8 +51,12 @@ class Project:
 
     def skills(self) -> list[Path]:
         """Return the directories of skills that are there; a skill of a later one replaces an earlier one."""
+        return self.folders("skills")
+
+    def folders(self, kind: str) -> list[Path]:
+        """Return the folders of a kind that are there: of the person, the repository, the directory."""
         places = dict.fromkeys([self.home, self.root, self.directory])
-        found = [place / folder / "skills" for place in places for folder in _FOLDERS]
+        found = [place / folder / kind for place in places for folder in _FOLDERS]
         return [each for each in found if each.is_dir() and _stays_in(each, each.parents[1])]
 
     def describe(self) -> str:

@@ -87,7 +87,7 @@ def parse_skill(content: bytes | None, path: str) -> Parsed:
     with suppress(Exception):
         try:
             header, _ = split_skill(_decode(content))
-            return _read_fields(_Fields(path, _read_header(header)))
+            return _read_fields(_Fields(path, read_header(header)))
         except Unreadable as error:
             return _skip(path, str(error))
     return _skip(path, "it cannot be read")
@@ -132,7 +132,7 @@ def _decode(content: bytes | None) -> str:
         raise Unreadable("it is not UTF-8") from error
 
 
-def _read_header(header: str) -> Mapping[str, Any]:
+def read_header(header: str) -> Mapping[str, Any]:
     """Read front matter; where it is no YAML, values with colons are taken as they stand."""
     if len(header) > MAX_HEADER_LENGTH:
         raise Unreadable(f"its front matter has {len(header)} characters, more than {MAX_HEADER_LENGTH}")

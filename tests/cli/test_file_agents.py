@@ -1,0 +1,114 @@
+"""A subagent from a file works for the main agent, with at most its tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepagents.testing import ScriptedModel
+from deepagents_cli.file_agents import TOOLS, find_agents, make_subagents
+from deepagents_cli.project import Project
+
+REVIEWER = """---
+name: reviewer
+description: Reviews changes.
+tools: Read, Grep, Bash(git diff:*)
+model: sonnet
+---
+Look for mistakes.
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    place = tmp_path / "home"
+    place.mkdir()
+    return place
+
+
+def write(directory: Path, text: str, name: str = "a.md", folder: str = ".claude") -> None:
+    path = directory / folder / "agents" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_tools_of_claude_code_become_ours(home: Path, directory: Path) -> None:
+    write(directory, REVIEWER)
+
+    agents, notices = find_agents(Project(directory, home))
+
+    reviewer = agents["reviewer"]
+    commands = {"execute", "read_command", "write_command", "stop_command"}
+    assert TOOLS - reviewer.excluded == {"read_file", "grep", *commands}
+    assert (reviewer.description, reviewer.prompt) == ("Reviews changes.", "Look for mistakes.")
+    (notice,) = notices
+    assert "'Bash(git diff:*)' gives the whole tool: each call is asked about as always" in notice
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ("tools: '*'", TOOLS),
+        ("tools: [Read, edit_file]", {"read_file", "edit_file"}),
+        ("disallowedTools: Bash, Task", TOOLS - {"execute", "read_command", "write_command", "stop_command"}),
+        ("tools: Read, Write\nmode: plan", {"read_file"}),
+        ("permissionMode: plan\ntools: Bash, LS", {"ls"}),
+    ],
+)
+def test_tools_can_be_chosen_and_left_out(home: Path, directory: Path, fields: str, kept: set[str]) -> None:
+    write(directory, f"---\nname: a\ndescription: A.\n{fields}\n---\nWork.")
+
+    agents, notices = find_agents(Project(directory, home))
+
+    assert notices == []
+    assert TOOLS - agents["a"].excluded == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "used"),
+    [
+        ("Work.", "it has no 'description'", False),
+        ("---\nname: a\n---\n", "it has no 'description'", False),
+        ("---\nname: [\n---\n", "its front matter is no YAML", False),
+        ("---\nname: general-purpose\ndescription: A.\n---\n", "'general-purpose' is taken", False),
+        ("---\nname: a b\ndescription: A.\n---\n", "'a b' is no name", False),
+        ("---\ndescription: A.\ntools: Read, WebFetch\n---\n", "there is no tool 'WebFetch' here", True),
+        ("---\ndescription: A.\nmode: full\n---\n", "mode 'full' is not used: a file grants nothing", True),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_file(
+    home: Path, directory: Path, text: str, said: str, used: bool
+) -> None:
+    write(directory, text)
+
+    agents, (notice,) = find_agents(Project(directory, home))
+
+    assert notice.startswith(str(directory / ".claude/agents/a.md"))
+    assert said in notice
+    assert ("a" in agents) is used
+
+
+def test_the_agent_of_the_directory_wins(home: Path, directory: Path) -> None:
+    for place, folder in ((home, ".deepagents"), (directory, ".claude"), (directory, ".deepagents")):
+        write(place, f"---\nname: a\ndescription: In {place.name}/{folder}.\n---\n", folder=folder)
+
+    agents, _ = find_agents(Project(directory, home))
+
+    assert agents["a"].description == "In files/.deepagents."
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [("sonnet", "'sonnet' is one of Anthropic's, and the main model is none"), ("nobody:x", "'nobody:x'")],
+)
+def test_a_model_that_cannot_be_had_is_that_of_the_main_agent(
+    home: Path, directory: Path, model: str, said: str
+) -> None:
+    write(directory, f"---\nname: a\ndescription: A.\nmodel: {model}\n---\n")
+    agents, _ = find_agents(Project(directory, home))
+
+    (spec,), (notice,) = make_subagents(agents.values(), ScriptedModel("Hello."))
+
+    assert "model" not in spec
+    assert said in notice

@@ -1,0 +1,126 @@
+"""A command from a file becomes a text, with arguments, files and what shell lines write."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deepagents_cli.errors import CommandError
+from deepagents_cli.file_commands import expand, find_commands
+from deepagents_cli.project import Project
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    place = tmp_path / "home"
+    place.mkdir()
+    return place
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+async def send(directory: Path, body: str, arguments: str = "", *, shell: bool = True) -> str:
+    """What is sent for a command of the directory."""
+    write(directory / ".deepagents/commands/c.md", body)
+    commands, notices = find_commands(Project(directory, directory.parent / "home"))
+    assert notices == []
+
+    async def run(line: str) -> str:
+        ended = subprocess.run(["sh", "-c", line], cwd=directory, capture_output=True, text=True, check=True)
+        return ended.stdout.rstrip()
+
+    return await expand(commands["c"], arguments, directory, run if shell else None)
+
+
+def test_commands_of_both_tools_and_of_all_places_are_found(home: Path, directory: Path) -> None:
+    (directory / ".git").mkdir()
+    below = directory / "below"
+    below.mkdir()
+    write(home / ".claude/commands/mine.md", "---\ndescription: Mine.\nargument-hint: '[file]'\n---\nDo.")
+    write(home / ".deepagents/commands/shared.md", "Of the person.")
+    write(directory / ".claude/commands/git/commit.md", "# Write a commit\nNow.")
+    write(directory / ".deepagents/commands/shared.md", "Of the repository.")
+    write(below / ".deepagents/commands/shared.md", "Of the directory.")
+
+    commands, notices = find_commands(Project(below, home))
+
+    assert notices == []
+    assert [*commands] == ["mine", "shared", "git:commit"]
+    mine = commands["mine"]
+    assert (mine.description, mine.hint, mine.trusted) == ("Mine.", "[file]", True)
+    assert (commands["shared"].body, commands["shared"].trusted) == ("Of the directory.", False)
+    assert commands["git:commit"].description == "Write a commit"
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments", "sent"),
+    [
+        ("Review $1 for $2.", "a.py 'two words'", "Review a.py for two words."),
+        ("Review $1, $3.", "a.py", "Review a.py, ."),
+        ("Fix: $ARGUMENTS!", "it's broken", "Fix: it's broken!"),
+        ("Costs $100.", "", "Costs $100."),
+        ("Review.", "src", "Review.\n\nARGUMENTS: src"),
+        ('Say !`echo "$1-$ARGUMENTS"`.', "a b", "Say a-a b."),
+        ("Read @notes.md.", "", 'Read <file path="notes.md">\nfirst line\nsecond line\n</file>.'),
+        ("Ask @someone, mail a@notes.md.", "", "Ask @someone, mail a@notes.md."),
+    ],
+)
+async def test_everything_is_put_in(directory: Path, body: str, arguments: str, sent: str) -> None:
+    assert await send(directory, body, arguments) == sent
+
+
+async def test_what_is_put_in_is_not_expanded_again(directory: Path) -> None:
+    text = "$ARGUMENTS and !`cat notes.md` and @notes.md"
+    (directory / "notes.md").write_text("!`touch ran` @other $1")
+
+    sent = await send(directory, text, "!`touch ran`; $(touch ran) @notes.md")
+
+    assert not (directory / "ran").exists()
+    assert "!`touch ran`; $(touch ran) @notes.md and " in sent
+
+
+async def test_arguments_are_no_program(directory: Path) -> None:
+    sent = await send(directory, "Say !`echo $1 $ARGUMENTS`", "'; touch ran' $(touch ran)")
+
+    assert not (directory / "ran").exists()
+    assert "$(touch ran)" in sent
+
+
+async def test_shell_lines_need_what_runs_them(directory: Path) -> None:
+    with pytest.raises(CommandError, match="/c runs 'date', and no commands can be run here"):
+        await send(directory, "It is !`date`", shell=False)
+
+
+async def test_no_file_outside_and_no_huge_one_is_put_in(directory: Path) -> None:
+    (directory.parent / "secret").write_text("secret")
+    (directory / "link").symlink_to(directory.parent / "secret")
+    (directory / "huge").write_text("x" * 100_001)
+
+    for name, said in (
+        ("link", "leads elsewhere"),
+        ("../secret", "leads elsewhere"),
+        ("huge", "longer than"),
+    ):
+        with pytest.raises(CommandError, match=said):
+            await send(directory, f"Read @{name}")
+
+
+def test_a_file_that_is_no_command_is_named(home: Path, directory: Path) -> None:
+    write(directory / ".deepagents/commands/empty.md", "---\ndescription: x\n---\n")
+    write(directory / ".deepagents/commands/open.md", "---\ndescription: x\n")
+    write(directory / ".deepagents/commands/two words.md", "Do.")
+
+    commands, notices = find_commands(Project(directory, home))
+
+    assert commands == {}
+    assert [notice.rpartition("is not used: ")[2] for notice in notices] == [
+        "it has no text to send",
+        "its front matter has no closing line '---'",
+        "'two words' is no name; write letters, digits, '-' and '_'",
+    ]
