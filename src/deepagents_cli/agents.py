@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -22,13 +22,19 @@ from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.errors import BackendError, ConfigError
 from deepagents.limits import Limits, price_of_profile
+from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
 from deepagents.models import default_model, resolve_model
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents_cli.approval import GATED
 from deepagents_cli.args import command_flags
 from deepagents_cli.diffs import Read
 from deepagents_cli.errors import CommandError, Exit, complain
+from deepagents_cli.file_agents import make_subagents
+from deepagents_cli.file_commands import expand
+from deepagents_cli.hooks import Hooks, around_tools, around_turns
 from deepagents_cli.project import Project
+from deepagents_cli.settings import NOTHING_SET, Settings
+from deepagents_cli.setup import Setup
 
 LOCAL: Final = "local"
 """The provider of models in this process."""
@@ -36,13 +42,13 @@ _SHELL_SEES: Final = ("USER", "SHELL", "VIRTUAL_ENV", "LC_ALL")
 """Variables that commands see in addition to the usual ones; never keys."""
 
 
-def choose_model(name: str | None) -> BaseChatModel:
-    """Make the model that was named here or in the environment, or the default one.
+def choose_model(name: str | None, settings: Settings = NOTHING_SET) -> BaseChatModel:
+    """Make the model that was named here, in the environment or in the settings, or the default one.
 
     Raises:
         UnknownModel: when there is none, or its weights are not on this machine.
     """
-    named = name or os.environ.get("DEEPAGENTS_MODEL")
+    named = name or os.environ.get("DEEPAGENTS_MODEL") or settings.model
     if not named:
         chosen = default_model()
         if is_local(chosen):
@@ -144,13 +150,14 @@ class Access:
     typed: Sequence[str] = ()
 
     @classmethod
-    def of(cls, arguments: Namespace) -> Access:
-        """Read the command line."""
+    def of(cls, arguments: Namespace, settings: Settings = NOTHING_SET) -> Access:
+        """Read the command line, and what was set where nothing was typed."""
+        hosts = ["all"] if "all" in settings.network else settings.network
         return cls(
             arguments.shell,
-            arguments.network,
-            [Path(each) for each in arguments.read],
-            [Path(each) for each in arguments.write],
+            arguments.network or hosts,
+            [Path(each) for each in arguments.read or settings.read],
+            [Path(each) for each in arguments.write or settings.write],
             arguments.yes,
             command_flags(arguments),
         )
@@ -199,29 +206,76 @@ def make_agent(
     *,
     gated: Iterable[str] = GATED,
     project: Project | None = None,
+    setup: Setup | None = None,
+    notify: Callable[[str], None] = complain,
     tools: Sequence[BaseTool] = (),
     middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
 ) -> Any:
     """Create the agent; its subagents ask for approval as it does, before they call what is `gated`.
 
-    It reads those instructions and skills of the project that its backend reaches.
+    It reads those instructions and skills of the project that its backend reaches. With a setup, it has the
+    subagents and the hooks of its directory too; `notify` hears of those that fail.
     """
+    project = setup.project if setup else project
 
     def reached(paths: Iterable[Path]) -> list[str]:
         return list(filter(None, (_as_reached(each, backend) for each in paths)))
 
+    skills = reached(project.skills()) if project else None
+    hooks = None
+    if setup and setup.settings.hooks:
+        hooks = Hooks(setup.settings.hooks, setup.project, find_shell(backend), notify)
+    subagents, notices = make_subagents(setup.agents.values() if setup else (), model, around_tools(hooks))
+    for notice in notices:
+        notify(notice)
+    if hooks:
+        # It has none of the middleware of its caller otherwise.
+        own: SubAgent = {
+            **GENERAL_PURPOSE_SUBAGENT,
+            "middleware": around_tools(hooks),
+            "skills": skills or (),
+        }
+        subagents.append(own)
     return create_deep_agent(
         model,
         tools,
-        middleware=middleware,
+        middleware=[*middleware, *around_tools(hooks), *around_turns(hooks)],
+        subagents=subagents,
         backend=backend,
         system_prompt=project.describe() if project else None,
         memory=reached(project.memory()) if project else None,
-        skills=reached(project.skills()) if project else None,
+        skills=skills,
         checkpointer=checkpointer,
         interrupt_on=dict.fromkeys(gated, True),
         limits=limits,
     )
+
+
+def find_shell(backend: FilesystemBackend) -> Any:
+    """Return what runs hooks and the shell lines of commands: the agent's backend, if it can run commands.
+
+    Else it is a sandbox, or the shell of this person where there is none: what is run was trusted.
+    """
+    if backend.capabilities().execute:
+        return backend
+    return make_shell(backend.cwd) if find_no_sandbox(backend.cwd) else make_sandbox(backend.cwd)
+
+
+async def expand_command(text: str, setup: Setup, backend: FilesystemBackend) -> str:
+    """Return what is sent for a text: that of a command from a file, where it begins with one.
+
+    Raises:
+        CommandError: when it cannot be put together.
+    """
+    name, _, arguments = text.removeprefix("/").partition(" ")
+    command = setup.commands.get(name) if text.startswith("/") else None
+    if command is None:
+        return text
+
+    async def run(line: str) -> str:
+        return (await find_shell(backend).aexecute(line)).output.strip()
+
+    return await expand(command, arguments.strip(), setup.project.directory, run)
 
 
 def _as_reached(path: Path, backend: FilesystemBackend) -> str:

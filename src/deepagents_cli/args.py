@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents.limits import Limits
@@ -32,6 +33,7 @@ environment:
   DEEPAGENTS_CACHE  the directory that keeps the weights of local models
   NO_COLOR          any value turns colours off
 """
+NO_LIMITS: Final[Mapping[str, Any]] = MappingProxyType({})
 _REPEATS: Final = 10
 """How often in a row the same call may be made when nothing was typed."""
 FLAGS: Final = {
@@ -103,6 +105,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     _add_sessions(commands)
     _add_models(commands)
     _add_first_run(commands)
+    _add_trust(commands)
     return parser, list(commands.choices)
 
 
@@ -204,6 +207,21 @@ def _add_first_run(commands: Any) -> None:
     _add_debug(first)
 
 
+def _add_trust(commands: Any) -> None:
+    trust = commands.add_parser(
+        "trust",
+        help="list what a directory brings that can run, and use it from now on",
+        description=(
+            "List the hooks, commands, settings and agents of a directory that can run something or let more "
+            "happen, and use them from now on. Until then they are left out; a change of them asks again."
+        ),
+    )
+    trust.add_argument("dir", nargs="?", default=".", metavar="DIR", help="the directory (default: .)")
+    trust.add_argument("--yes", action="store_true", help="trust what is listed without asking")
+    trust.add_argument("--remove", action="store_true", help="trust the directory no longer")
+    _add_debug(trust)
+
+
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="PROVIDER:NAME", help="the model, such as anthropic:NAME or local-server:NAME"
@@ -250,8 +268,8 @@ def _add_commands(run: argparse.ArgumentParser) -> None:
 def _add_limits(run: argparse.ArgumentParser) -> None:
     group = run.add_argument_group("limits", "what the agent and all its subagents may use for this task")
 
-    def add(kind: str, read: Any, metavar: str, text: str, default: Any = None) -> None:
-        group.add_argument(FLAGS[kind], dest=kind, type=read, metavar=metavar, help=text, default=default)
+    def add(kind: str, read: Any, metavar: str, text: str) -> None:
+        group.add_argument(FLAGS[kind], dest=kind, type=read, metavar=metavar, help=text)
 
     add("tokens", read_count, "N", "tokens that models read and write")
     add("money", read_amount, "AMOUNT", "what these may cost")
@@ -265,7 +283,7 @@ def _add_limits(run: argparse.ArgumentParser) -> None:
     add("model_calls", read_count, "N", "requests to models")
     add("tool_calls", read_count, "N", "tool calls")
     text = f"equal tool calls in a row (default: {_REPEATS}; 0: any number)"
-    add("repeats", read_repeats, "N", text, _REPEATS)
+    add("repeats", read_repeats, "N", text)
 
 
 def command_flags(arguments: argparse.Namespace) -> list[str]:
@@ -273,8 +291,11 @@ def command_flags(arguments: argparse.Namespace) -> list[str]:
     return [f"--{name}" for name in ("shell", "network", "read", "write", "auto") if getattr(arguments, name)]
 
 
-def limits_of(arguments: argparse.Namespace) -> Limits | None:
-    """Return the limits that were typed; `None` when nothing is limited."""
-    given: dict[str, Any] = {kind: getattr(arguments, kind) or None for kind in FLAGS}
-    prices = {"*": arguments.price} if arguments.price else {}
+def limits_of(arguments: argparse.Namespace, settings: Mapping[str, Any] = NO_LIMITS) -> Limits | None:
+    """Return the limits that were typed, or else set; `None` when nothing is limited."""
+    set_here: dict[str, Any] = {"repeats": _REPEATS, **settings}
+    typed = {kind: getattr(arguments, kind) for kind in (*FLAGS, "price")}
+    found = {kind: set_here.get(kind) if value is None else value for kind, value in typed.items()}
+    given: dict[str, Any] = {kind: found[kind] or None for kind in FLAGS}
+    prices = {"*": found["price"]} if found["price"] else {}
     return Limits(**given, prices=prices) if any(given.values()) else None

@@ -92,6 +92,15 @@ class Project:
 
 
 def read_text(path: Path, place: Path, most: int) -> str:
+    """Read a text that a project brings, if it lies in its place and is no longer than so many bytes.
+
+    Raises:
+        OSError, ValueError: saying why it is not read.
+    """
+    return read_bytes(path, place, most).decode("utf-8")
+
+
+def read_bytes(path: Path, place: Path, most: int) -> bytes:
     """Read a file that a project brings, if it lies in its place and is no longer than so many bytes.
 
     Raises:
@@ -103,9 +112,9 @@ def read_text(path: Path, place: Path, most: int) -> str:
     with open(path, "rb", opener=_open_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("it is no file")
-        if len(text := file.read(most + 1)) > most:
+        if len(content := file.read(most + 1)) > most:
             raise OSError(f"it is longer than {most:,} bytes")
-    return text.decode("utf-8")
+    return content
 
 
 def _open_at_once(path: str, flags: int) -> int:

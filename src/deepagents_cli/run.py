@@ -19,6 +19,7 @@ from deepagents_cli.agents import (
     Access,
     choose_backend,
     choose_model,
+    expand_command,
     is_local,
     make_agent,
     model_label,
@@ -31,6 +32,7 @@ from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_int
 from deepagents_cli.output import Printer, write_answer, write_json
 from deepagents_cli.project import Project
 from deepagents_cli.session import Show, converse, open_saver
+from deepagents_cli.setup import Setup, describe_untrusted, load_setup
 from deepagents_cli.task import read_task
 from deepagents_cli.terminal import make_console
 from deepagents_cli.threads import Threads, state_dir
@@ -64,17 +66,17 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     if not (task or arguments.resume or arguments.thread):
         sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last thread)'
         raise CommandError(sentence, Exit.USAGE)
-    chosen, limits = model or choose_model(arguments.model), limits_of(arguments)
+    setup = _set_up(directory)
+    chosen = model or choose_model(arguments.model, setup.settings)
+    limits = limits_of(arguments, setup.settings.limits)
     refuse_options(chosen, approve_all=arguments.yes, for_commands=command_flags(arguments), limits=limits)
-    project = Project(directory, Path.home())
-    access = Access.of(arguments)
-    backend, confined, notice = choose_backend(project, chosen, access)
+    access = Access.of(arguments, setup.settings)
+    backend, confined, notice = choose_backend(setup.project, chosen, access)
     if notice:
         complain(notice)
     threads = Threads(state_dir())
     thread = threads.choose(directory, arguments.thread, latest=arguments.resume)
     resumed = arguments.resume or task is None
-    started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
     again = "" if directory == Path.cwd() else f" --dir {shlex.quote(str(directory))}"
     again = f"Go on with: deepagents --continue{again}"
     with (
@@ -101,7 +103,10 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         # What would leave the sandbox is asked about with `--auto` too.
         gated = GATED_IN_SANDBOX if confined and arguments.auto else GATED
         try:
-            agent = make_agent(chosen, backend, saver, limits, gated=gated, project=project)
+            if task:
+                task = runner.run(expand_command(task, setup, backend))
+            started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
+            agent = make_agent(chosen, backend, saver, limits, gated=gated, setup=setup)
             converse(runner, agent, started, ask=ask, show=watch)
         except KeyboardInterrupt:
             # Closing may wait for a request; a person who presses again wants to leave now.
@@ -110,6 +115,13 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             complain(f"stopped. {again}")
             raise
     return _report_end(watch, again, refusing=ask is refuse)
+
+
+def _set_up(directory: Path) -> Setup:
+    setup = load_setup(Project(directory, Path.home()))
+    for notice in filter(None, [*setup.notices, describe_untrusted(setup)]):
+        complain(notice)
+    return setup
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from deepagents_cli.project import Project, read_text
+from deepagents_cli.protocol import MODES
 from deepagents_cli.terminal import one_line
 from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
 
-MODES: Final = ("ask", "auto", "plan", "full")
 THEMES: Final = ("auto", "light", "dark")
 FILE: Final = "settings.toml"
 _LONGEST: Final = 1 << 18
@@ -69,6 +69,9 @@ class Settings:
     trusted: tuple[Trusted, ...] = ()
     hooks: tuple[Hook, ...] = ()
     notices: tuple[str, ...] = ()
+
+
+NOTHING_SET: Final = Settings()
 
 
 @dataclass(frozen=True)
@@ -223,8 +226,18 @@ def _texts(value: Any, base: Path) -> tuple[str, ...]:
     return tuple(_text(each, base) for each in cast("list[Any]", value))
 
 
+def _hosts(value: Any, base: Path) -> tuple[str, ...]:
+    hosts = _texts(value, base)
+    if any(set(each) & set("/ \t\n") for each in hosts):
+        raise ValueError("write hosts, such as example.org or *.example.org, or 'all'")
+    return hosts
+
+
 def _directories(value: Any, base: Path) -> tuple[Path, ...]:
-    return tuple(base / Path(each).expanduser() for each in _texts(value, base))
+    found = tuple(base / Path(each).expanduser() for each in _texts(value, base))
+    if missing := [each for each in found if not each.is_dir()]:
+        raise ValueError(f"there is no directory {str(missing[0])!r}")
+    return found
 
 
 def _measure(value: Any, base: Path, *, read: Callable[[str], Any]) -> Any:
@@ -287,7 +300,7 @@ KEYS: Final[Mapping[str, _Key]] = {
     "theme": _Key(partial(_one_of, choices=THEMES), "never"),
     "plain": _Key(_flag, "never"),
     "editor": _Key(_text, "never"),
-    "network": _Key(_texts, "trusted"),
+    "network": _Key(_hosts, "trusted"),
     "read": _Key(_directories, "trusted"),
     "write": _Key(_directories, "trusted"),
     "limits.tokens": _Key(partial(_measure, read=read_count), "yes"),

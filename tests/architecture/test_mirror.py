@@ -8,6 +8,8 @@ from tests.architecture.rules import expected_tests
 from tests.architecture.source import ROOT, sources
 
 TESTED_BY: dict[str, str] = {
+    "deepagents_cli/markdown.py": "cli/test_file_commands.py",
+    "deepagents_cli/setup.py": "cli/test_trust.py",
     "deepagents_cli/values.py": "cli/test_limits.py",
     "deepagents_local/catalog.py": "local/test_weights.py",
     "deepagents_local/engine.py": "local/test_llama.py",

@@ -64,9 +64,10 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Threads of each test are its own; nobody sits at a terminal."""
+    """Threads and settings of each test are its own; nobody sits at a terminal."""
     place = tmp_path / "state"
     monkeypatch.setenv("DEEPAGENTS_STATE", str(place))
+    monkeypatch.setenv("DEEPAGENTS_SETTINGS", str(tmp_path / "settings.toml"))
     monkeypatch.setattr("sys.stdin", io.StringIO())
     return place
 

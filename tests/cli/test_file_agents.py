@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from deepagents.testing import ScriptedModel
+from deepagents.testing import ScriptedModel, call
 from deepagents_cli.file_agents import TOOLS, find_agents, make_subagents
 from deepagents_cli.project import Project
+from tests.cli.conftest import Command
 
 REVIEWER = """---
 name: reviewer
@@ -112,3 +113,21 @@ def test_a_model_that_cannot_be_had_is_that_of_the_main_agent(
 
     assert "model" not in spec
     assert said in notice
+
+
+def test_the_main_agent_delegates_to_it_and_a_tool_that_it_lacks_is_refused(
+    cli: Command, directory: Path
+) -> None:
+    write(directory, "---\nname: reader\ndescription: Reads.\ntools: Read\n---\nRead well.")
+    model = ScriptedModel(
+        call("task", description="Look.", subagent_type="reader"),
+        call("write_file", file_path="new.md", content="x"),
+        "It was refused.",
+        "Done.",
+    )
+
+    assert cli.run("go", "--yes", model=model).code == 0
+
+    assert not (directory / "new.md").exists()
+    assert "Read well." in model.asked[1].messages[0].text
+    assert "write_file is not available" in model.asked[2].messages[-1].text

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from deepagents.testing import ScriptedModel
 from deepagents_cli.errors import CommandError
 from deepagents_cli.file_commands import expand, find_commands
 from deepagents_cli.project import Project
+from tests.cli.conftest import Command
 
 
 @pytest.fixture
@@ -109,6 +111,29 @@ async def test_no_file_outside_and_no_huge_one_is_put_in(directory: Path) -> Non
     ):
         with pytest.raises(CommandError, match=said):
             await send(directory, f"Read @{name}")
+
+
+def test_a_task_that_begins_with_a_command_is_its_text(cli: Command, directory: Path) -> None:
+    write(directory / ".claude/commands/git/commit.md", "Commit $1.")
+    model = ScriptedModel("Done.", "Done.")
+
+    assert cli.run("/git:commit now", model=model).code == 0
+    assert cli.run("/etc/hosts: what is it?", model=model).code == 0
+
+    assert [asked.messages[-1].text for asked in model.asked] == ["Commit now.", "/etc/hosts: what is it?"]
+
+
+def test_shell_lines_of_a_person_run_where_the_agent_works(
+    cli: Command, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = directory.parent / "home"
+    monkeypatch.setenv("HOME", str(home))
+    write(home / ".deepagents/commands/here.md", "Here are: !`ls`")
+    model = ScriptedModel("Done.")
+
+    assert cli.run("/here", model=model).code == 0
+
+    assert model.asked[0].messages[-1].text == "Here are: notes.md"
 
 
 def test_a_file_that_is_no_command_is_named(home: Path, directory: Path) -> None:

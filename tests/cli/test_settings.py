@@ -31,6 +31,8 @@ def read(home: Path, directory: Path, *, trusted: bool = False) -> Settings:
 
 
 def test_a_person_sets_everything(home: Path, directory: Path) -> None:
+    (home / "library").mkdir()
+    (home / "notes").mkdir()
     write(
         home,
         """
@@ -40,7 +42,7 @@ def test_a_person_sets_everything(home: Path, directory: Path) -> None:
         plain = true
         editor = "vi"
         network = ["example.org"]
-        read = ["~/library", "/opt/tools"]
+        read = ["~/library", "/usr"]
         write = ["notes"]
         [limits]
         tokens = 1000
@@ -66,7 +68,7 @@ def test_a_person_sets_everything(home: Path, directory: Path) -> None:
         plain=True,
         editor="vi",
         network=("example.org",),
-        read=(home / "library", Path("/opt/tools")),
+        read=(home / "library", Path("/usr")),
         write=(home / "notes",),
         limits={"tokens": 1000, "money": 2.5, "seconds": 5400},
         permissions=(Permission("execute(git status)"), Permission("edit_file", home / "project")),
@@ -87,6 +89,8 @@ def test_nothing_is_set_where_there_is_no_file(home: Path, directory: Path) -> N
         ("model = 3", "model = 3: write a text in quotes"),
         ('plain = "yes"', "plain = 'yes': write true or false"),
         ('network = "example.org"', "network = 'example.org': write a list of texts"),
+        ('network = ["http://x"]', "write hosts, such as example.org"),
+        ('read = ["/nowhere"]', "there is no directory '/nowhere'"),
         ("network = [1]", "network = [1]: write a text in quotes"),
         ("limits = 3", "limits = 3: write a table, [limits]"),
         ('limits.seconds = "soon"', "limits.seconds = 'soon': 'soon' is no time; write 90s, 10m or 1h30m"),
@@ -132,6 +136,7 @@ def test_a_project_sets_what_lets_no_more_happen(home: Path, directory: Path) ->
 
 
 def test_a_trusted_project_sets_more_and_never_what_is_the_persons(home: Path, directory: Path) -> None:
+    (directory.parent / "build").mkdir()
     write(home, 'network = ["mine"]\nhooks.end_of_turn = ["mine"]')
     path = write(
         directory,

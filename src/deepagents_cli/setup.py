@@ -1,0 +1,159 @@
+"""What counts in a directory: settings, subagents and commands, and what of it waits for trust."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from shlex import shlex
+from typing import Any, Final, cast
+
+from deepagents_cli.file_agents import FileAgent, find_agents, without_model
+from deepagents_cli.file_commands import FileCommand, find_commands
+from deepagents_cli.project import Project, read_bytes
+from deepagents_cli.settings import Chosen, Hook, Settings, Trusted, merge, read_project, read_user, widens
+from deepagents_cli.terminal import one_line
+
+_LONGEST_SHOWN: Final = 1_000
+_LONGEST_SCRIPT: Final = 1 << 20
+"""Bytes."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that a project brings and that needs trust: it can run, or it lets more happen."""
+
+    kind: str
+    name: str
+    what: str
+
+    def shown(self) -> dict[str, str]:
+        """Return it as lines for a terminal; with what was cut off counted."""
+        return {"kind": self.kind, "name": _clip(self.name), "what": _clip(self.what)}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What counts; `items` is what needs trust, and nothing of it counts where `trusted` is false."""
+
+    project: Project
+    settings: Settings
+    agents: Mapping[str, FileAgent]
+    commands: Mapping[str, FileCommand]
+    items: Sequence[Item]
+    digest: str
+    trusted: bool
+    notices: Sequence[str]
+
+    def trust(self) -> Trusted:
+        """Return what is kept where the person trusts this."""
+        return Trusted(self.project.directory.resolve(), self.digest)
+
+
+def load_setup(
+    project: Project, environment: Mapping[str, str] = os.environ, *, trust: bool = False
+) -> Setup:
+    """Read all that a person and a project have set; with `trust`, all of the project's counts this time."""
+    user, projects = read_user(project.home, environment), read_project(project)
+    agents, notices = find_agents(project)
+    commands, further = find_commands(project)
+    items = [*_find_items(projects, agents, commands)]
+    digest = _digest(items, project)
+    own = merge(user)
+    trusted = trust or not items or _is_trusted(own, project, digest)
+    settings = merge(user, projects, trusted=trusted)
+    if not trusted:
+        agents = {name: without_model(each) if each.needs_trust else each for name, each in agents.items()}
+        commands = {name: each for name, each in commands.items() if each.trusted or not _needs_trust(each)}
+    all_notices = [*settings.notices, *notices, *further]
+    return Setup(project, settings, agents, commands, items, digest, trusted, all_notices)
+
+
+def describe_untrusted(setup: Setup) -> str | None:
+    """Say in one sentence what is left out, and how to change that."""
+    if setup.trusted:
+        return None
+    counts = Counter(item.kind for item in setup.items)
+    listed = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts.items())
+    directory = one_line(str(setup.project.directory))
+    return f"not used until you trust this directory: {listed}; see them with: deepagents trust {directory}"
+
+
+def scripts_digest(command: str, directory: Path, root: Path) -> str:
+    """Return a digest of the project's files that a command line names."""
+    found = sha256()
+    for word in _words(command):
+        try:
+            content = read_bytes(directory / word, root, _LONGEST_SCRIPT)
+        # Most words are no files.
+        except (OSError, ValueError):
+            content = b""
+        found.update(sha256(content).digest())
+    return found.hexdigest()
+
+
+def _find_items(
+    projects: Sequence[Chosen], agents: Mapping[str, FileAgent], commands: Mapping[str, FileCommand]
+) -> Iterator[Item]:
+    for chosen in projects:
+        for key, value in chosen.values.items():
+            if widens(key, value):
+                yield from _items_of(key, value)
+    for command in commands.values():
+        if _needs_trust(command):
+            parts = [*command.shell, *([f"model {command.model}"] if command.model else [])]
+            yield Item("command", f"/{command.name}", "; ".join(parts))
+    for agent in agents.values():
+        if agent.needs_trust:
+            yield Item("agent", agent.name, f"works with the model {agent.model}")
+
+
+def _items_of(key: str, value: Any) -> Iterator[Item]:
+    if key.startswith("hooks."):
+        hooks: Sequence[Hook] = value
+        for hook in hooks:
+            tools = f" ({', '.join(hook.tools)})" if hook.tools else ""
+            yield Item("hook", f"{hook.event}{tools}", hook.command)
+    else:
+        yield Item("setting", key, _join(value))
+
+
+def _join(value: object) -> str:
+    return ", ".join(map(str, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else str(value)
+
+
+def _needs_trust(command: FileCommand) -> bool:
+    return not command.trusted and bool(command.shell or command.model)
+
+
+def _digest(items: Sequence[Item], project: Project) -> str:
+    """Return what changes whenever something else would run."""
+    scripts = [scripts_digest(item.what, project.directory, project.root) for item in items]
+    listed = [[item.kind, item.name, item.what] for item in items]
+    return sha256(json.dumps([listed, scripts]).encode()).hexdigest()
+
+
+def _is_trusted(settings: Settings, project: Project, digest: str) -> bool:
+    """A subdirectory of a trusted repository is trusted too, as long as it brings nothing else."""
+    places = {project.directory.resolve(), project.root.resolve()}
+    return any(each.digest == digest and each.directory in places for each in settings.trusted)
+
+
+def _words(command: str) -> list[str]:
+    # As a shell splits, so that the name in `./check.sh;` is found.
+    words = shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    try:
+        return list(words)
+    except ValueError:
+        return command.split()
+
+
+def _clip(text: str) -> str:
+    line = one_line(text)
+    left = len(line) - _LONGEST_SHOWN
+    return f"{line[:_LONGEST_SHOWN]}... ({left:,} more characters)" if left > 0 else line
