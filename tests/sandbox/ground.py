@@ -202,6 +202,7 @@ def main() -> None:
             else None
         )
         before = _list(built.workspace)
+        built.environment["tries"] = "200" if kind == "shell" else "12"
         for attack in attacks:
             if session is None or _list(built.workspace) != before:
                 make_workspace(built)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.users import UNAVAILABLE, USERS, run_drills
+from tests.sandbox.users import UNAVAILABLE, USERS, run_drills_as_all
 
 pytestmark = [
     pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE)),
@@ -16,7 +16,7 @@ pytestmark = [
 
 
 def came_of(drill: str, user: str) -> dict[str, Any]:
-    result = run_drills("tests.sandbox.limit_drills", user)[drill]
+    result = run_drills_as_all("tests.sandbox.limit_drills")[user][drill]
     assert isinstance(result, dict), result
     return result
 
