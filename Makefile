@@ -1,16 +1,20 @@
 # Every target sets up what it needs. Python 3.11 or newer, make and a POSIX shell are enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check quick test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
+.PHONY: help run test beside check quick test-latest static pytest third-party format lint types layers docs docs-check site coverage bench eval-local lock clean
 
 PYTHON ?= python3.11
 # Another interpreter gets an environment of its own: make test PYTHON=python3.13
 VENV ?= .venv$(if $(filter-out python3.11,$(PYTHON)),-$(notdir $(PYTHON)))
 THIRD_PARTY ?= $(VENV)-third-party
 DOCS ?= $(VENV)-docs
-JOBS ?= 2
+# One more than small machines have cores: a third of their time, tests wait for other programs.
+JOBS ?= 3
 QUICK ?= tests/kernel tests/tools tests/agents/test_create_deep_agent.py tests/agents/test_tool_errors.py
 ARGS ?=
+
+# Many tests start programs. Without bytecode, each of these would compile the library anew.
+export PYTHONDONTWRITEBYTECODE =
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
@@ -23,7 +27,13 @@ help: ## Show the targets
 run: $(VENV)/.run ## Watch an agent do a small real job on real files
 	@$(BIN)/python -m deepagents_cli first-run $(ARGS)
 
-test: static pytest third-party ## Check everything: format, lint, types, layers, documents, tests
+test: $(VENV)/.dev $(THIRD_PARTY)/.ready ## Check everything: format, lint, types, layers, documents, tests
+	@$(MAKE) --no-print-directory --jobs=2 beside pytest
+
+# What runs on one core while the tests wait.
+beside:
+	@$(MAKE) --no-print-directory static
+	@$(MAKE) --no-print-directory third-party
 
 check: test ## The same as test
 
