@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import StateBackend
@@ -227,6 +227,24 @@ def test_an_error_in_the_callers_own_function_is_no_wrong_answer() -> None:
         agent = agent_with(ScriptedModel(call("send", to="Ada")), interrupt_on=config)
         with pytest.raises(KeyError, match="mine"):
             agent.invoke({"messages": "Go"}, THREAD)
+
+
+def test_a_description_may_ask_a_person_itself() -> None:
+    def describe(*given: Any) -> str:
+        return f"Send it {interrupt('In which language?')}"
+
+    config: Any = {"send": {"allowed_decisions": ["approve"], "description": describe}}
+    with ScriptedModel(call("send", to="Ada"), "Done.") as model:
+        agent = agent_with(model, interrupt_on=config)
+        first = agent.invoke({"messages": "Go"}, THREAD)["__interrupt__"][0].value
+        asked = agent.invoke(Command(resume="in French"), THREAD)["__interrupt__"][0].value
+        again = agent.invoke(decide("approve"), THREAD)["__interrupt__"][0].value
+        result = agent.invoke(decide(APPROVE), THREAD)
+
+    assert first == "In which language?"
+    assert asked["action_requests"][0]["description"] == "Send it in French"
+    assert "could not be used" in again["error"]
+    assert result["messages"][2].text == "sent to Ada"
 
 
 def test_each_request_names_its_call() -> None:

@@ -12,7 +12,7 @@ from langgraph.types import Command, interrupt
 from deepagents import create_deep_agent
 from deepagents._state.channels import MOST_REMEMBERED, run_memory
 from deepagents._state.runtime import (
-    answer_given,
+    answers_to_questions,
     in_graph,
     read_channel,
     reducers_of,
@@ -102,8 +102,12 @@ def test_a_task_sees_the_answers_to_its_questions(call_mode: CallMode) -> None:
     @tool
     def asks() -> str:
         """Ask twice."""
-        seen[:] = [answer_given(at) for at in range(3)]
-        return f"{interrupt('One?')} {interrupt('Two?')}"
+        with answers_to_questions() as find_answer:
+            seen[:] = [find_answer()]
+            for each in ("One?", "Two?"):
+                interrupt(each)
+                seen.append(find_answer())
+        return "asked"
 
     with ScriptedModel(call("asks"), "Done.") as model:
         agent = create_deep_agent(model, tools=[asks], checkpointer=InMemorySaver())
@@ -111,5 +115,6 @@ def test_a_task_sees_the_answers_to_its_questions(call_mode: CallMode) -> None:
         call_mode.invoke(agent, Command(resume="yes"), THREAD)
         call_mode.invoke(agent, Command(resume="no"), THREAD)
 
-    assert seen == ["yes", None, None]
-    assert answer_given(0) is None
+    assert seen == [None, "yes", "no"]
+    with answers_to_questions() as find_answer:
+        assert find_answer() is None

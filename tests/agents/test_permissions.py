@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from deepagents import FilesystemMiddleware, FilesystemPermission, create_deep_agent
 from deepagents.backends import CompositeBackend, FilesystemBackend, LocalShellBackend, StateBackend
@@ -566,6 +567,23 @@ def test_with_a_factory_commands_are_hidden_and_refused(tmp_path: Path) -> None:
 
     assert answers(result)[0].additional_kwargs["error_code"] == "permission_denied"
     assert "execute" not in model.asked[0].tool_names
+
+
+def test_a_backend_may_ask_a_person_whether_commands_reach_a_path(tmp_path: Path) -> None:
+    class Asking(LocalShellBackend):
+        def capabilities(self, path: str = "/") -> Capabilities:
+            exposed = path != "/" and interrupt("Do commands reach it?") == "yes"
+            return replace(super().capabilities(path), exposed=exposed)
+
+    with ScriptedModel(call("execute", command="echo done"), "Done.") as model:
+        agent = create_deep_agent(
+            model, backend=Asking(tmp_path), permissions=[SECRET], checkpointer=InMemorySaver()
+        )
+        result = agent.invoke({"messages": "Go"}, THREAD)
+        while result.get("__interrupt__"):
+            result = agent.invoke(Command(resume="no"), THREAD)
+
+    assert answers(result)[0].text.startswith("done")
 
 
 def test_alone_a_rule_that_asks_refuses_until_somebody_is_set_up_to_be_asked() -> None:

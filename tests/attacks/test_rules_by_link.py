@@ -21,7 +21,18 @@ from deepagents.backends.results import (
 from deepagents.permissions import FilesystemPermission
 from deepagents.testing import calls
 from tests.attacks.flipping import FLIP_LINK, meanwhile
-from tests.attacks.harness import CHANGES, HINT, LOOKS, Ground, Run, every_other, in_turn, on_path, tried
+from tests.attacks.harness import (
+    CANARY,
+    CHANGES,
+    HINT,
+    LOOKS,
+    Ground,
+    Run,
+    every_other,
+    in_turn,
+    on_path,
+    tried,
+)
 from tests.attacks.test_races import TURNS
 from tests.attacks.test_rules import DENY, ground
 from tests.conftest import CallMode
@@ -174,7 +185,10 @@ def test_nobody_is_faster_than_a_rule(tmp_path: Path, call_mode: CallMode, kind:
 
 
 def test_without_the_rule_the_race_is_lost(tmp_path: Path, call_mode: CallMode) -> None:
-    assert raced(tmp_path, call_mode, "looking", []).problems() != []
+    run = raced(tmp_path, call_mode, "looking", [])
+
+    # Searches find what is denied elsewhere too; by its own path, it is only there when the link has turned.
+    assert any(CANARY in answer.text for answer in run.answers if answer.name == "read_file")
 
 
 def raced(tmp_path: Path, call_mode: CallMode, kind: str, rules: list[FilesystemPermission]) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import time
 from collections.abc import Iterator
@@ -337,3 +338,16 @@ def test_what_is_too_large_to_be_exported_leaves_the_rest_as_it_was(sandbox: Loc
     sandbox.execute(f"export BIG=$(head -c {size} /dev/zero | tr '\\0' x); cd /tmp")
 
     assert sandbox.execute("echo $KEPT ${#BIG}; pwd").output == f"yes 0\n{sandbox.cwd}"
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_a_command_goes_on_when_its_directory_is_removed(tmp_path: Path, session: bool) -> None:
+    (tmp_path / "work").mkdir()
+    with LocalSandbox(tmp_path / "work", session=session, timeout=30) as sandbox:
+        command = sandbox.start_command("touch begun; sleep 0.5; echo went on")
+        while not (sandbox.cwd / "begun").exists():
+            time.sleep(0.01)
+        shutil.rmtree(sandbox.cwd)
+        status = sandbox.poll_command(command, wait=30)
+
+    assert (status.output, status.exit_code) == ("went on\n", 0)

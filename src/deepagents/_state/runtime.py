@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -144,11 +145,25 @@ def step_under_way() -> Step | None:
     return Step(cast("BaseCheckpointSaver[Any]", saver), {"configurable": place}, task.rpartition(":")[2])
 
 
-def answer_given(at: int) -> object:
-    """Return the answer to the question of this number that this task asked, `None` where there is none."""
-    scratchpad: Any = _configurable().get(_SCRATCHPAD) if in_graph() else None
-    answers: Sequence[object] = scratchpad.resume if scratchpad else ()
-    return answers[at] if at < len(answers) else None
+@contextmanager
+def answers_to_questions() -> Generator[Callable[[], object]]:
+    """Yield what returns the answer to the question that this task asked last; `None` before the first."""
+    config = get_config() if in_graph() else RunnableConfig()
+    scratchpad: Any = config.get("configurable", {}).get(_SCRATCHPAD)
+    asked: list[int] = []
+
+    def count() -> int:
+        asked.append(scratchpad.interrupt_counter())
+        return asked[-1]
+
+    # LangGraph numbers the questions of a task, whoever asks them, and does not show the number.
+    own = scratchpad and replace(scratchpad, interrupt_counter=count)
+    configurable = {**config.get("configurable", {}), _SCRATCHPAD: own}
+    token = var_child_runnable_config.set({**config, "configurable": configurable} if own else config)
+    try:
+        yield lambda: scratchpad.resume[asked[-1]] if asked else None
+    finally:
+        var_child_runnable_config.reset(token)
 
 
 def has_channel(key: str) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from langgraph.errors import GraphBubbleUp
 
 from deepagents.backends import operations as ops
 from deepagents.backends.capabilities import Capabilities
@@ -154,10 +155,13 @@ def _without_text(error: BackendError, path: str) -> ToolFailure:
 
 def find_exposed_rule(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
     """Return a pattern that denies or waits, and that commands can go round, or could for all we know."""
-    with suppress(Exception):
+    try:
         return _find_exposed(capabilities, rules)
-    # A backend that cannot tell may let commands reach everything, so any rule counts as exposed.
-    return next((pattern for pattern, _ in rules.restrictions()), None)
+    except Exception as error:
+        if isinstance(error, GraphBubbleUp):
+            raise
+        # A backend that cannot tell may let commands reach everything, so any rule counts as exposed.
+        return next((pattern for pattern, _ in rules.restrictions()), None)
 
 
 def _find_exposed(capabilities: Callable[[str], Capabilities], rules: Rules) -> str | None:
@@ -172,9 +176,12 @@ def check_enforceable(capabilities: Callable[[str], Capabilities], rules: Rules)
     Raises:
         UnenforceableRule: naming the first such rule.
     """
-    pattern = None
-    with suppress(Exception):
+    try:
         pattern = _find_exposed(capabilities, rules)
+    except Exception as error:
+        if isinstance(error, GraphBubbleUp):
+            raise
+        return
     if pattern is not None:
         raise UnenforceableRule(
             f"the rule for {pattern!r} cannot hold: execute runs commands that reach those files past every "

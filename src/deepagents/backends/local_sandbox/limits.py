@@ -263,7 +263,11 @@ class Watchdog:
 
 
 def _free_bytes(directory: Path) -> int:
-    status = os.statvfs(directory)
+    """Return what is free there; nothing where it is gone, so that what was written is counted."""
+    try:
+        status = os.statvfs(directory)
+    except OSError:
+        return 0
     return status.f_bfree * status.f_frsize
 
 

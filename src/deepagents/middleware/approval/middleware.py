@@ -13,7 +13,7 @@ from langgraph.errors import GraphInterrupt
 
 from deepagents._async import IOCall
 from deepagents._state.channels import SNAPSHOT_AFTER, GrowingChannel
-from deepagents._state.runtime import answer_given
+from deepagents._state.runtime import answers_to_questions
 from deepagents._state.schema import NOT_SHARED, merge_latest
 from deepagents.backends.handle import open_backend
 from deepagents.backends.protocol import BACKEND_TYPES
@@ -167,26 +167,27 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
         calls = _last_calls(state)
         langchain = self._ask_once(state, decided)
         problem: str | None = None
-        for attempt in range(MOST_ANSWERS):
-            try:
-                # LangGraph runs this anew for each answer; each `interrupt` then returns the answer that it
-                # got before, and the first one without an answer raises.
-                update = langchain.after_model(state, runtime) or {}
-                asked = _find_asked(langchain, calls)
-                decisions = decisions_in(answer_given(attempt))
-                check_answer(decisions, update.get(EDITED) or {}, self._choices(calls))
-                check_memory(decisions, asked, self._remembers, self._specs)
-            except GraphInterrupt as raised:
-                raise rewrite_question(raised, calls, self._remembers, problem, no_checkpointer) from None
-            except CallerError as error:
-                # As the function of the caller raised it: the marker around it is ours alone.
-                raise error.__cause__ or error from None
-            except _UNUSABLE_ANSWER as error:
-                problem = describe_error(error)
-                continue
-            if records := records_of(decisions, asked):
-                update[REMEMBERED] = records
-            return self._finish(update, asked, decided, state) or None
+        with answers_to_questions() as find_answer:
+            for _ in range(MOST_ANSWERS):
+                try:
+                    # LangGraph runs this anew for each answer; each `interrupt` then returns the answer that
+                    # it got before, and the first one without an answer raises.
+                    update = langchain.after_model(state, runtime) or {}
+                    asked = _find_asked(langchain, calls)
+                    decisions = decisions_in(find_answer())
+                    check_answer(decisions, update.get(EDITED) or {}, self._choices(calls))
+                    check_memory(decisions, asked, self._remembers, self._specs)
+                except GraphInterrupt as raised:
+                    raise rewrite_question(raised, calls, self._remembers, problem, no_checkpointer) from None
+                except CallerError as error:
+                    # As the function of the caller raised it: the marker around it is ours alone.
+                    raise error.__cause__ or error from None
+                except _UNUSABLE_ANSWER as error:
+                    problem = describe_error(error)
+                    continue
+                if records := records_of(decisions, asked):
+                    update[REMEMBERED] = records
+                return self._finish(update, asked, decided, state) or None
         asked = _find_asked(langchain, calls)
         return self._finish(give_up(asked), asked, decided, state)
 
