@@ -14,6 +14,7 @@ from deepagents.limits import Limits
 from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
 
 _MORE: Final = """examples:
+  deepagents
   deepagents "say what this directory holds"
   deepagents make the tests pass --auto
   git diff | deepagents -q "write a commit message" > message.txt
@@ -65,13 +66,26 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """
     parser, commands = build_parser()
     typed = list(sys.argv[1:] if argv is None else argv)
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if (not typed or typed[0] not in (*commands, "-h", "--help", "--version")) and at_terminal:
+        # Options alone open a conversation; what is left over is a task, or an option of `run`.
+        arguments, task = parser.parse_known_args(["chat", *typed])
+        if not task:
+            return _check(parser, arguments)
     if typed and typed[0] not in (*commands, "-h", "--help", "--version"):
         _check_mistyped(parser, typed, commands)
         typed = ["run", *typed]
     arguments = parser.parse_args(typed)
-    if arguments.command != "run":
+    if arguments.command == "chat" and not at_terminal:
+        parser.error("a conversation needs a terminal; for one task: deepagents run TASK")
+    if arguments.command not in ("run", "chat"):
         return arguments
-    arguments.task = " ".join(arguments.task) or None
+    return _check(parser, arguments)
+
+
+def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> argparse.Namespace:
+    """Refuse options that contradict each other."""
+    arguments.task = " ".join(getattr(arguments, "task", ())) or None
     given = command_flags(arguments)
     if arguments.shell and (others := {*given} - {"--shell", "--auto"}):
         parser.error(
@@ -102,6 +116,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     parser.set_defaults(debug=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
+    _add_chat(commands)
     _add_sessions(commands)
     _add_models(commands)
     _add_first_run(commands)
@@ -116,21 +131,53 @@ def _add_run(commands: Any) -> None:
         description="Let an agent work on a directory. It reads freely and asks before it changes anything.",
     )
     run.add_argument("task", nargs="*", metavar="TASK", help="what to do; or on standard input")
-    run.add_argument(
-        "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
-    )
-    _add_model(run)
+    _add_place(run)
     run.add_argument("--yes", action="store_true", help="approve every change without asking")
     written = run.add_mutually_exclusive_group()
     written.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
     written.add_argument("-q", "--quiet", action="store_true", help="write the answer alone")
-    run.add_argument(
-        "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
-    )
-    run.add_argument("--thread", metavar="ID", help="use this thread, whether it exists or not")
+    _add_thread(run)
     _add_commands(run)
     _add_limits(run)
     _add_debug(run)
+
+
+def _add_chat(commands: Any) -> None:
+    chat = commands.add_parser(
+        "chat",
+        help="talk with an agent that works on a directory; `deepagents` alone does the same",
+        description="Talk with an agent that works on a directory. /help shows what can be typed.",
+    )
+    _add_place(chat)
+    chat.add_argument(
+        "--mode",
+        choices=("ask", "auto", "plan", "full"),
+        default="ask",
+        help="what the agent may do without asking (default: ask)",
+    )
+    chat.add_argument(
+        "--plain",
+        action="store_true",
+        help="write line after line, for screen readers and logs; nothing is drawn twice",
+    )
+    _add_thread(chat)
+    _add_commands(chat)
+    _add_limits(chat)
+    _add_debug(chat)
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
+    )
+    _add_model(parser)
+
+
+def _add_thread(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
+    )
+    parser.add_argument("--thread", metavar="ID", help="use this thread, whether it exists or not")
 
 
 def _add_sessions(commands: Any) -> None:

@@ -1,0 +1,378 @@
+"""Hold a conversation: what the worker says becomes blocks and questions, what the person does messages."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final, cast
+
+from deepagents_cli.chat.picker import Picker, Row, read_rows
+from deepagents_cli.chat.questions import SCOPES, Pending, read_question
+from deepagents_cli.chat.transcript import Kind, Transcript
+from deepagents_cli.protocol import Message
+from deepagents_cli.terminal import one_line
+
+OWN_COMMANDS: Final = {
+    "help": "show the commands and keys",
+    "theme": "choose colours for a light or a dark terminal, or none",
+    "quit": "leave; the session can be continued",
+}
+KEYS: Final = {
+    "Enter": "send; while the agent works, it reads what you send at its next step",
+    "Alt-Enter, Ctrl-J, \\ Enter": "begin a new line",
+    "Up": "take back what waits, else the history",
+    "Tab": "complete a /command or an @file",
+    "Ctrl-V": "attach the picture that is in the clipboard",
+    "Esc": "stop the present step, and keep what is done",
+    "Ctrl-C twice, Ctrl-D": "leave",
+}
+_NAMES: Final = {"exit": "quit", "q": "quit", "?": "help"}
+_PAST: Final[dict[str, Kind]] = {"person": "person", "agent": "markdown"}
+
+
+class Conversation:
+    """Knows what is going on; a front end shows it, and calls a method for what the person does."""
+
+    def __init__(
+        self,
+        send: Callable[..., None],
+        *,
+        set_theme: Callable[[str], None],
+        leave: Callable[[int], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.transcript = Transcript(clock)
+        self.ready: Message | None = None
+        self.status: dict[str, Any] = {}
+        self.queued: list[str] = []
+        self.taken_back: list[str] = []
+        self.working = False
+        self.picker: Picker | None = None
+        self.questions: deque[Pending] = deque()
+        self._send = send
+        self._set_theme = set_theme
+        self._leave = leave
+        self._clock = clock
+        self._held: list[tuple[str, Sequence[str]]] = []
+        self._asked: dict[int, str] = {}
+        self._worked = 0.0
+        self._begun = False
+        self._thread = ""
+        self._since = clock()
+
+    @property
+    def question(self) -> Pending | None:
+        """The question that waits for an answer now."""
+        return self.questions[0] if self.questions else None
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """All slash commands, with what they do."""
+        offered = self.ready.get("commands", ()) if self.ready else ()
+        return OWN_COMMANDS | {
+            one_line(str(each["name"])): one_line(str(each.get("description", ""))) for each in offered
+        }
+
+    @property
+    def worked(self) -> float:
+        """Seconds of work, without those in which the person was asked."""
+        running = self.working and not self.questions
+        return self._worked + (self._clock() - self._since if running else 0.0)
+
+    def take(self, message: Message) -> None:
+        """Take a message of the worker."""
+        self._count_time()
+        match message.get("is"):
+            case "event":
+                event = cast("Message", message.get("event") or {})
+                self.transcript.take(event, message.get("line"), message.get("details") or ())
+            case "ask" | "question" | "trust":
+                self._ask(read_question(message))
+            case "status":
+                self.status |= message
+            case "result":
+                self._result(message)
+            case "decided":
+                self._decided(message)
+            case "failed":
+                self._say("error", str(message.get("text")))
+            case _:
+                self._turn(message)
+
+    def _turn(self, message: Message) -> None:
+        match message.get("is"):
+            case "ready":
+                self._open(message)
+            case "queued":
+                self._queue(list(map(str, message.get("texts", ()))))
+            case "taken_back":
+                self.taken_back += map(str, message.get("texts", ()))
+                self.queued = []
+            case "working":
+                self.working = True
+                self._queue([])
+            case "idle":
+                self._idle(message)
+            case _:
+                return
+
+    def submit(self, text: str, attachments: Sequence[str] = ()) -> bool:
+        """Send what was typed, or carry out a command; `False` leaves the text where it was typed."""
+        if self._is_command(text):
+            name, _, arguments = text.strip().removeprefix("/").partition(" ")
+            return self.command(name, arguments.strip())
+        if self.ready is None:
+            # The worker may still ask whether to trust the directory.
+            self._held.append((text, attachments))
+            self.queued.append(text)
+            return True
+        if self.working:
+            self.queued.append(text)
+        else:
+            self._say("person", text)
+        self._begun = True
+        self._send(do="send", text=text, attachments=list(attachments))
+        return True
+
+    def command(self, name: str, arguments: str = "") -> bool:
+        """Carry out a slash command, here or in the worker."""
+        name = _NAMES.get(name, name)
+        if name in OWN_COMMANDS:
+            self._own_command(name, arguments)
+            return True
+        if name not in self.commands:
+            near = get_close_matches(name, self.commands, n=1)
+            hint = f"; is it /{near[0]}?" if near else "; /help lists them"
+            self._say("notice", f"There is no command /{name}{hint}" if self.ready else "One moment, please.")
+            return False
+        number = len(self._asked) + 1
+        self._asked[number] = name
+        self._send(do="command", id=number, name=name, arguments=arguments)
+        return True
+
+    @property
+    def way_on(self) -> str:
+        """The line that goes on with this session; empty where nothing was begun."""
+        if not self._begun or not self._thread:
+            return ""
+        return f"deepagents --continue (or: deepagents --thread {one_line(self._thread)})"
+
+    def lose_worker(self) -> None:
+        """Note that the worker is gone; what it had not read is typed again."""
+        self._count_time()
+        self.working = False
+        self.transcript.end_turn()
+        self.questions.clear()
+        self.picker = None
+        self.taken_back, self.queued, self._held = [*self.queued], [], []
+
+    def reopen(self, send: Callable[..., None]) -> None:
+        """Go on with another worker."""
+        self._send = send
+        self.ready = None
+
+    def stop(self) -> None:
+        """Stop the present step; what waits for an answer is answered by it."""
+        self._count_time()
+        self.questions = deque(each for each in self.questions if each.subject == "trust")
+        if self.working:
+            self._send(do="stop")
+
+    def take_back(self) -> None:
+        """Ask for what the agent has not read yet."""
+        if self.ready is None:
+            self.taken_back, self.queued, self._held = [*self.queued], [], []
+        else:
+            self._send(do="take_back")
+
+    def press(self, key: str) -> None:
+        """Answer the question by a key that needs no text."""
+        question = self.question
+        if question is None or key not in question.offered:
+            return
+        match key:
+            case "v":
+                self._show_question()
+            case "?":
+                self.transcript.finished.append(question.explain())
+            case "a":
+                self._choose_rule(question)
+            case _:
+                self._answer(question, key)
+
+    def answer(self, text: str) -> None:
+        """Answer a question that a tool asked."""
+        if question := self.question:
+            self._say("person", text)
+            self._send(do="answer", ask=question.id, text=text)
+            self._answered()
+
+    def refuse(self, reason: str) -> None:
+        """Refuse the call, with a reason that may be empty."""
+        if question := self.question:
+            message = {"message": reason} if reason else {}
+            self._say("notice", f"Refused: {reason}" if reason else "Refused.")
+            self._decide(question, {"type": "reject", **message})
+
+    def respond(self, text: str) -> None:
+        """Give a text in the place of the call's result."""
+        if question := self.question:
+            self._say("notice", f"Replied: {text}")
+            self._decide(question, {"type": "respond", "message": text})
+
+    def edit(self, text: str) -> None:
+        """Show what the call would do with this text."""
+        question = self.question
+        if question is None:
+            return
+        if question.subject == "write":
+            edit = {**question.message["edit"], "text": text}
+            self._ask(read_question({**question.message, "edit": edit}))
+        else:
+            self._send(do="preview", ask=question.id, text=text)
+
+    def _answer(self, question: Pending, key: str) -> None:
+        agreed = key == "y"
+        match question.subject:
+            case "trust":
+                self._send(do="trust", answer="yes" if agreed else "no")
+                self._answered()
+            case "write":
+                if agreed:
+                    self._send(do="save", id=question.id, text=question.edited_text()[0])
+                else:
+                    self._say("notice", "Not written.")
+                self._answered()
+            case _ if agreed:
+                self._decide(question, {"type": "approve"})
+            case _:
+                return
+
+    def _choose_rule(self, question: Pending) -> None:
+        rules = [Row(str(each["rule"]), one_line(str(each["label"]))) for each in question.message["rules"]]
+
+        def choose_scope(rule: str) -> None:
+            scopes = [Row(scope, text) for scope, text in SCOPES.items()]
+            self.picker = Picker("For how long?", scopes, lambda scope: keep(rule, scope))
+
+        def keep(rule: str, scope: str) -> None:
+            self._decide(question, {"type": "approve"}, {"scope": scope, "rule": rule})
+
+        self.picker = Picker("Always allow what?", rules, choose_scope)
+
+    def _decide(
+        self, question: Pending, decision: Mapping[str, Any], remember: Mapping[str, str] | None = None
+    ) -> None:
+        self._send(do="decide", ask=question.id, decision=decision, remember=remember)
+        self._answered()
+
+    def _answered(self) -> None:
+        self._count_time()
+        self.questions.popleft()
+        self.picker = None
+        if self.question:
+            self._show_question()
+
+    def _ask(self, question: Pending) -> None:
+        self.transcript.end_text()
+        same = (question.subject, question.id)
+        at = next((at for at, each in enumerate(self.questions) if (each.subject, each.id) == same), None)
+        if at is not None:
+            self.questions[at] = question
+        else:
+            self.questions.append(question)
+        if question is self.question:
+            self.picker = None
+            self._show_question()
+
+    def _show_question(self) -> None:
+        if self.question:
+            self.transcript.finished += self.question.show()
+
+    def _open(self, ready: Message) -> None:
+        self.transcript.end_turn()
+        self.ready = ready
+        self._thread = str(ready.get("thread", ""))
+        self._begun = self._begun or bool(ready.get("resumed"))
+        self.status |= {key: ready.get(key) for key in ("model", "mode", "branch", "name")}
+        for past in ready.get("history", ()):
+            self._say(_PAST.get(str(past.get("who")), "dim"), str(past.get("text", "")))
+        for label, names in (("Memory", ready.get("memory")), ("Skills", ready.get("skills"))):
+            if names:
+                self._say("dim", f"{label}: {', '.join(map(str, names))}")
+        for notice in ready.get("notices", ()):
+            self._say("notice", str(notice))
+        if ready.get("waiting"):
+            self._say("notice", "The last step was interrupted. Send an empty line to go on with it.")
+        held, self._held, self.queued = self._held, [], []
+        for text, attachments in held:
+            self.submit(text, attachments)
+            # The rest is queued by the worker behind the first.
+            self.working = True
+
+    def _queue(self, texts: list[str]) -> None:
+        """Show as the person's what left the queue: the agent has read it."""
+        for text in self.queued[: len(self.queued) - len(texts)]:
+            self.transcript.end_text()
+            self._say("person", text)
+        self.queued = texts
+
+    def _idle(self, message: Message) -> None:
+        self.working = False
+        self.transcript.end_turn()
+        end, error = message.get("end"), message.get("error")
+        if end != "done" or error:
+            kind: Kind = "error" if end == "failed" else "notice"
+            words = {"stopped": "Stopped. What is done is kept.", "limited": "Stopped at a limit."}
+            self._say(kind, str(error or words.get(str(end), f"The turn has ended: {end}")))
+
+    def _decided(self, message: Message) -> None:
+        if message.get("by") != "person" and message.get("decision") != "approve":
+            reason = message.get("message")
+            self._say("notice", f"{message.get('name')} was refused" + (f": {reason}" if reason else ""))
+
+    def _result(self, message: Message) -> None:
+        name = self._asked.get(int(message.get("id") or 0), "")
+        if text := message.get("text"):
+            self._say("markdown", str(text))
+        if ansi := message.get("ansi"):
+            self._say("preformatted", str(ansi))
+        if choices := message.get("choices"):
+            self.picker = Picker(
+                f"/{name}", read_rows(choices), lambda value: self._command_again(name, value)
+            )
+        if message.get("edit"):
+            self._ask(read_question(message))
+        if send := message.get("send"):
+            self.submit(f" {send}" if str(send).startswith("/") else str(send))
+
+    def _command_again(self, name: str, value: str) -> None:
+        self.command(name, value)
+
+    def _own_command(self, name: str, arguments: str) -> None:
+        match name:
+            case "quit":
+                self._leave(0)
+            case "help":
+                commands = [f"/{name:<14} {text}" for name, text in sorted(self.commands.items())]
+                keys = [f"{key:<28} {text}" for key, text in KEYS.items()]
+                self._say("plain", "\n".join([*commands, "", *keys]))
+            case _ if arguments in ("light", "dark", "none"):
+                self._set_theme(arguments)
+            case _:
+                rows = [Row(each, each) for each in ("light", "dark", "none")]
+                self.picker = Picker("/theme", rows, self._set_theme)
+
+    def _is_command(self, text: str) -> bool:
+        """Tell whether a text is a command: a path such as /etc/hosts is none."""
+        first = text.strip().split(maxsplit=1)[0] if text.strip() else ""
+        return text.startswith("/") and "/" not in first[1:] and len(first) > 1
+
+    def _say(self, kind: Kind, text: str) -> None:
+        self.transcript.add(kind, text)
+
+    def _count_time(self) -> None:
+        """Add up the time of work before something changes that starts or stops its clock."""
+        self._worked, self._since = self.worked, self._clock()

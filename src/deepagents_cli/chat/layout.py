@@ -1,0 +1,138 @@
+"""Lay out what stands below the scrollback: live region, question, picker, input, completions, status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Container,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    Window,
+)
+
+from deepagents_cli.chat.render import fit
+from deepagents_cli.chat.status import status_line, status_parts
+
+if TYPE_CHECKING:
+    from deepagents_cli.chat.screen import Screen
+
+_MENU: Final = 8
+_INPUT_ROWS: Final = 10
+_FAR: Final = 12
+
+
+class View:
+    """The layout of a screen; each part is drawn from what the screen holds at that moment."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self.keys = Window(
+            FormattedTextControl(self._question, focusable=True, show_cursor=False),
+            dont_extend_height=True,
+            wrap_lines=True,
+        )
+        parts: list[Container] = [
+            Window(height=1),
+            self._shown(self._live, lambda: bool(screen.live)),
+            ConditionalContainer(Window(height=1), Condition(lambda: bool(screen.live))),
+            ConditionalContainer(self.keys, Condition(lambda: screen.talk.question is not None)),
+            self._shown(self._picker, lambda: screen.talk.picker is not None),
+            self._shown(self._label, lambda: screen.mode == "entry"),
+            ConditionalContainer(
+                self._editor(BufferControl(screen.line)),
+                Condition(lambda: screen.mode in ("entry", "picker")),
+            ),
+            ConditionalContainer(
+                self._editor(BufferControl(screen.input)),
+                Condition(lambda: screen.mode == "input" or bool(screen.input.text)),
+            ),
+            self._shown(self._menu, lambda: bool(screen.input.complete_state)),
+            Window(FormattedTextControl(self._status), height=1),
+        ]
+        self.layout = Layout(HSplit(parts, align=VerticalAlign.TOP), focused_element=screen.input)
+
+    def _shown(self, draw: Callable[[], AnyFormattedText], when: Callable[[], bool]) -> Container:
+        window = Window(FormattedTextControl(draw), dont_extend_height=True)
+        return ConditionalContainer(window, Condition(when))
+
+    def _editor(self, control: BufferControl) -> Window:
+        mark = self._screen.renderer.look.prompt
+
+        def prefix(line: int, wrapped: int) -> AnyFormattedText:
+            return [("bold", mark)] if not line and not wrapped else " " * len(mark)
+
+        return Window(
+            control,
+            height=Dimension(min=1, max=_INPUT_ROWS),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=prefix,
+        )
+
+    def _live(self) -> AnyFormattedText:
+        return ANSI("\n".join(self._screen.live))
+
+    def _question(self) -> StyleAndTextTuples:
+        question = self._screen.talk.question
+        if question is None:
+            return []
+        # Of long details, the title may have left the screen.
+        title = fit(question.title, self._width) if len(question.details) > _FAR else ""
+        keys = " ".join(question.offered.values()) if self._screen.mode == "question" else ""
+        return [("bold", "\n".join(filter(None, [title, keys])) or " ")]
+
+    def _picker(self) -> StyleAndTextTuples:
+        picker = self._screen.talk.picker
+        if picker is None:
+            return []
+        lines: StyleAndTextTuples = [("bold", fit(picker.title, self._width))]
+        _, rows = self._screen.size
+        for row, present in picker.window(min(_MENU, max(rows - 6, 1))):
+            style = "" if row.usable else "fg:ansibrightblack"
+            text = f"{'>' if present else ' '} {row.label}{'  ' if row.detail else ''}{row.detail}"
+            lines.append((f"{style} reverse" if present else style, f"\n{fit(text, self._width)}"))
+        if not picker.found:
+            lines.append(("", "\n  nothing holds these words"))
+        return lines
+
+    def _label(self) -> AnyFormattedText:
+        entry = self._screen.entry
+        return [("bold", fit(entry.label, self._width))] if entry else ""
+
+    def _menu(self) -> StyleAndTextTuples:
+        state = self._screen.input.complete_state
+        if state is None:
+            return []
+        at = state.complete_index
+        first = max(0, min((at or 0) - _MENU // 2, len(state.completions) - _MENU))
+        lines: StyleAndTextTuples = []
+        for number, each in list(enumerate(state.completions))[first : first + _MENU]:
+            meta = f"  {each.display_meta_text}" if each.display_meta_text else ""
+            text = fit(f"  {each.display_text}{meta}", self._width)
+            lines.append(("reverse" if number == at else "fg:ansibrightblack", f"{text}\n"))
+        return [*lines[:-1], (lines[-1][0], lines[-1][1].rstrip("\n"))] if lines else []
+
+    def _status(self) -> AnyFormattedText:
+        screen = self._screen
+        if screen.note:
+            return [("", fit(screen.note, self._width))]
+        parts: Sequence[tuple[int, str]] = status_parts(screen.talk.status, screen.talk.worked)
+        return [
+            (
+                "fg:ansibrightblack",
+                fit(status_line(parts, self._width, screen.renderer.look.dot), self._width),
+            )
+        ]
+
+    @property
+    def _width(self) -> int:
+        return max(self._screen.size[0] - 1, 1)

@@ -1,0 +1,127 @@
+"""Start the worker and exchange messages with it, without ever waiting for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from deepagents_cli.protocol import Message, read, write
+from deepagents_cli.threads import state_dir
+
+_CHUNK: Final = 1 << 16
+_TAIL_LINES: Final = 8
+_PATIENCE: Final = 5.0
+"""Seconds that the worker has to write what it holds when the conversation ends."""
+
+
+class Link:
+    """The worker's process; what it writes to standard error goes to a log."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._log = log
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(log, "wb", opener=_open_private) as errors:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                # Ctrl-C in an editor, which runs on the same terminal, is not for the worker.
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        os.set_blocking(self._from, False)
+        self._unsent = b""
+        self._unread = b""
+        self._loop: AbstractEventLoop | None = None
+        self.ended = False
+
+    def attach(
+        self, loop: AbstractEventLoop, take: Callable[[Message], None], end: Callable[[], None]
+    ) -> None:
+        """Hand each message to `take` as it comes, and call `end` when the worker is gone."""
+        self._loop = loop
+        loop.add_reader(self._from, self._read, take, end)
+        self._flush()
+
+    def send(self, **message: Any) -> None:
+        """Send a message as soon as the worker takes it; to a worker that is gone, nothing is sent."""
+        self._unsent += write(message)
+        self._flush()
+
+    def close(self) -> None:
+        """Let the worker finish, and remove its log when it did so in order."""
+        os.set_blocking(self._to, True)
+        if self._loop is not None:
+            self._loop.remove_reader(self._from)
+            self._loop.remove_writer(self._to)
+        self._loop = None
+        try:
+            self._process.communicate(self._unsent + write({"do": "close"}), _PATIENCE)
+        except (subprocess.TimeoutExpired, OSError):
+            self._process.terminate()
+            self._wait_or_kill()
+        if not self._process.returncode:
+            self._log.unlink(missing_ok=True)
+
+    def describe_end(self) -> tuple[str, str]:
+        """Say how the worker ended, and give the last lines of its log."""
+        self._wait_or_kill()
+        code = self._process.returncode
+        how = f"by signal {-code}" if code < 0 else f"with code {code}"
+        lines = self._log.read_text("utf-8", "replace").splitlines()[-_TAIL_LINES:]
+        return f"The agent's process has ended {how}.", "\n".join(lines)
+
+    def _wait_or_kill(self) -> None:
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _read(self, take: Callable[[Message], None], end: Callable[[], None]) -> None:
+        try:
+            piece = os.read(self._from, _CHUNK)
+        except BlockingIOError:
+            return
+        if not piece and self._loop is not None:
+            self._loop.remove_reader(self._from)
+            self.ended = True
+            end()
+            return
+        *lines, self._unread = (self._unread + piece).split(b"\n")
+        for line in lines:
+            if message := read(line):
+                take(message)
+
+    def _flush(self) -> None:
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._to, self._unsent) :]
+        except BlockingIOError:
+            if self._loop is not None:
+                self._loop.add_writer(self._to, self._flush)
+            return
+        except OSError:
+            # The reader sees the end too, and says so.
+            self._unsent = b""
+        if self._loop is not None:
+            self._loop.remove_writer(self._to)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def start_worker(command: Sequence[str], opening: Mapping[str, Any]) -> Link:
+    """Start a worker and have it open a thread."""
+    link = Link(command, state_dir() / "logs" / f"worker-{os.getpid()}.log")
+    link.send(do="open", **opening)
+    return link

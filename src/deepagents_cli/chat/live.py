@@ -1,0 +1,72 @@
+"""Draw what still changes: the open text, what runs, the subagents, the plan and what is queued."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from deepagents_cli.chat.conversation import Conversation
+from deepagents_cli.chat.render import Renderer
+from deepagents_cli.chat.status import short_time
+from deepagents_cli.chat.transcript import Transcript
+
+_OUTPUT_LINES = 5
+_PLAN_LINES = 8
+_CALLS = 6
+
+
+def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
+    """Return the lines of the live region, at most so many: the last ones count."""
+    transcript = talk.transcript
+    lines: list[str] = []
+    if transcript.thinking:
+        lines.append(renderer.line(transcript.thinking[-300:].split("\n")[-1], "dim italic"))
+    if piece := transcript.open_piece(max(rows, 1)):
+        lines += ["", *renderer.piece(piece)]
+    below = [*_calls(transcript, renderer), *_tree(transcript, renderer, None, "")]
+    if talk.working and transcript.plan:
+        below += renderer.plan(transcript.plan, _PLAN_LINES)
+    below += [renderer.line(f"queued: {text}", "dim") for text in talk.queued[-3:]]
+    if talk.working or talk.ready is None:
+        below.append(_spinner_line(talk, renderer))
+    lines = [*lines[-max(rows - len(below), 1) :], *below] if below else lines
+    return lines[-max(rows, 1) :]
+
+
+def _spinner_line(talk: Conversation, renderer: Renderer) -> str:
+    mark = _spin(renderer)
+    if talk.ready is None:
+        return renderer.line(f"{mark} starting", "dim")
+    doing = "waiting for you" if talk.questions else "working"
+    return renderer.line(f"{mark} {doing} {renderer.look.dot} Esc stops", "dim")
+
+
+def _spin(renderer: Renderer) -> str:
+    marks = renderer.look.spinner
+    return marks[int(time.monotonic() * 10) % len(marks)]
+
+
+def _calls(transcript: Transcript, renderer: Renderer) -> Iterator[str]:
+    running = [call for call in transcript.calls.values() if call.agent is None]
+    running = [call for call in running if not (call.line.startswith("task ") and transcript.subagents)]
+    now = transcript.clock()
+    for call in [*running[-_CALLS:], *transcript.background.values()]:
+        took = f" ({short_time(now - call.since)})" if now - call.since >= 1 else ""
+        yield renderer.line(f"{_spin(renderer)} {call.line}{took}")
+        for line in call.lines(_OUTPUT_LINES):
+            yield renderer.line(line.expandtabs(), "dim", "    ")
+
+
+def _tree(transcript: Transcript, renderer: Renderer, parent: str | None, indent: str) -> Iterator[str]:
+    if len(indent) > 8:
+        return
+    now = transcript.clock()
+    for label, each in transcript.subagents.items():
+        if each.parent != parent:
+            continue
+        took = short_time(now - each.since)
+        calls = f"{each.calls} call{'s' * (each.calls > 1)}, " if each.calls else ""
+        yield renderer.line(f"{_spin(renderer)} {each.name} ({calls}{took}): {each.task}", "magenta", indent)
+        if each.last.strip():
+            yield renderer.line(each.last.strip().split("\n")[-1], "dim", f"{indent}    ")
+        yield from _tree(transcript, renderer, label, f"{indent}  ")

@@ -1,0 +1,51 @@
+"""See that a key answers a question only when who pressed it can have read the question."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from deepagents_cli.chat.questions import Pending
+
+_SEEN: Final = 0.3
+"""Seconds that a question stands on the screen before a key answers it."""
+_QUIET: Final = 0.6
+"""Seconds without a key before one answers a question: who is writing goes on writing."""
+
+
+class Patience:
+    """Waits for each question; `over` is called when keys may answer it."""
+
+    def __init__(self, over: Callable[[Pending], None]) -> None:
+        self._over = over
+        self._shown: Pending | None = None
+        self._answerable: Pending | None = None
+        self._key_at = 0.0
+
+    def note_key(self, _: object) -> None:
+        """Note that a key was pressed."""
+        self._key_at = time.monotonic()
+
+    def show(self, question: Pending | None) -> None:
+        """Note which question is on the screen from now on."""
+        if question is self._shown:
+            return
+        self._shown, self._answerable = question, None
+        if question is not None:
+            asyncio.get_running_loop().call_later(_SEEN, self._wait, question)
+
+    def is_over(self, question: Pending | None) -> bool:
+        """Tell whether a key may answer this question."""
+        return question is not None and question is self._answerable
+
+    def _wait(self, question: Pending) -> None:
+        if question is not self._shown:
+            return
+        left = self._key_at + _QUIET - time.monotonic()
+        if left > 0:
+            asyncio.get_running_loop().call_later(left, self._wait, question)
+            return
+        self._answerable = question
+        self._over(question)

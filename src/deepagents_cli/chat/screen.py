@@ -1,0 +1,375 @@
+"""The conversation at a terminal: finished blocks go to the scrollback, below them what still changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from prompt_toolkit.application import Application, in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.output import ColorDepth
+
+from deepagents_cli.chat.completion import ChatCompleter
+from deepagents_cli.chat.composer import Composer
+from deepagents_cli.chat.conversation import Conversation
+from deepagents_cli.chat.editor import edit_file
+from deepagents_cli.chat.files import Files
+from deepagents_cli.chat.history import open_history
+from deepagents_cli.chat.keyboard import open_keyboard, open_output
+from deepagents_cli.chat.keys import make_keys
+from deepagents_cli.chat.layout import View
+from deepagents_cli.chat.link import Link
+from deepagents_cli.chat.live import draw_live
+from deepagents_cli.chat.patience import Patience
+from deepagents_cli.chat.picker import Picker
+from deepagents_cli.chat.questions import Pending
+from deepagents_cli.chat.render import Renderer
+from deepagents_cli.chat.theme import ASK_BACKGROUND, find_look
+from deepagents_cli.chat.transcript import Block
+from deepagents_cli.errors import Exit
+from deepagents_cli.threads import state_dir
+
+Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
+_BETWEEN_DRAWINGS: Final = 0.05
+_SPIN: Final = 0.1
+_LIVE_ROWS: Final = 24
+_AGAIN: Final = 2.0
+"""Seconds in which a second Ctrl-C leaves."""
+_CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A text that is asked for in the place of the input; `long` ones have lines, and end with Ctrl-S."""
+
+    label: str
+    done: Callable[[str], None]
+    long: bool = False
+
+
+class Screen:
+    """Draws a conversation with prompt_toolkit, and hands it what the person does."""
+
+    def __init__(self, start: Callable[[str | None], Link], link: Link, directory: Path) -> None:
+        self.talk = Conversation(link.send, set_theme=self._set_theme, leave=self.leave)
+        self.entry: Entry | None = None
+        self.live: list[str] = []
+        self.note = ""
+        self._link = link
+        self._start = start
+        self._composer = Composer(directory)
+        self.input = Buffer(
+            history=open_history(state_dir()),
+            completer=ThreadedCompleter(ChatCompleter(lambda: self.talk.commands, Files(directory))),
+            complete_while_typing=True,
+            multiline=True,
+            name="input",
+        )
+        self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
+        self.renderer = Renderer(find_look(), 80)
+        self._patience = Patience(self._ready_to_answer)
+        self._view = View(self)
+        self.app: Application[int] = Application(
+            layout=self._view.layout,
+            key_bindings=make_keys(self),
+            input=open_keyboard(self._found_background),
+            output=open_output(),
+            erase_when_done=True,
+            color_depth=lambda: None if self.renderer.look.colours else ColorDepth.DEPTH_1_BIT,
+            include_default_pygments_style=False,
+        )
+        self.app.ttimeoutlen = 0.05
+        self.app.timeoutlen = 0.15
+        self.app.before_render += self._focus
+        self.app.key_processor.before_key_press += self._patience.note_key
+        self._drawn_at = self._interrupted_at = 0.0
+        self._drawing: asyncio.TimerHandle | None = None
+        self._last: Block | None = None
+        self._picking: Picker | None = None
+        self._away = False
+        self._gone = False
+
+    @property
+    def mode(self) -> Mode:
+        """What the keys are for."""
+        if self.entry is not None:
+            return "entry"
+        if self.talk.picker is not None:
+            return "picker"
+        return "question" if self._patience.is_over(self.talk.question) else "input"
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The columns and rows of the terminal."""
+        size = self.app.output.get_size()
+        return size.columns, size.rows
+
+    async def run(self) -> int:
+        """Talk until the person leaves; return the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.leave, Exit.STOPPED)
+        self._link.attach(loop, self._take, self._ended)
+        # What startup has painted is drawn again.
+        self.app.output.write_raw("\r\x1b[J" + (ASK_BACKGROUND if self._can_ask() else ""))
+        try:
+            return await self.app.run_async(pre_run=self._begin, handle_sigint=False)
+        finally:
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.remove_signal_handler(number)
+            if self._drawing:
+                self._drawing.cancel()
+            self._link.close()
+            self._say_goodbye()
+
+    def changed(self) -> None:
+        """Draw soon: what comes meanwhile is drawn with it."""
+        if self._drawing is None and not self._gone:
+            wait = max(self._drawn_at + _BETWEEN_DRAWINGS - time.monotonic(), 0)
+            self._drawing = asyncio.get_running_loop().call_later(wait, self._draw)
+
+    def submit(self) -> None:
+        """Send what stands in the input line; a backslash at its end begins a new line instead."""
+        typed = self.input.text
+        if typed.endswith("\\") and self.input.cursor_position == len(typed):
+            self.input.delete_before_cursor()
+            self.input.insert_text("\n")
+            return
+        waiting = self.talk.ready is not None and self.talk.ready.get("waiting") and not self.talk.working
+        if not typed.strip() and not waiting:
+            return
+        if self._link.ended:
+            self._begin_again()
+        text, attachments = self._composer.expand(typed)
+        if self.talk.submit(text.strip(), attachments):
+            self.input.append_to_history()
+            self.input.reset()
+        self.changed()
+
+    def press(self, key: str) -> None:
+        """Answer the question that is on the screen."""
+        question = self.talk.question
+        if question is None or key not in question.offered:
+            return
+        if key == "n" and question.subject == "ask":
+            self._enter(Entry("Why (may be empty)? ", self.talk.refuse))
+        elif key == "r":
+            self._enter(Entry("Reply in the tool's place: ", self.talk.respond))
+        elif key == "e":
+            self._edit(question)
+        else:
+            self.talk.press(key)
+        self.changed()
+
+    def escape(self) -> None:
+        """Leave what is open: an entry, a picker, a completion; else stop the present step."""
+        if self.entry is not None:
+            is_text = self.talk.question is not None and self.talk.question.is_text
+            self.entry = None
+            self._focus()
+            if is_text:
+                self.talk.stop()
+        elif self.talk.picker is not None:
+            self.talk.picker = None
+        elif self.input.complete_state:
+            self.input.cancel_completion()
+        else:
+            self.talk.stop()
+        self.changed()
+
+    def interrupt(self) -> None:
+        """Clear the input; leave when it comes again at once."""
+        now = time.monotonic()
+        if now - self._interrupted_at < _AGAIN:
+            self.leave(0)
+            return
+        self._interrupted_at = now
+        self.app.current_buffer.reset()
+        self.note = "Ctrl-C again leaves"
+        asyncio.get_running_loop().call_later(_AGAIN, self._clear_note)
+        self.changed()
+
+    def leave(self, code: int) -> None:
+        """End the conversation."""
+        if self.app.is_running and not self._gone:
+            self._gone = True
+            self.app.exit(result=code)
+
+    def paste(self, text: str) -> None:
+        """Take a pasted text, folded where it is long."""
+        if self.mode == "input":
+            self.input.insert_text(self._composer.paste(text))
+        elif self.mode in ("entry", "picker"):
+            self.line.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    def paste_picture(self) -> None:
+        """Attach the picture in the clipboard."""
+        mark = self._composer.paste_picture()
+        if mark:
+            self.input.insert_text(mark)
+        else:
+            self.note = "no picture in the clipboard, or no wl-paste, xclip or pngpaste to read it"
+            asyncio.get_running_loop().call_later(_AGAIN, self._clear_note)
+
+    def move_in_picker(self, by: int) -> None:
+        """Go to another row."""
+        if self.talk.picker:
+            self.talk.picker.move(by)
+
+    def pick(self) -> None:
+        """Take the row of the picker."""
+        picker = self.talk.picker
+        row = picker.current() if picker else None
+        if picker and row:
+            self.talk.picker = None
+            picker.picked(row.value)
+            self.changed()
+
+    def end_entry(self) -> None:
+        """Take the text that was asked for."""
+        if entry := self.entry:
+            text = self.line.text
+            self.entry = None
+            entry.done(text)
+            self.changed()
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
+        self._spin()
+
+    def _spin(self) -> None:
+        if self._gone:
+            return
+        if (self.talk.working or self.talk.ready is None) and not self._link.ended:
+            self.changed()
+        asyncio.get_running_loop().call_later(_SPIN, self._spin)
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        self.talk.take(message)
+        self.changed()
+
+    def _draw(self) -> None:
+        self._drawing = None
+        if self._away or self._gone:
+            return
+        columns, rows = self.size
+        self.renderer.width = max(columns - 1, 10)
+        if self.talk.taken_back:
+            self.input.insert_text("\n".join(self.talk.taken_back))
+            self.talk.taken_back = []
+        self._patience.show(self.talk.question)
+        if blocks := self.talk.transcript.take_finished():
+            lines = [line for block in blocks for line in self._lines(block)]
+            self.app.renderer.erase()
+            self.app.output.write_raw("".join(f"{line}\n" for line in lines))
+        self.live = draw_live(self.talk, self.renderer, min(rows - 6, _LIVE_ROWS))
+        self._drawn_at = time.monotonic()
+        self.app.invalidate()
+
+    def _lines(self, block: Block) -> Sequence[str]:
+        """Render a block, below an empty line unless it belongs to the one before."""
+        last, self._last = self._last, block
+        close = last is not None and block.kind in _CLOSE and last.kind in _CLOSE
+        gap = [] if block.follows or close else [""]
+        return [*gap, *self.renderer.block(block)]
+
+    def _ready_to_answer(self, question: Pending) -> None:
+        if question.is_text:
+            self._enter(Entry("Answer: ", self.talk.answer))
+        self.changed()
+
+    def _focus(self, _: object = None) -> None:
+        """Have the keys go where what is drawn says that they go."""
+        if self.talk.picker is not self._picking:
+            self._picking = self.talk.picker
+            self.line.reset()
+        wanted = {"question": self._view.keys, "input": self.input}.get(self.mode, self.line)
+        if not self.app.layout.has_focus(wanted):
+            self.app.layout.focus(wanted)
+
+    def _filter(self) -> None:
+        if self.talk.picker is not None and self.entry is None:
+            self.talk.picker.type(self.line.text)
+
+    def _enter(self, entry: Entry, text: str = "") -> None:
+        self.entry = entry
+        self.line.reset()
+        self.line.text = text
+        self.line.cursor_position = len(text)
+        self._focus()
+
+    def _edit(self, question: Pending) -> None:
+        text, suffix = question.edited_text()
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if editor:
+            self.app.create_background_task(self._edit_in(shlex.split(editor), text, suffix))
+        else:
+            self._enter(Entry("Ctrl-S takes it, Esc leaves it as it was", self.talk.edit, long=True), text)
+
+    async def _edit_in(self, editor: Sequence[str], text: str, suffix: str) -> None:
+        self._away = True
+        try:
+            async with in_terminal():
+                edited = await asyncio.to_thread(edit_file, editor, text, suffix)
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            self.talk.transcript.add("error", f"Not taken: {error}")
+        else:
+            self.talk.edit(edited)
+        finally:
+            self._away = False
+            self.changed()
+
+    def _set_theme(self, theme: str) -> None:
+        self.renderer.look = self.renderer.look.themed(theme)
+        self.changed()
+
+    def _found_background(self, dark: bool) -> None:
+        if self.renderer.look.colours:
+            self._set_theme("dark" if dark else "light")
+
+    def _can_ask(self) -> bool:
+        return self.renderer.look.colours and os.environ.get("TERM") not in ("linux", "vt100", "vt220")
+
+    def _clear_note(self) -> None:
+        self.note = ""
+        self.changed()
+
+    def _ended(self) -> None:
+        """Say how the worker ended; the next message starts another one with the same thread."""
+        how, tail = self._link.describe_end()
+        self.talk.lose_worker()
+        self.talk.transcript.add("error", how)
+        if tail:
+            self.talk.transcript.add("output", tail)
+        line = f"Go on with: {self.talk.way_on}" if self.talk.way_on else "Nothing was begun yet."
+        self.talk.transcript.add("notice", f"{line}  Or send a message: it starts the agent again.")
+        self.changed()
+
+    def _begin_again(self) -> None:
+        self._link.close()
+        thread = str(self.talk.ready["thread"]) if self.talk.ready else None
+        self._link = self._start(thread)
+        self.talk.reopen(self._link.send)
+        self._link.attach(asyncio.get_running_loop(), self._take, self._ended)
+
+    def _say_goodbye(self) -> None:
+        if self.talk.way_on:
+            sys.stdout.write(f"Go on with: {self.talk.way_on}\n")
+            sys.stdout.flush()
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if self.app.is_running and not self._gone:
+            self._gone = True
+            self.app.exit(exception=error or RuntimeError(str(context.get("message"))))

@@ -1,0 +1,237 @@
+"""Keep what a conversation shows: blocks that are finished, and what still changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from deepagents_cli.chat.streaming import MarkdownStream, Piece
+from deepagents_cli.terminal import one_line
+
+Kind: TypeAlias = Literal[
+    "markdown", "code", "plain", "person", "call", "failed_call", "agent", "output", "plan", "notice",
+    "error", "title", "diff", "sh", "json", "preformatted", "dim",
+]  # fmt: skip
+_PLANNING: Final = frozenset({"write_todos", "read_todos"})
+_KEPT_OUTPUT: Final = 5
+_TAIL: Final = 4096
+"""The most characters that are kept of what a command prints: more than any screen shows of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Something that is shown for good; `follows` the block before without a blank line."""
+
+    kind: Kind
+    text: str
+    agent: str | None = None
+    language: str | None = None
+    follows: bool = False
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that runs; `tail` is the end of what its command has printed."""
+
+    line: str
+    agent: str | None
+    since: float
+    tail: str = ""
+    printed: int = 0
+
+    def lines(self, most: int) -> list[str]:
+        """Return the last lines of the output."""
+        lines = [each.rstrip("\r").rpartition("\r")[2] for each in self.tail.split("\n")]
+        return [each for each in lines if each.strip()][-most:]
+
+    def add(self, text: str) -> None:
+        """Take a piece of output and keep the end of all."""
+        self.printed += text.count("\n")
+        self.tail = (self.tail + text[-_TAIL:])[-_TAIL:]
+
+
+@dataclass(slots=True)
+class Subagent:
+    """A subagent at work, below another or below the main agent."""
+
+    name: str
+    task: str
+    parent: str | None
+    since: float
+    calls: int = 0
+    last: str = ""
+
+
+@dataclass(slots=True)
+class Transcript:
+    """Takes the events of runs; finished blocks wait in `finished` until they are taken."""
+
+    clock: Callable[[], float] = time.monotonic
+    finished: list[Block] = field(default_factory=list[Block])
+    calls: dict[str, Call] = field(default_factory=dict[str, Call])
+    background: dict[str, Call] = field(default_factory=dict[str, Call])
+    subagents: dict[str, Subagent] = field(default_factory=dict[str, Subagent])
+    plan: tuple[tuple[str, str], ...] = ()
+    thinking: str = ""
+    _plan_shown: tuple[tuple[str, str], ...] = ()
+    _stream: MarkdownStream = field(default_factory=MarkdownStream)
+    _written: str = ""
+
+    def take(self, event: Mapping[str, Any], line: str | None, details: Sequence[str] = ()) -> None:
+        """Take an event; `line` is its call or result in one line, and `details` its diff."""
+        kind = str(event.get("type"))
+        match kind:
+            case "tool_called":
+                self._called(event, line)
+            case "tool_finished":
+                self._finished(event, line, details)
+            case "plan_changed" if event.get("agent") is None:
+                self.plan = tuple((str(each["status"]), str(each["content"])) for each in event["todos"])
+            case "subagent_started" | "subagent_finished":
+                self._subagent(event)
+            case "final_answer":
+                self._answered(str(event.get("text", "")))
+            case "command_output" | "command_ended":
+                self._command(kind, event)
+            case _:
+                self._text(kind, event)
+
+    def add(self, kind: Kind, text: str, agent: str | None = None) -> None:
+        """Add a finished block."""
+        self.finished.append(Block(kind, text, agent))
+
+    def take_finished(self) -> list[Block]:
+        """Return the blocks that were finished since the last call."""
+        taken, self.finished = self.finished, []
+        return taken
+
+    def open_piece(self, lines: int) -> Piece | None:
+        """Return the end of the text that is being written."""
+        return self._stream.open_piece(lines)
+
+    def end_text(self) -> None:
+        """Finish the text that is being written."""
+        self._pieces(self._stream.finish())
+        self.thinking = ""
+
+    def end_turn(self) -> None:
+        """Finish everything that was open: nothing runs any more but commands in the background."""
+        self.end_text()
+        self._written = ""
+        for call in self.calls.values():
+            self.add("failed_call", f"{call.line}  stopped", call.agent)
+        self.calls.clear()
+        self.subagents.clear()
+        if self.plan != self._plan_shown:
+            self._plan_shown = self.plan
+            self.finished.append(Block("plan", "\n".join(f"{status} {text}" for status, text in self.plan)))
+        if all(status == "completed" for status, _ in self.plan):
+            self.plan = ()
+
+    def _text(self, kind: str, event: Mapping[str, Any]) -> None:
+        if kind == "token":
+            self._token(event)
+        elif kind == "reasoning" and event.get("agent") is None:
+            self.thinking = (self.thinking + str(event.get("text", "")))[-_TAIL:]
+        elif notice := _notice(kind, event):
+            self.end_text()
+            self.add("notice", notice, event.get("agent"))
+
+    def _command(self, kind: str, event: Mapping[str, Any]) -> None:
+        if kind == "command_output":
+            self._printed(event)
+            return
+        self.background.pop(str(event.get("command_id")), None)
+        text = f"{event.get('command_id')} has ended with exit code {event.get('exit_code')}"
+        self.add("failed_call" if event.get("exit_code") else "call", text, event.get("agent"))
+
+    def _token(self, event: Mapping[str, Any]) -> None:
+        text = str(event.get("text", ""))
+        if (agent := event.get("agent")) is not None:
+            if running := self.subagents.get(agent):
+                running.last = (running.last + text)[-_TAIL:]
+            return
+        self.thinking = ""
+        self._written += text
+        self._pieces(self._stream.feed(text))
+
+    def _pieces(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            kind: Kind = "markdown" if piece.language is None else "code"
+            block = Block(kind, piece.text, language=piece.language, follows=piece.continues)
+            self.finished.append(block)
+
+    def _answered(self, text: str) -> None:
+        if not self._written.endswith(text):
+            self.end_text()
+            self._pieces(self._stream.feed(text))
+        self.end_text()
+        self._written = ""
+
+    def _called(self, event: Mapping[str, Any], line: str | None) -> None:
+        agent = event.get("agent")
+        if agent is None:
+            self.end_text()
+        if running := self.subagents.get(agent or ""):
+            running.calls += 1
+            running.last = line or str(event.get("name"))
+        if event.get("name") not in _PLANNING:
+            shown = line or str(event.get("name"))
+            self.calls[str(event.get("call_id"))] = Call(shown, agent, self.clock())
+
+    def _finished(self, event: Mapping[str, Any], line: str | None, details: Sequence[str]) -> None:
+        call = self.calls.pop(str(event.get("call_id")), None)
+        failed = event.get("status") == "error" or bool(event.get("exit_code"))
+        if call is None and not failed:
+            return
+        what = call.line if call else str(event.get("name"))
+        text = "\n".join(filter(None, [what, line]))
+        self.add("failed_call" if failed else "call", text, event.get("agent"))
+        if details:
+            self.finished.append(Block("diff", "\n".join(details), follows=True))
+        if call and call.printed > 1:
+            kept = call.lines(_KEPT_OUTPUT)
+            more = max(call.printed - len(kept), 0)
+            shown = [*([f"... {more:,} lines before"] if more else []), *kept]
+            self.finished.append(Block("output", "\n".join(shown), event.get("agent"), follows=True))
+
+    def _printed(self, event: Mapping[str, Any]) -> None:
+        if command := event.get("command_id"):
+            call = self.background.setdefault(
+                str(command), Call(str(command), event.get("agent"), self.clock())
+            )
+        else:
+            call = self.calls.get(str(event.get("call_id")))
+        if call:
+            call.add(str(event.get("text", "")))
+
+    def _subagent(self, event: Mapping[str, Any]) -> None:
+        label, name = str(event.get("label") or event.get("name")), str(event.get("name"))
+        if event.get("type") == "subagent_started":
+            task = one_line(str(event.get("task", "")))
+            self.subagents[label] = Subagent(name, task, event.get("agent"), self.clock())
+            return
+        self.subagents.pop(label, None)
+        failed = event.get("status") == "error"
+        text = f"{name}\n{one_line(str(event.get('text', '')))}"
+        self.add("failed_call" if failed else "agent", text, event.get("agent"))
+
+
+def _notice(kind: str, event: Mapping[str, Any]) -> str | None:
+    match kind:
+        case "context_compacted":
+            return "older messages were summed up"
+        case "model_failed":
+            return f"the model failed: {event.get('error')}"
+        case "limit_near" | "limit_reached":
+            how = "near" if kind == "limit_near" else "reached"
+            what = str(event.get("kind")).replace("_", " ")
+            return f"limit of {what} is {how}: {event.get('spent'):,g} of {event.get('limit'):,g}"
+        case "host_refused":
+            return str(event.get("text"))
+        case "task_changed":
+            return f"{event.get('name')}, elsewhere: {event.get('status')}"
+        case _:
+            return None

@@ -1,0 +1,283 @@
+"""A person talks with the agent at a terminal, and sees what it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.chat.conftest import Start
+from tests.cli.tmux import needs_tmux
+
+READY = r"test:model"
+
+
+def test_the_screen_imports_nothing_of_the_agent() -> None:
+    program = (
+        "import pkgutil, sys\n"
+        "from importlib import import_module\n"
+        "import deepagents_cli.__main__, deepagents_cli.chat as chat\n"
+        "def loaded(*names): return [name for name in names if name in sys.modules]\n"
+        "print(loaded('asyncio', 'subprocess', 'prompt_toolkit', 'rich', 'pydantic', 'langchain_core'))\n"
+        "[import_module(f'{chat.__name__}.{each.name}') for each in pkgutil.iter_modules(chat.__path__)]\n"
+        "print(loaded('langchain', 'langchain_core', 'langgraph', 'langsmith', 'pydantic', 'anthropic'))"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert (ended.stdout, ended.stderr) == ("[]\n[]\n", "")
+
+
+@needs_tmux
+def test_an_answer_is_shown_as_markdown(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type(r"say # Title\n\nSome **bold** text.\n\n```python\nx = 1\n```\n")
+        terminal.keys("Enter")
+
+        shown = terminal.wait_for(r"^  x = 1")
+
+    assert "\nTitle\n\nSome bold text.\n" in shown
+    assert "AGENTS.md" in shown
+
+
+@needs_tmux
+def test_what_is_typed_before_the_prompt_is_ready_is_kept(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for("deepagents")
+        terminal.type("say early bird")
+        terminal.keys("Enter")
+
+        terminal.wait_for("^early bird")
+        assert terminal.screen().count("say early bird") == 1
+
+
+@needs_tmux
+def test_steps_are_shown_in_a_line_each(start: Start) -> None:
+    with start(columns=60) as terminal:
+        terminal.wait_for(READY)
+        terminal.type("tools")
+        terminal.keys("Enter")
+
+        shown = terminal.wait_for("Finished.")
+        terminal.wait_for(r"\[>\] mend")
+
+    assert "✓ read_file a.py  12 lines" in shown
+    assert "✗ execute make  exit code 2: no rule\n    building\n    linking\n" in shown
+    assert "✓ reviewer  all is well" in shown
+
+
+@needs_tmux
+def test_what_is_typed_while_the_agent_works_waits_and_can_be_taken_back(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("slow")
+        terminal.keys("Enter")
+        terminal.wait_for("helper .*: dig")
+        terminal.type("and then this")
+        terminal.keys("Enter")
+        terminal.wait_for("queued: and then this")
+        terminal.keys("Up")
+        terminal.wait_until_gone("queued:")
+        terminal.wait_for("^› and then this")
+        terminal.keys("Escape")
+
+        shown = terminal.wait_for("Stopped. What is done is kept.")
+
+    assert "› and then this" in shown
+
+
+@needs_tmux
+def test_a_change_is_approved_after_it_was_edited_in_place(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("ask")
+        terminal.keys("Enter")
+        terminal.wait_for(r"wants to edit src/a.py\n  @@ -1 \+1 @@\n  -old\\x1b\[2J\n  \+new")
+        terminal.wait_for(r"\[y\]es \[n\]o \[e\]dit \[r\]eply \[a\]lways")
+        terminal.type("e")
+        terminal.wait_for("Ctrl-S")
+        terminal.keys("Enter")
+        terminal.type("second line")
+        terminal.keys("C-s")
+        terminal.wait_for(r"^  \+second line")
+        terminal.wait_for(r"\[y\]es")
+        terminal.type("y")
+
+        terminal.wait_for('"type": "approve"')
+
+
+@needs_tmux
+def test_a_key_typed_before_the_question_does_not_answer_it(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("ask")
+        terminal.keys("Enter", "y", "y", "y")
+
+        terminal.wait_for(r"\[y\]es")
+        terminal.wait_for("^› yyy")
+        terminal.type("n")
+        terminal.wait_for("Why")
+        terminal.type("not like this")
+        terminal.keys("Enter")
+
+        terminal.wait_for('"message": "not like this"')
+        terminal.wait_for("Refused: not like this")
+
+
+@needs_tmux
+def test_lines_that_were_not_shown_cannot_be_agreed_to(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("ask 600")
+        terminal.keys("Enter")
+        terminal.wait_for(r"103 more lines; view them to agree")
+        terminal.wait_for(r"^\[v\]iew \[n\]o \[r\]eply")
+        terminal.type("yv")
+        terminal.wait_for(r"\[y\]es")
+        terminal.type("y")
+
+        terminal.wait_for('"type": "approve"')
+
+
+@needs_tmux
+def test_always_is_chosen_with_its_scope(start: Start) -> None:
+    with start(columns=140) as terminal:
+        terminal.wait_for(READY)
+        terminal.type("ask")
+        terminal.keys("Enter")
+        terminal.wait_for(r"\[a\]lways")
+        terminal.type("a")
+        terminal.wait_for("edits of src/a.py")
+        terminal.type("below")
+        terminal.wait_until_gone("edits of src/a.py")
+        terminal.keys("Enter")
+        terminal.wait_for("in this directory")
+        terminal.keys("Down", "Enter")
+
+        terminal.wait_for('"rule": "edit_file src/", "scope":\\s+"directory"')
+
+
+@needs_tmux
+def test_what_cannot_be_used_is_not_picked(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("/model")
+        terminal.keys("Enter")
+        terminal.wait_for("b:two  ONE_API_KEY is not set")
+        terminal.keys("Down", "Enter")
+
+        terminal.wait_for("did model c:three")
+
+
+@needs_tmux
+def test_commands_and_files_are_completed(start: Start, directory: Path) -> None:
+    (directory / ".gitignore").write_text("*.log\n")
+    (directory / "notes.log").touch()
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("/rem")
+        terminal.wait_for("/remember  write to memory")
+        terminal.keys("C-u")
+        terminal.type("say @not")
+        terminal.wait_for(r"^  notes\.md")
+        assert "notes.log" not in terminal.screen()
+        terminal.keys("Tab", "Enter", "Enter")
+
+        terminal.wait_for("attached: notes.md")
+
+
+@needs_tmux
+def test_a_long_paste_is_folded_and_sent_whole(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("say ")
+        terminal.paste("\n\n".join(f"paragraph {number}" for number in range(20)))
+        terminal.wait_for(r"say \[pasted 39 lines #1\]")
+        terminal.keys("Enter")
+
+        terminal.wait_for("^paragraph 19")
+
+
+@needs_tmux
+def test_a_proposed_file_is_shown_before_it_is_written(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("/remember tabs, not spaces")
+        terminal.keys("Enter")
+        terminal.wait_for(r"Write AGENTS.md\?\n- tabs, not spaces")
+        terminal.wait_for(r"\[y\]es")
+        terminal.type("y")
+
+        terminal.wait_for("saved '- tabs, not spaces")
+
+
+@needs_tmux
+def test_trust_is_asked_before_anything_is_sent(start: Start, directory: Path) -> None:
+    (directory / "trust-me").touch()
+    with start() as terminal:
+        terminal.wait_for(r"hook evil\\x1b\[2J: rm -rf ~")
+        terminal.wait_for(r"\[y\]es \[n\]o")
+        terminal.type("n")
+
+        terminal.wait_for("trusted: no")
+
+
+@needs_tmux
+def test_ctrl_c_twice_leaves_with_the_line_that_goes_on(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("say hello")
+        terminal.keys("Enter")
+        terminal.wait_for("^hello")
+        terminal.keys("C-c")
+        terminal.wait_for("Ctrl-C again leaves")
+        terminal.keys("C-c")
+
+        assert terminal.wait_for_end() == 0
+        assert "Go on with: deepagents --continue" in terminal.screen()
+
+
+@needs_tmux
+def test_a_worker_that_dies_is_explained_and_started_again(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("die")
+        terminal.keys("Enter")
+        terminal.wait_for("The agent's process has ended with code 3.")
+        terminal.wait_for("Traceback: out of luck")
+        terminal.wait_for("Go on with: deepagents --continue")
+        terminal.type("say again")
+        terminal.keys("Enter")
+
+        terminal.wait_for("^again")
+
+
+@needs_tmux
+def test_sigterm_leaves_the_terminal_as_it_was(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        os.kill(terminal.pid, signal.SIGTERM)
+
+        assert terminal.wait_for_end() == 130
+
+
+@needs_tmux
+def test_plain_mode_writes_and_asks_in_lines(start: Start) -> None:
+    with start(TERM="dumb") as terminal:
+        terminal.wait_for("^Ready.")
+        terminal.type("ask")
+        terminal.keys("Enter")
+        terminal.wait_for(r"yes \(y\), no \(n\)")
+        terminal.type("n")
+        terminal.keys("Enter")
+        terminal.wait_for(r"Why")
+        terminal.type("too early")
+        terminal.keys("Enter")
+        terminal.wait_for('"message": "too early"')
+        terminal.keys("C-d")
+
+        assert terminal.wait_for_end() == 0
+        assert "\x1b[" not in terminal.screen(colours=True)
