@@ -40,9 +40,12 @@ class Tmux:
         )
         # Not by tmux: it has a TERM of its own.
         settings = ["env", *(f"{name}={value}" for name, value in (environment or {}).items())]
+        # tmux now and then misses how a program ended.
+        inner = f'echo $$ > "{self._home}/pid"; exec {shlex.join([*settings, *command])}'
+        outer = f'sh -c {shlex.quote(inner)}; echo $? > "{self._home}/code"'
         self._tmux(
             "new-session", "-d", "-x", str(columns), "-y", str(rows),
-            *(["-c", str(directory)] if directory else []), shlex.join([*settings, *command]),
+            *(["-c", str(directory)] if directory else []), outer,
         )  # fmt: skip
 
     def __enter__(self) -> Tmux:
@@ -91,24 +94,26 @@ class Tmux:
         return shown
 
     def wait_for_end(self) -> int:
-        """Wait until the program has ended, and return its exit code or the signal that ended it."""
-        end = time.monotonic() + PATIENCE
-        # That it is dead is known a little before how it died.
-        while len(about := self._about("#{pane_dead} #{pane_dead_status} #{pane_dead_signal}").split()) < 2:
-            assert time.monotonic() < end, f"the program does not end:\n{self.screen()}"
-            time.sleep(_BETWEEN_LOOKS)
-        return int(about[1])
+        """Wait until the program has ended, and return its exit code."""
+        return int(self._wait_for_file("code"))
 
     @property
     def pid(self) -> int:
         """The program's process id."""
-        return int(self._about("#{pane_pid}"))
+        return int(self._wait_for_file("pid"))
 
     @property
     def cursor(self) -> tuple[int, int]:
         """The column and row of the cursor."""
         column, row = self._about("#{cursor_x} #{cursor_y}").split()
         return int(column), int(row)
+
+    def _wait_for_file(self, name: str) -> str:
+        end = time.monotonic() + PATIENCE
+        while not (file := self._home / name).exists() or not (text := file.read_text()):
+            assert time.monotonic() < end, f"the program gives no {name}:\n{self.screen()}"
+            time.sleep(_BETWEEN_LOOKS)
+        return text
 
     def _about(self, what: str) -> str:
         return self._tmux("display-message", "-p", what).strip()
