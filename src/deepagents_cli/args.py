@@ -121,6 +121,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     _add_models(commands)
     _add_first_run(commands)
     _add_trust(commands)
+    _add_doctor(commands)
     return parser, list(commands.choices)
 
 
@@ -267,6 +268,17 @@ def _add_trust(commands: Any) -> None:
     trust.add_argument("--yes", action="store_true", help="trust what is listed without asking")
     trust.add_argument("--remove", action="store_true", help="trust the directory no longer")
     _add_debug(trust)
+
+
+def _add_doctor(commands: Any) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="say what is found here, what is missing, and how to get it",
+        description="Say what is found here, what is missing, and how to get it. Code 0: a task could run.",
+    )
+    doctor.add_argument("--dir", default=".", metavar="DIR", help="the directory of the project (default: .)")
+    doctor.add_argument("--json", action="store_true", help="write JSON")
+    _add_debug(doctor)
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:

@@ -41,7 +41,11 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "task": (),
 }
 """What Claude Code calls a tool, and ours of the same use."""
-_MODELS: Final = {"opus": "claude-opus-4-6", "sonnet": "claude-sonnet-4-6", "haiku": "claude-haiku-4-5"}
+ANTHROPIC_MODELS: Final = {
+    "opus": "claude-opus-4-6",
+    "sonnet": "claude-sonnet-4-6",
+    "haiku": "claude-haiku-4-5",
+}
 _MODES: Final = ("", "ask", "default", "plan")
 _TAKEN: Final = ("general-purpose",)
 
@@ -61,7 +65,7 @@ class FileAgent:
     @property
     def needs_trust(self) -> bool:
         """Whether it would send what it reads to another model, by a name that is not of this family."""
-        return not self.trusted and self.model is not None and self.model not in _MODELS
+        return not self.trusted and self.model is not None and self.model not in ANTHROPIC_MODELS
 
 
 def find_agents(project: Project) -> tuple[dict[str, FileAgent], list[str]]:
@@ -145,8 +149,8 @@ def _choose_model(agent: FileAgent, main: BaseChatModel) -> BaseChatModel | None
     name = agent.model
     if name is None or name in (model_identifier(main) or ""):
         return None
-    if name not in _MODELS:
+    if name not in ANTHROPIC_MODELS:
         return resolve_model(name)
     if model_provider(main) != "anthropic":
         raise UnknownModel(f"{name!r} is one of Anthropic's, and the main model is none")
-    return resolve_model(f"anthropic:{_MODELS[name]}")
+    return resolve_model(f"anthropic:{ANTHROPIC_MODELS[name]}")

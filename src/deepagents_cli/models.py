@@ -20,6 +20,7 @@ from rich.progress import (
 )
 
 from deepagents_cli.errors import Exit
+from deepagents_cli.models_here import find_models
 from deepagents_cli.terminal import make_console
 from deepagents_local import (
     DEFAULT_MODEL,
@@ -62,6 +63,11 @@ def _list() -> None:
         sys.stdout.write(
             f"{model.name:{width}}  {model.size / 1e9:.1f} GB  {model.licence}  {here}{default}\n"
         )
+    others = [each for each in find_models() if not each.name.startswith("local:")]
+    width = max(len(each.name) for each in others)
+    for each in others:
+        state = f"needs: {each.missing}" if each.missing else f"usable {each.detail}"
+        sys.stdout.write(f"{each.name:{width}}  {state}\n")
 
 
 @contextmanager

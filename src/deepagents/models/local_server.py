@@ -33,7 +33,7 @@ def chat_local_server(name: str, **arguments: Any) -> BaseChatModel:
     Raises:
         UnknownModel: when no server answers, none has the model, or langchain-openai is missing.
     """
-    servers = {address: models for address in _addresses() if (models := _models_at(address)) is not None}
+    servers = find_local_servers()
     if not servers:
         raise UnknownModel(
             f"No local model server answers at {', '.join(_addresses())}. Start one, or give its address "
@@ -46,15 +46,21 @@ def chat_local_server(name: str, **arguments: Any) -> BaseChatModel:
     raise UnknownModel(f"No local server has a model {name!r}: {offered}.")
 
 
+def find_local_servers(seconds: float = _SECONDS) -> dict[str, list[str]]:
+    """Return the names of the models on each server of this machine that answers in so many seconds."""
+    found = {address: _models_at(address, seconds) for address in _addresses()}
+    return {address: models for address, models in found.items() if models is not None}
+
+
 def _addresses() -> list[str]:
     given = os.environ.get(ADDRESS_VARIABLE)
     return [given.rstrip("/")] if given else list(USUAL.values())
 
 
-def _models_at(address: str) -> list[str] | None:
+def _models_at(address: str, seconds: float) -> list[str] | None:
     try:
         request = Request(f"{address}/models", headers={"Accept": "application/json"})
-        with urlopen(request, timeout=_SECONDS) as answer:
+        with urlopen(request, timeout=seconds) as answer:
             return [entry["id"] for entry in json.load(answer)["data"]]
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return None

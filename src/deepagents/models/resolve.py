@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 
 DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-4-6"
 
-_KEYS = {
+PROVIDER_KEYS: Final[Mapping[str, tuple[str, str, str]]] = {
     "anthropic": ("ANTHROPIC_API_KEY", "langchain_anthropic", DEFAULT_ANTHROPIC_MODEL),
     "openai": ("OPENAI_API_KEY", "langchain_openai", "gpt-5"),
     "google_genai": ("GOOGLE_API_KEY", "langchain_google_genai", "gemini-2.5-pro"),
@@ -113,7 +113,7 @@ def default_model(resolve: Callable[[str], BaseChatModel] = resolve_model) -> Ba
     named = os.environ.get("DEEPAGENTS_MODEL")
     if named:
         return resolve(named)
-    for provider, (key, package, name) in _KEYS.items():
+    for provider, (key, package, name) in PROVIDER_KEYS.items():
         if os.environ.get(key) and find_spec(package):
             return resolve(f"{provider}:{name}")
     for name, provider in model_providers().items():

