@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from pydantic import TypeAdapter
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Status = Literal["success", "error"]
 
@@ -255,7 +257,10 @@ class LimitReached(_OfAgent):
 
 @dataclass(frozen=True, slots=True)
 class Usage(_OfAgent):
-    """What one model call used; input tokens hold the cached ones, output tokens the reasoning."""
+    """What one model call used; input tokens hold the cached ones, output tokens the reasoning.
+
+    `model` is the name that came with the answer, where one came.
+    """
 
     type: ClassVar[str] = "usage"
     input_tokens: int
@@ -263,6 +268,7 @@ class Usage(_OfAgent):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,4 +334,5 @@ def from_dict(plain: Mapping[str, Any]) -> Event:
 # An adapter compiles its schema, which takes longer than reading an event.
 @cache
 def _reader(kind: type[Event]) -> TypeAdapter[Event]:
-    return TypeAdapter(kind)
+    # Loaded here: a program that shows events is to start at once, and reads none.
+    return import_module("pydantic").TypeAdapter(kind)

@@ -6,10 +6,8 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
@@ -21,10 +19,11 @@ from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_sandbox import LocalSandbox
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.errors import BackendError, ConfigError
-from deepagents.limits import Limits, price_of_profile
+from deepagents.limits import Limits
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
 from deepagents.models import default_model, resolve_model
-from deepagents.models.traits import model_identifier, model_provider
+from deepagents.models.prices import price_of_model
+from deepagents.models.traits import is_served_here, model_identifier, model_provider
 from deepagents_cli.approval import GATED
 from deepagents_cli.args import command_flags
 from deepagents_cli.diffs import Read
@@ -68,17 +67,9 @@ def choose_model(name: str | None, settings: Settings = NOTHING_SET) -> BaseChat
 
 def model_label(model: BaseChatModel) -> str:
     """Return a model as `provider:name`, as far as it has them; a server here is `local-server`."""
-    address = urlsplit(str(getattr(model, "openai_api_base", None) or ""))
-    if address.hostname and (address.hostname == "localhost" or _is_loopback(address.hostname)):
+    if is_served_here(model) and not is_local(model):
         return f"local-server:{model_identifier(model)}"
     return ":".join(filter(None, (model_provider(model), model_identifier(model)))) or type(model).__name__
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def is_local(model: BaseChatModel) -> bool:
@@ -105,7 +96,7 @@ def refuse_options(
         problem = (
             f"{for_commands[0]} is not offered to the local model: it is too weak to be trusted with commands"
         )
-    elif limits and limits.money and not (limits.prices or price_of_profile(getattr(model, "profile", None))):
+    elif limits and limits.money and not (limits.prices or price_of_model(model)):
         problem = (
             f"--max-cost needs --price: nothing says what {model_label(model)} costs; write --price IN/OUT "
             "for a million tokens"

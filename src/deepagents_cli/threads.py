@@ -38,6 +38,8 @@ _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
 # Added later than the table, so that a register of an older version goes on.
 _NAME = "ALTER TABLE deepagents_threads ADD COLUMN name TEXT NOT NULL DEFAULT ''"
 _LONGEST_NAME = 80
+_OF_CHECKPOINTS = ("checkpoints", "writes")
+_OF_CONVERSATIONS = ("deepagents_threads", "deepagents_queue", "deepagents_usage")
 
 
 @dataclass(frozen=True)
@@ -160,13 +162,13 @@ class Threads:
             CommandError: when a process works in it.
         """
         with self.hold(thread), self._open() as database:
-            for table in ("deepagents_threads", *_tables_of_checkpoints(database)):
+            for table in _tables(database, *_OF_CONVERSATIONS, *_OF_CHECKPOINTS):
                 database.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))
 
     def copy(self, source: Thread, copy: str, last: str | None) -> None:
         """Copy a thread with its checkpoints, up to the one with the id `last`."""
         with self._open() as database:
-            for table in _tables_of_checkpoints(database):
+            for table in _tables(database, *_OF_CHECKPOINTS):
                 columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
                 others = ", ".join(each for each in columns if each != "thread_id")
                 # Their ids sort by time.
@@ -231,15 +233,15 @@ def _as_name(text: str) -> str:
     return line if len(line) <= _LONGEST_NAME else f"{line[: _LONGEST_NAME - 1]}…"
 
 
-def _tables_of_checkpoints(database: sqlite3.Connection) -> list[str]:
-    """Return the tables in which LangGraph keeps threads; there are none before the first run."""
-    rows = database.execute("SELECT name FROM sqlite_master WHERE name IN ('checkpoints', 'writes')")
-    return [name for (name,) in rows]
+def _tables(database: sqlite3.Connection, *names: str) -> list[str]:
+    """Return which of these tables are there; LangGraph's are not before the first run."""
+    rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return [name for (name,) in rows if name in names]
 
 
 def _sizes(database: sqlite3.Connection) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for table in _tables_of_checkpoints(database):
+    for table in _tables(database, *_OF_CHECKPOINTS):
         column = "checkpoint" if table == "checkpoints" else "value"
         for thread, size in database.execute(
             f"SELECT thread_id, SUM(LENGTH({column})) FROM {table} GROUP BY thread_id"

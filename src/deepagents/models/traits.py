@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Container, Mapping
+from ipaddress import ip_address
 from typing import Any, Final, Literal, TypeGuard, cast
+from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 
@@ -105,6 +107,22 @@ def reasoning_bound_to_context(metadata: Mapping[str, Any]) -> Container[str | N
     model = f"{metadata.get('model_name') or metadata.get('model_id') or ''}".lower()
     is_claude = provider in _BEDROCK_PROVIDERS and ("claude" in model or "anthropic" in model)
     return _BOUND_REASONING | {"reasoning"} if is_claude or provider == "anthropic" else ()
+
+
+def is_served_here(model: BaseChatModel) -> bool:
+    """Return whether a model runs on this machine: in this process, or on a server at a loopback address."""
+    if model_provider(model) == "local":
+        return True
+    addresses = (getattr(model, name, None) for name in ("openai_api_base", "base_url"))
+    hosts = (urlsplit(each).hostname or "" for each in addresses if isinstance(each, str))
+    return any(host == "localhost" or _is_loopback(host) for host in hosts)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def input_window(model: BaseChatModel) -> int | None:

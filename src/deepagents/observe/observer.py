@@ -216,12 +216,14 @@ def _read_usage(message: BaseMessage, author: Author) -> Iterator[Event]:
         return
     given = usage.get("input_token_details") or {}
     made = usage.get("output_token_details") or {}
+    model = message.response_metadata.get("model_name")
     yield Usage(
         usage["input_tokens"],
         usage["output_tokens"],
         given.get("cache_read") or 0,
         _cache_written(given),
         made.get("reasoning") or 0,
+        model if isinstance(model, str) else None,
         **author,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from asyncio import Queue, Task, create_task
+from asyncio import Queue, Task, create_task, to_thread
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
@@ -21,7 +21,7 @@ from deepagents_cli.worker.asking import Asking, Say
 from deepagents_cli.worker.commands import COMMANDS, carry_out, list_commands
 from deepagents_cli.worker.history import past_messages
 from deepagents_cli.worker.inbox import Inbox
-from deepagents_cli.worker.meter import Meter, last_context
+from deepagents_cli.worker.meter import Meter, cost_of, last_context
 from deepagents_cli.worker.steering import Steering
 from deepagents_cli.worker.turns import Turns
 from deepagents_cli.worker.workplace import Workplace
@@ -57,6 +57,7 @@ class Conversation:
         self._task.cancel()
         if self.thread:
             await self.turns.end()
+            await self.meter.finish()
         self._held.close()
         if self._workplace is not None:
             await self._workplace.close()
@@ -99,14 +100,15 @@ class Conversation:
             self._held.close()
             self._held = held.pop_all()
         self.thread = thread
-        self.inbox = Inbox(place.record, thread, lambda texts: self.say("queued", {"texts": texts}))
+        texts = await place.record.texts(thread)
+        self.inbox = Inbox(place.record, thread, texts, lambda texts: self.say("queued", {"texts": texts}))
         self.asking = Asking(self.say, place.place, lambda: self._mode, self.set_mode)
         self.session = Session(self.make_agent(), thread, self._show)
         self.turns = Turns(self.session, self.inbox, self.asking, self.say, self.meter.flush)
         state = await self.session.read()
         messages = messages_in(state)
         self.inbox.settle({each.id for each in messages})
-        self.meter.open(thread, last_context(messages))
+        await self.meter.open(thread, last_context(messages))
         self.name = next((each.name for each in place.threads.find_all() if each.id == thread), "")
         self._say_ready(messages, resumed=resumed, waiting=bool(state.tasks))
         if self.inbox.texts:
@@ -119,7 +121,7 @@ class Conversation:
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
-        place, used = self.workplace, self.meter.used()
+        place, used = self.workplace, self.meter.used
         window = input_window(place.model)
         in_context = self.meter.in_context
         self.say(
@@ -132,7 +134,7 @@ class Conversation:
                 "window": window,
                 "input_tokens": sum(each.input for each in used),
                 "output_tokens": sum(each.output for each in used),
-                "cost": None,
+                "cost": cost_of(used),
                 "name": self.name,
             },
         )
@@ -162,7 +164,7 @@ class Conversation:
             case "open":
                 await self._open(message)
             case "send":
-                self._send(message)
+                await self._send(message)
             case _:
                 await carry_out(self, message)
 
@@ -176,12 +178,13 @@ class Conversation:
         thread = place.threads.choose(place.directory, wanted, latest=latest)
         await self.enter(thread, resumed=bool(wanted) or latest)
 
-    def _send(self, message: Message) -> None:
+    async def _send(self, message: Message) -> None:
         text: str = message.get("text") or ""
         if text.strip():
-            self.workplace.threads.note(self.thread, self.workplace.directory, text)
+            # Not in the event loop: the saver may be in the middle of a change, which needs the loop.
+            await to_thread(self.workplace.threads.note, self.thread, self.workplace.directory, text)
             self.name = self.name or one_line(text)[:80]
-            self.inbox.put(text, text)
+            await self.inbox.put(text, text)
         self.turns.begin()
 
     def _take_at_once(self, kind: str, message: Message) -> None:
@@ -204,7 +207,7 @@ class Conversation:
         line = None
         match event:
             case Usage():
-                self.meter.count(self.workplace.label, event)
+                self.meter.count(self.workplace.model, event)
             case ToolCalled(name=name, args=args):
                 line = call_line(name, args, directory=str(self.workplace.directory))
             case ToolFinished(name=name, status=status, text=text):

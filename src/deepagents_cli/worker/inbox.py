@@ -17,11 +17,13 @@ class Inbox:
     not saved, waits again.
     """
 
-    def __init__(self, record: Record, thread: str, changed: Callable[[Sequence[str]], None]) -> None:
+    def __init__(
+        self, record: Record, thread: str, texts: Sequence[Text], changed: Callable[[Sequence[str]], None]
+    ) -> None:
         self._record = record
         self._thread = thread
         self._changed = changed
-        self._texts = record.texts(thread)
+        self._texts = [*texts]
         self._unsaved: list[Text] = []
 
     @property
@@ -29,15 +31,17 @@ class Inbox:
         """What waits, as it was typed."""
         return [each.shown for each in self._texts]
 
-    def put(self, shown: str, content: str | list[Any]) -> None:
-        """Add a text."""
+    async def put(self, shown: str, content: str | list[Any]) -> None:
+        """Add a text; it is saved when this returns."""
         self._texts.append(self._record.add_text(self._thread, shown, content))
+        await self._record.flush()
         self._changed(self.texts)
 
     def take_back(self) -> list[str]:
         """Remove what waits, and return it as it was typed."""
         taken, self._texts = self._texts, []
-        self._record.remove_texts(taken)
+        for each in taken:
+            self._record.remove_text(each)
         self._changed([])
         return [each.shown for each in taken]
 
@@ -53,8 +57,9 @@ class Inbox:
         """Forget what is in the thread; `saved` are the ids of its messages."""
         kept = [*self._unsaved, *self._texts]
         self._unsaved = []
-        done = [each for each in kept if each.id in saved]
         self._texts = [each for each in kept if each.id not in saved]
-        self._record.remove_texts(done)
+        for each in kept:
+            if each.id in saved:
+                self._record.remove_text(each)
         if self._texts:
             self._changed(self.texts)

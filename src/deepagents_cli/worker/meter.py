@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from asyncio import TimerHandle, get_running_loop
+from asyncio import Task, TimerHandle, create_task, gather, get_running_loop, to_thread
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
 from deepagents.events import Usage
+from deepagents.limits import Price
+from deepagents.models.prices import listed_price, price_of_model
+from deepagents.models.traits import model_identifier
 from deepagents_cli.worker.record import Record, Used
 
 _EVERY: Final = 0.25
@@ -22,23 +26,68 @@ class Meter:
         self._record = record
         self._say = say
         self._timer: TimerHandle | None = None
-        self.thread = ""
+        self._pricing: set[Task[None]] = set()
+        self._thread = ""
+        self._used: dict[tuple[str, str], Used] = {}
         self.in_context: int | None = None
 
-    def open(self, thread: str, in_context: int | None) -> None:
+    async def open(self, thread: str, in_context: int | None) -> None:
         """Count for a thread, whose last model call had so many tokens."""
-        self.thread, self.in_context = thread, in_context
+        await self.finish()
+        self._thread, self.in_context = thread, in_context
+        self._used = {(each.agent, each.model): each for each in await self._record.usage(thread)}
 
-    def count(self, model: str, event: Usage) -> None:
-        """Count a model call."""
-        self._record.add_usage(self.thread, model, event)
+    @property
+    def used(self) -> list[Used]:
+        """What the thread has used, by agent and model."""
+        return [*self._used.values()]
+
+    def count(self, model: BaseChatModel, event: Usage) -> None:
+        """Count a call, of this model or of the one that the event names."""
+        name = event.model or model_identifier(model) or type(model).__name__
         if event.agent is None:
             self.in_context = event.input_tokens + event.output_tokens
-        self.changed()
+        self._add(
+            Used(
+                event.agent or "",
+                name,
+                event.input_tokens,
+                event.output_tokens,
+                event.cached_tokens,
+                event.cache_write_tokens,
+            )
+        )
+        task = create_task(self._add_cost(model, name, event))
+        self._pricing.add(task)
+        task.add_done_callback(self._pricing.discard)
 
-    def used(self) -> list[Used]:
-        """Return what the thread has used, by agent and model."""
-        return self._record.usage(self.thread)
+    async def finish(self) -> None:
+        """Wait until all that was counted has its cost."""
+        await gather(*self._pricing)
+
+    async def _add_cost(self, model: BaseChatModel, name: str, event: Usage) -> None:
+        # The list of prices takes a while to load, once; tokens go on being shown meanwhile.
+        price = await to_thread(_price, model, name)
+        if price is not None:
+            cost = price.of(
+                event.input_tokens, event.output_tokens, event.cached_tokens, event.cache_write_tokens
+            )
+            self._add(Used(event.agent or "", name, cost=cost))
+
+    def _add(self, more: Used) -> None:
+        known = self._used.get((more.agent, more.model), Used(more.agent, more.model))
+        costs = [each for each in (known.cost, more.cost) if each is not None]
+        self._used[more.agent, more.model] = total = Used(
+            more.agent,
+            more.model,
+            known.input + more.input,
+            known.output + more.output,
+            known.cached + more.cached,
+            known.cache_written + more.cache_written,
+            sum(costs) if costs else None,
+        )
+        self._record.save_usage(self._thread, total)
+        self.changed()
 
     def changed(self) -> None:
         """Say so soon."""
@@ -51,6 +100,19 @@ class Meter:
             self._timer.cancel()
             self._timer = None
             self._say()
+
+
+def _price(model: BaseChatModel, name: str) -> Price | None:
+    """Return the price of the model, or of another one that has answered."""
+    # Providers answer with the name of a version, as in `gpt-4.1-2025-04-14`.
+    own = model_identifier(model)
+    return price_of_model(model) if own and name.startswith(own) else listed_price(None, name)
+
+
+def cost_of(used: Sequence[Used]) -> float | None:
+    """Add up what is known of the cost; `None` where nothing is."""
+    known = [each.cost for each in used if each.cost is not None]
+    return sum(known) if known else None
 
 
 def last_context(messages: Sequence[BaseMessage]) -> int | None:

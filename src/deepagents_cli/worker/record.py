@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from asyncio import wrap_future
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from deepagents.events import Usage
 from deepagents_cli.threads import BUSY_SECONDS
 
 _TABLES: Final = (
@@ -20,7 +21,7 @@ _TABLES: Final = (
     "at REAL NOT NULL)",
     "CREATE TABLE IF NOT EXISTS deepagents_usage "
     "(thread_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL, "
-    "output INTEGER NOT NULL, cached INTEGER NOT NULL, cache_written INTEGER NOT NULL, "
+    "output INTEGER NOT NULL, cached INTEGER NOT NULL, cache_written INTEGER NOT NULL, cost REAL, "
     "PRIMARY KEY (thread_id, agent, model))",
 )
 
@@ -36,70 +37,90 @@ class Text:
 
 @dataclass(frozen=True)
 class Used:
-    """The tokens of all calls of one model by one agent; input tokens hold the cached ones."""
+    """The tokens of all calls of one model by one agent; input tokens hold the cached ones.
+
+    `cost` is in the currency of the price list, `None` where no price is known.
+    """
 
     agent: str
     model: str
-    input: int
-    output: int
-    cached: int
-    cache_written: int
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cache_written: int = 0
+    cost: float | None = None
 
 
 class Record:
-    """The tables of conversations, in the file of the threads; each change is saved at once."""
+    """The tables of conversations, in the file of the threads.
+
+    Changes are made by one thread in the order of the calls: the saver of the checkpoints may be in the
+    middle of a change of its own, and goes on only while the event loop does.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        self._thread = ThreadPoolExecutor(1, "record")
+        self._last: Future[sqlite3.Cursor] | None = None
+        self._database = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
         for table in _TABLES:
             self._database.execute(table)
 
     def close(self) -> None:
-        """Close the file."""
+        """Finish writing, and close the file."""
+        self._thread.shutdown()
         self._database.close()
+
+    async def flush(self) -> None:
+        """Wait until all changes so far are saved.
+
+        Raises:
+            sqlite3.Error: where the last one could not be.
+        """
+        last, self._last = self._last, None
+        if last is not None:
+            await wrap_future(last)
 
     def add_text(self, thread: str, shown: str, content: str | list[Any]) -> Text:
         """Keep a text until it is known to be in the thread."""
         text = Text(uuid4().hex, shown, content)
-        row = (text.id, thread, shown, json.dumps(content), time.time())
-        self._database.execute("INSERT INTO deepagents_queue VALUES (?, ?, ?, ?, ?)", row)
+        self._change(
+            "INSERT INTO deepagents_queue VALUES (?, ?, ?, ?, ?)",
+            (text.id, thread, shown, json.dumps(content), time.time()),
+        )
         return text
 
-    def texts(self, thread: str) -> list[Text]:
+    async def texts(self, thread: str) -> list[Text]:
         """Return the texts that are kept for a thread, the first first."""
-        rows = self._database.execute(
-            "SELECT id, shown, content FROM deepagents_queue WHERE thread_id = ? ORDER BY at", (thread,)
+        rows = await self._read(
+            "SELECT id, shown, content FROM deepagents_queue WHERE thread_id = ? ORDER BY at", thread
         )
         return [Text(key, shown, json.loads(content)) for key, shown, content in rows]
 
-    def remove_texts(self, texts: Iterable[Text]) -> None:
-        """Forget texts."""
-        self._database.executemany(
-            "DELETE FROM deepagents_queue WHERE id = ?", [(each.id,) for each in texts]
+    def remove_text(self, text: Text) -> None:
+        """Forget a text."""
+        self._change("DELETE FROM deepagents_queue WHERE id = ?", (text.id,))
+
+    def save_usage(self, thread: str, used: Used) -> None:
+        """Keep what a model has used in a thread for an agent."""
+        self._change(
+            "INSERT OR REPLACE INTO deepagents_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (thread, *astuple(used)),
         )
 
-    def add_usage(self, thread: str, model: str, event: Usage) -> None:
-        """Add what one call of a model used."""
-        self._database.execute(
-            "INSERT INTO deepagents_usage VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-            "input = input + excluded.input, output = output + excluded.output, "
-            "cached = cached + excluded.cached, cache_written = cache_written + excluded.cache_written",
-            (
-                thread,
-                event.agent or "",
-                model,
-                event.input_tokens,
-                event.output_tokens,
-                event.cached_tokens,
-                event.cache_write_tokens,
-            ),
-        )
-
-    def usage(self, thread: str) -> list[Used]:
+    async def usage(self, thread: str) -> list[Used]:
         """Return what a thread has used so far."""
-        rows = self._database.execute(
-            "SELECT agent, model, input, output, cached, cache_written FROM deepagents_usage "
-            "WHERE thread_id = ? ORDER BY input DESC",
-            (thread,),
+        rows = await self._read(
+            "SELECT agent, model, input, output, cached, cache_written, cost FROM deepagents_usage "
+            "WHERE thread_id = ?",
+            thread,
         )
         return [Used(*row) for row in rows]
+
+    def _change(self, statement: str, row: Sequence[Any]) -> None:
+        self._last = self._thread.submit(self._database.execute, statement, row)
+
+    async def _read(self, statement: str, thread: str) -> list[Any]:
+        cursor = await wrap_future(self._thread.submit(self._database.execute, statement, (thread,)))
+        return cursor.fetchall()

@@ -17,7 +17,7 @@ import pytest
 from deepagents_cli.protocol import Message, read, write
 from tests.cli.openai_server import MODEL, OpenAIServer, serving
 
-PATIENCE = 60.0
+PATIENCE = 30.0
 
 
 class Worker:
@@ -75,6 +75,12 @@ class Worker:
                 return message
             unexpected = message["is"] == "failed" or (message["is"] == "idle" and message["error"])
             assert not unexpected, f"waiting for {kind!r}: {message}\n{self.log}"
+
+    def status(self, **fields: Any) -> Message:
+        """Wait until the status has these fields."""
+        while not all(self.last("status").get(key) == value for key, value in fields.items()):
+            self.wait("status")
+        return self.last("status")
 
     def event(self, kind: str) -> Message:
         """Wait for the next event of a kind."""

@@ -77,3 +77,16 @@ def test_esc_keeps_what_was_written_and_the_next_text_goes_on(worker: Worker, se
     assert worker.turn("Another one, please.")["end"] == "done"
     assert server.requests[-1].texts("assistant") == ["Once\n\n[The person stopped the answer here.]"]
     assert server.requests[-1].texts("user") == ["Tell me a story.", "Another one, please."]
+
+
+def test_tokens_cost_and_context_are_shown(worker: Worker, server: OpenAIServer) -> None:
+    server.models.append("gpt-4.1")
+    server.then(Reply("Hello.", usage=(100_000, 1_000)))
+    worker.open(model="gpt-4.1")
+
+    worker.turn("Hi.")
+
+    shown = worker.status(cost=0)
+    assert (shown["input_tokens"], shown["output_tokens"]) == (100_000, 1_000)
+    assert shown["window"] == 1_047_576
+    assert shown["context"] == 101_000 / 1_047_576

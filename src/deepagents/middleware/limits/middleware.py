@@ -34,6 +34,7 @@ from deepagents.middleware.limits.persistence import (
     spent_channel,
 )
 from deepagents.middleware.limits.usage_callback import counting
+from deepagents.models.prices import price_of_model
 from deepagents.models.traits import model_identifier, model_provider
 from deepagents.tools import ToolSpec, specs_by_name
 from deepagents.tools._tool import failure_message
@@ -76,8 +77,8 @@ class LimitsMiddleware(BaseMiddleware):
             ConfigError: naming the model.
         """
         name, provider = model_identifier(model), model_provider(model)
-        known = {**self._prices, **dict(filter(None, [_profile_price(model)])), **self.limits.prices}
-        if self.limits.money and price_in(known, provider, name) is None:
+        known = {**self._prices, **self.limits.prices}
+        if self.limits.money and not (price_in(known, provider, name) or price_of_model(model)):
             raise ConfigError(describe_unpriced(name))
 
     async def _before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -144,10 +145,10 @@ class LimitsMiddleware(BaseMiddleware):
             ConfigError: when it is not known, and money is limited.
         """
         if agent.is_limited("money") and agent.price(model_provider(model), model_identifier(model)) is None:
-            if found := _profile_price(model):
-                agent.learn(*found)
-            else:
-                raise ConfigError(describe_unpriced(model_identifier(model)))
+            name, price = model_identifier(model), price_of_model(model)
+            if name is None or price is None:
+                raise ConfigError(describe_unpriced(name))
+            agent.learn(name, price)
 
     def _count_repeats(self, messages: Sequence[AnyMessage], call_id: str | None = None) -> int:
         """Count the equal calls that end with this one, or with the last; no further than the limit and one.

@@ -24,6 +24,7 @@ from deepagents.errors import ConfigError, LimitExceeded
 from deepagents.limits import Price
 from deepagents.middleware.limits.budget import Budget, CallKind, describe_unpriced, format_amount
 from deepagents.middleware.limits.persistence import current_budget, running_spent, save_call, spending_from
+from deepagents.models.prices import listed_price
 
 _CACHED_FOR: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 """Where Anthropic's package counts tokens written to a cache when it knows for how long."""
@@ -99,7 +100,10 @@ class UsageCallback(BaseCallbackHandler):
 
     def _begin(self, run_id: UUID, metadata: Mapping[str, Any], estimate_input: Callable[[], int]) -> None:
         budget, name = current_budget() or self._whole, metadata.get("ls_model_name")
-        price = budget.price(metadata.get("ls_provider"), name)
+        provider = metadata.get("ls_provider")
+        price = budget.price(provider, name)
+        if price is None and budget.is_limited("money"):
+            price = listed_price(provider, name)
         if price is None and budget.is_limited("money"):
             raise ConfigError(describe_unpriced(name))
         _start(budget, "model_calls")
