@@ -41,6 +41,7 @@ OPTIONAL_PACKAGES = frozenset(
         "av.error",
         "deepagents_local",
         "langchain_anthropic",
+        "genai_prices",
         "langchain_openai",
         "langgraph.checkpoint.sqlite",
         "xllamacpp",
