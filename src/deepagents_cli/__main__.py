@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
-from deepagents_cli.args import parse
-from deepagents_cli.errors import CommandError, ErrorBoundary
+from deepagents_cli.chat.startup import FirstPrompt
 
 
 def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
     """Run the command line; `model`, a chat model, replaces what `--model` names."""
+    # `deepagents` alone shows its prompt before anything is imported.
+    with FirstPrompt() if argv is None and len(sys.argv) == 1 else nullcontext():
+        return _run(argv, model)
+
+
+def _run(argv: Sequence[str] | None, model: Any) -> int:
+    from deepagents_cli.args import parse
+    from deepagents_cli.errors import ErrorBoundary
+
     arguments = parse(argv)
     with ErrorBoundary(debug=arguments.debug) as boundary:
         boundary.code = _load_command(arguments.command)(arguments, model=model)
@@ -21,6 +30,8 @@ def main(argv: Sequence[str] | None = None, *, model: Any = None) -> int:
 
 def _load_command(name: str) -> Any:
     """Return the `run` function in the module of a command."""
+    from deepagents_cli.errors import CommandError
+
     try:
         return import_module(f"deepagents_cli.{name.replace('-', '_')}").run
     except ModuleNotFoundError as error:

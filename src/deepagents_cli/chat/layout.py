@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.formatted_text import AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -79,7 +79,7 @@ class View:
         )
 
     def _live(self) -> AnyFormattedText:
-        return ANSI("\n".join(self._screen.live))
+        return self._screen.live
 
     def _question(self) -> StyleAndTextTuples:
         question = self._screen.talk.question

@@ -51,6 +51,7 @@ class Renderer:
     def __init__(self, look: Look, width: int) -> None:
         self.look = look
         self.width = width
+        self._piece: tuple[object, list[str]] = (None, [])
         self._console = Console(file=io.StringIO(), force_terminal=True, highlight=False, emoji=False)
 
     def block(self, block: Block) -> list[str]:
@@ -70,8 +71,11 @@ class Renderer:
                 return self._plain(block)
 
     def piece(self, piece: Piece) -> list[str]:
-        """Render the end of a block that is still written."""
-        return self._paint(self._text(piece.text, piece.language))
+        """Render the end of a block that is still written; the same again where nothing has changed."""
+        key = (piece, self.width, self.look)
+        if self._piece[0] != key:
+            self._piece = (key, self._paint(self._text(piece.text, piece.language)))
+        return self._piece[1]
 
     def line(self, text: str, style: str = "", indent: str = "") -> str:
         """Render one line, cut to the width."""

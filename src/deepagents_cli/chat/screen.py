@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.output import ColorDepth
 
 from deepagents_cli.chat.completion import ChatCompleter
@@ -41,8 +42,9 @@ from deepagents_cli.threads import state_dir
 
 Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
 _BETWEEN_DRAWINGS: Final = 0.05
+_REST: Final = 4
 _SPIN: Final = 0.1
-_LIVE_ROWS: Final = 24
+_LIVE_ROWS: Final = 18
 _AGAIN: Final = 2.0
 """Seconds in which a second Ctrl-C leaves."""
 _CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
@@ -63,7 +65,7 @@ class Screen:
     def __init__(self, start: Callable[[str | None], Link], link: Link, directory: Path) -> None:
         self.talk = Conversation(link.send, set_theme=self._set_theme, leave=self.leave)
         self.entry: Entry | None = None
-        self.live: list[str] = []
+        self.live: StyleAndTextTuples = []
         self.note = ""
         self._link = link
         self._start = start
@@ -92,7 +94,7 @@ class Screen:
         self.app.timeoutlen = 0.15
         self.app.before_render += self._focus
         self.app.key_processor.before_key_press += self._patience.note_key
-        self._drawn_at = self._interrupted_at = 0.0
+        self._drawn_at = self._interrupted_at = self._cost = 0.0
         self._drawing: asyncio.TimerHandle | None = None
         self._last: Block | None = None
         self._picking: Picker | None = None
@@ -135,7 +137,9 @@ class Screen:
     def changed(self) -> None:
         """Draw soon: what comes meanwhile is drawn with it."""
         if self._drawing is None and not self._gone:
-            wait = max(self._drawn_at + _BETWEEN_DRAWINGS - time.monotonic(), 0)
+            # On a slow machine, keys must not wait for one drawing after the other.
+            pause = max(_BETWEEN_DRAWINGS, _REST * self._cost)
+            wait = max(self._drawn_at + pause - time.monotonic(), 0)
             self._drawing = asyncio.get_running_loop().call_later(wait, self._draw)
 
     def submit(self) -> None:
@@ -263,6 +267,7 @@ class Screen:
         self._drawing = None
         if self._away or self._gone:
             return
+        begun = time.monotonic()
         columns, rows = self.size
         self.renderer.width = max(columns - 1, 10)
         if self.talk.taken_back:
@@ -273,8 +278,11 @@ class Screen:
             lines = [line for block in blocks for line in self._lines(block)]
             self.app.renderer.erase()
             self.app.output.write_raw("".join(f"{line}\n" for line in lines))
-        self.live = draw_live(self.talk, self.renderer, min(rows - 6, _LIVE_ROWS))
+        lines = draw_live(self.talk, self.renderer, min(rows - 6, _LIVE_ROWS))
+        # Once here, and not with every key.
+        self.live = to_formatted_text(ANSI("\n".join(lines)))
         self._drawn_at = time.monotonic()
+        self._cost = self._drawn_at - begun
         self.app.invalidate()
 
     def _lines(self, block: Block) -> Sequence[str]:

@@ -4,44 +4,66 @@ from __future__ import annotations
 
 import os
 import sys
-import termios
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
 
-PROMPT: Final = "› "
-PLAIN_PROMPT: Final = "> "
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+try:
+    import termios
+except ImportError:  # Windows
+    termios = None
+
+_PROMPT = "› "
+_PLAIN_PROMPT = "> "
 
 
-class RawTerminal:
-    """Hold the terminal in raw mode without echo, and leave it as it was found."""
+class FirstPrompt:
+    """Show the prompt, with the terminal in raw mode and without echo; leave it as it was found.
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._before: Sequence[Any] = termios.tcgetattr(descriptor)
+    Within another one, or where there is no such terminal, nothing is done.
+    """
 
-    def __enter__(self) -> RawTerminal:
-        attributes = termios.tcgetattr(self._descriptor)
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+
+    def __enter__(self) -> FirstPrompt:
+        if termios is None or is_plain() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return self
+        descriptor = sys.stdin.fileno()
+        attributes = termios.tcgetattr(descriptor)
+        if not attributes[3] & termios.ICANON:
+            return self
+        self._before = termios.tcgetattr(descriptor)
         attributes[0] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR)
         attributes[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
         attributes[6][termios.VMIN] = 1
-        # TCSANOW keeps what was typed before; it is read by the input line.
-        termios.tcsetattr(self._descriptor, termios.TCSANOW, attributes)
+        # At once: what was typed before is kept, and read by the input line.
+        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+        sys.stdout.write(f"deepagents\n\n\r{prompt()}")
+        sys.stdout.flush()
         return self
 
     def __exit__(self, *error: object) -> None:
-        termios.tcsetattr(self._descriptor, termios.TCSADRAIN, list(self._before))
+        if termios is None or self._before is None:
+            return
+        try:
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._before)
+        except termios.error:
+            # The terminal is gone.
+            return
 
 
-def paint_prompt(directory: str) -> None:
-    """Paint what the input line will look like, with the cursor where typing begins."""
-    title = f"deepagents · {directory}" if can_encode("·›") else f"deepagents {directory}"
-    sys.stdout.write(f"{title}\n\n\r{prompt()}")
+def clear_prompt() -> None:
+    """Remove the prompt, for what is drawn or said in its place."""
+    sys.stdout.write("\r\x1b[J")
     sys.stdout.flush()
 
 
 def prompt() -> str:
     """Return the mark before the input, in characters that the terminal's encoding has."""
-    return PROMPT if can_encode(PROMPT) else PLAIN_PROMPT
+    return _PROMPT if can_encode(_PROMPT) else _PLAIN_PROMPT
 
 
 def can_encode(text: str) -> bool:
@@ -53,6 +75,6 @@ def can_encode(text: str) -> bool:
     return True
 
 
-def is_plain(*, asked: bool, environment: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether to write line after line: as asked, or because the terminal cannot move its cursor."""
-    return asked or environment.get("TERM", "dumb") in ("", "dumb", "unknown")
+def is_plain(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether the terminal cannot move its cursor, so that lines are written one after the other."""
+    return environment.get("TERM", "dumb") in ("", "dumb", "unknown")
