@@ -49,6 +49,7 @@ class Conversation:
         self.queued: list[str] = []
         self.taken_back: list[str] = []
         self.working = False
+        self.failed: int | None = None
         self.picker: Picker | None = None
         self.questions: deque[Pending] = deque()
         self._send = send
@@ -97,6 +98,7 @@ class Conversation:
             case "decided":
                 self._decided(message)
             case "failed":
+                self.failed = int(message.get("code") or 1)
                 self._say("error", str(message.get("text")))
             case _:
                 self._turn(message)
@@ -120,18 +122,16 @@ class Conversation:
 
     def submit(self, text: str, attachments: Sequence[str] = ()) -> bool:
         """Send what was typed, or carry out a command; `False` leaves the text where it was typed."""
-        if self._is_command(text):
-            name, _, arguments = text.strip().removeprefix("/").partition(" ")
+        name, _, arguments = text.strip().removeprefix("/").partition(" ")
+        if self._is_command(text) and (self.ready is not None or _NAMES.get(name, name) in OWN_COMMANDS):
             return self.command(name, arguments.strip())
         if self.ready is None:
             # The worker may still ask whether to trust the directory.
             self._held.append((text, attachments))
             self.queued.append(text)
             return True
-        if self.working:
-            self.queued.append(text)
-        else:
-            self._say("person", text)
+        # It goes to the scrollback when the agent reads it.
+        self.queued.append(text)
         self._begun = True
         self._send(do="send", text=text, attachments=list(attachments))
         return True
@@ -145,7 +145,7 @@ class Conversation:
         if name not in self.commands:
             near = get_close_matches(name, self.commands, n=1)
             hint = f"; is it /{near[0]}?" if near else "; /help lists them"
-            self._say("notice", f"There is no command /{name}{hint}" if self.ready else "One moment, please.")
+            self._say("notice", f"There is no command /{name}{hint}")
             return False
         number = len(self._asked) + 1
         self._asked[number] = name
@@ -299,6 +299,7 @@ class Conversation:
         self.status |= {key: ready.get(key) for key in ("model", "mode", "branch", "name")}
         for past in ready.get("history", ()):
             self._say(_PAST.get(str(past.get("who")), "dim"), str(past.get("text", "")))
+        self._say("dim", f"{ready.get('model')} in {ready.get('directory')}")
         for label, names in (("Memory", ready.get("memory")), ("Skills", ready.get("skills"))):
             if names:
                 self._say("dim", f"{label}: {', '.join(map(str, names))}")
@@ -308,9 +309,10 @@ class Conversation:
             self._say("notice", "The last step was interrupted. Send an empty line to go on with it.")
         held, self._held, self.queued = self._held, [], []
         for text, attachments in held:
-            self.submit(text, attachments)
+            if not self.submit(text, attachments):
+                self.taken_back.append(text)
             # The rest is queued by the worker behind the first.
-            self.working = True
+            self.working = self.working or not self._is_command(text)
 
     def _queue(self, texts: list[str]) -> None:
         """Show as the person's what left the queue: the agent has read it."""

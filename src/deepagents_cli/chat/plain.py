@@ -235,10 +235,11 @@ class _Plain:
     def _ended(self) -> None:
         how, tail = self._link.describe_end()
         self._talk.lose_worker()
-        self._talk.transcript.add("error", how)
-        self._talk.transcript.add("output", tail)
+        if self._talk.failed is None:
+            self._talk.transcript.add("error", how)
+            self._talk.transcript.add("output", tail)
         self._show()
-        self._leave(Exit.FAILED)
+        self._leave(self._talk.failed or Exit.FAILED)
 
     def _leave(self, code: int) -> None:
         if self._end and not self._end.done():

@@ -139,9 +139,8 @@ class Renderer:
         for line in block.text.split("\n"):
             style = _DIFF.get(line[:1], "dim") if block.kind == "diff" else ""
             # Nothing is cut here: what is not seen cannot be agreed to.
-            lines += self._paint(
-                Text(clean(line).expandtabs() or " ", style), max(self.width - _INDENT, 4), "  "
-            )
+            text = Text(clean(line).expandtabs(), style)
+            lines += self._paint(text, max(self.width - _INDENT, 4), "  ") or [""]
         return lines
 
     def _preformatted(self, line: str) -> str:

@@ -271,7 +271,9 @@ class Screen:
         columns, rows = self.size
         self.renderer.width = max(columns - 1, 10)
         if self.talk.taken_back:
-            self.input.insert_text("\n".join(self.talk.taken_back))
+            typed = [self.input.text] if self.input.text else []
+            self.input.text = "\n".join([*self.talk.taken_back, *typed])
+            self.input.cursor_position = len(self.input.text)
             self.talk.taken_back = []
         self._patience.show(self.talk.question)
         if blocks := self.talk.transcript.take_finished():
@@ -356,7 +358,15 @@ class Screen:
     def _ended(self) -> None:
         """Say how the worker ended; the next message starts another one with the same thread."""
         how, tail = self._link.describe_end()
+        failed, opened = self.talk.failed, self.talk.ready is not None
         self.talk.lose_worker()
+        if failed is not None and not opened:
+            # There is nothing to talk with, and the person was told why.
+            self._draw()
+            self.leave(failed)
+            return
+        if failed is not None:
+            how, tail = "The agent's process has ended.", ""
         self.talk.transcript.add("error", how)
         if tail:
             self.talk.transcript.add("output", tail)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -281,3 +282,128 @@ def test_plain_mode_writes_and_asks_in_lines(start: Start) -> None:
 
         assert terminal.wait_for_end() == 0
         assert "\x1b[" not in terminal.screen(colours=True)
+
+
+@needs_tmux
+def test_hostile_text_moves_nothing(start: Start) -> None:
+    with start() as terminal:
+        # The name of the scripted worker's branch has an escape sequence.
+        terminal.wait_for(r"main\\x1b\[31m")
+        terminal.type(r"say [a\x1b[2J](http://x\x1b]0;t\x07) &#27;[2J &#x202e;evil `\x9b2J` fin")
+        terminal.keys("Enter")
+
+        shown = terminal.wait_for("fin$")
+
+    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in shown
+    assert r"\u202eevil" in shown
+
+
+@needs_tmux
+def test_narrow_and_resized_terminals(start: Start) -> None:
+    with start(columns=20, rows=8) as terminal:
+        terminal.wait_for("^›")
+        terminal.type("tools")
+        terminal.keys("Enter")
+        terminal.wait_for("Finished.")
+        terminal.resize(60, 20)
+        terminal.type("ask")
+        terminal.keys("Enter")
+        terminal.wait_for(r"\[y\]es \[n\]o \[e\]dit \[r\]eply \[a\]lways")
+        terminal.resize(20, 6)
+        terminal.type("y")
+        terminal.wait_for("approve")
+        terminal.resize(100, 30)
+        terminal.type("say wide again")
+        terminal.keys("Enter")
+
+        terminal.wait_for("^wide again")
+
+
+@needs_tmux
+def test_no_color_leaves_colours_out(start: Start) -> None:
+    with start(NO_COLOR="1") as terminal:
+        terminal.wait_for(READY)
+        terminal.type("tools")
+        terminal.keys("Enter")
+        terminal.wait_for("Finished.")
+        shown = terminal.screen(colours=True)
+
+    assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|4[0-7])m", shown)
+
+
+@needs_tmux
+def test_a_change_is_edited_in_the_editor(start: Start, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho 'of my own' >> \"$1\"\n")
+    editor.chmod(0o700)
+    with start(EDITOR=str(editor), rows=40) as terminal:
+        terminal.wait_for(READY)
+        terminal.type("ask")
+        terminal.keys("Enter")
+        terminal.wait_for(r"\[e\]dit")
+        terminal.type("e")
+        terminal.wait_for(r"^  \+newof my own")
+        terminal.wait_for(r"\[e\]dit")
+        terminal.type("y")
+
+        terminal.wait_for("approve")
+
+
+@needs_tmux
+def test_a_late_answer_about_the_background_is_no_input(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("say one")
+        terminal.keys("Escape")
+        terminal.type("]11;rgb:ffff/ffff/ffff\x07")
+        terminal.type(" two")
+        terminal.keys("Enter")
+
+        terminal.wait_for("^one two$")
+
+
+@needs_tmux
+def test_a_question_of_a_tool_is_answered_by_a_text(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("question")
+        terminal.keys("Enter")
+        terminal.wait_for("Answer:")
+        terminal.type("the left one")
+        terminal.keys("Enter")
+
+        terminal.wait_for("You said the left one.")
+
+
+@needs_tmux
+def test_history_is_private_and_lasts(start: Start, state: Path) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("say remembered")
+        terminal.keys("Enter")
+        terminal.wait_for("^remembered")
+        terminal.keys("C-d")
+        terminal.wait_for_end()
+    with start("--continue") as terminal:
+        terminal.wait_for(READY)
+        terminal.wait_for("earlier question")
+        terminal.keys("Up")
+        terminal.wait_for("^› say remembered")
+
+    assert (state / "history").stat().st_mode & 0o777 == 0o600
+
+
+@needs_tmux
+def test_several_lines_are_written_and_sent(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("say one\\")
+        terminal.keys("Enter")
+        terminal.type("two")
+        terminal.keys("M-Enter")
+        terminal.type("three")
+        terminal.keys("C-j")
+        terminal.type("four")
+        terminal.keys("Enter")
+
+        terminal.wait_for("^one two three four")
