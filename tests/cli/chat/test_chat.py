@@ -289,13 +289,15 @@ def test_hostile_text_moves_nothing(start: Start) -> None:
     with start() as terminal:
         # The name of the scripted worker's branch has an escape sequence.
         terminal.wait_for(r"main\\x1b\[31m")
-        terminal.type(r"say [a\x1b[2J](http://x\x1b]0;t\x07) &#27;[2J &#x202e;evil `\x9b2J` fin")
+        terminal.type("hostile")
         terminal.keys("Enter")
 
-        shown = terminal.wait_for("fin$")
+        shown = terminal.wait_for("^the end")
 
-    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in shown
+    assert r"[a\x1b2J (http://x" in shown
     assert r"\u202eevil" in shown
+    assert r"\x9b2J" in shown
+    assert "deepagents" in shown, "the screen was cleared"
 
 
 @needs_tmux

@@ -121,6 +121,11 @@ class Worker:
         self.event("token", text=(rest or message["text"]).replace("\\n", "\n") + files)
         self.event("final_answer", text="")
 
+    def turn_hostile(self, rest: str, message: Mapping[str, Any]) -> None:
+        """Answer with what would steer a terminal, some of it spelled as Markdown spells characters."""
+        link = "[a\x1b[2J](http://x\x1b]0;t\x07)"
+        self.event("token", text=f"{link} &#27;[2J &#x202e;evil `\x9b2J`\n\nthe end\n\n")
+
     def turn_tools(self, rest: str, message: Mapping[str, Any]) -> None:
         """Plan, read, fail, delegate."""
         todos = [{"content": "look", "status": "completed"}, {"content": "mend", "status": "in_progress"}]
