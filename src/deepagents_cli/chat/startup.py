@@ -56,7 +56,7 @@ class FirstPrompt:
 
 
 def clear_prompt() -> None:
-    """Remove the prompt, for what is drawn or said in its place."""
+    """Remove the prompt, for what is drawn in its place."""
     sys.stdout.write("\r\x1b[J")
     sys.stdout.flush()
 
