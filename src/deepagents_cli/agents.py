@@ -17,22 +17,24 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from deepagents import create_deep_agent
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.local_sandbox import LocalSandbox
-from deepagents.backends.local_shell import LocalShellBackend
-from deepagents.errors import BackendError, ConfigError
+from deepagents.backends.local_sandbox.backend import PROTECTED
+from deepagents.errors import ConfigError
 from deepagents.limits import Limits
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
 from deepagents.models import default_model, resolve_model
 from deepagents.models.prices import price_of_model
 from deepagents.models.traits import is_served_here, model_identifier, model_provider
-from deepagents_cli.approval import GATED
-from deepagents_cli.args import command_flags
-from deepagents_cli.diffs import Read
+from deepagents_cli.args import approving_flag, command_flags, mode_of
+from deepagents_cli.confined import AskedShell, GuardedSandbox
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.file_agents import make_subagents
 from deepagents_cli.file_commands import expand
 from deepagents_cli.hooks import Hooks, around_tools, around_turns
+from deepagents_cli.policy import Policy, rules_in
 from deepagents_cli.project import Project
-from deepagents_cli.settings import NOTHING_SET, Settings
+from deepagents_cli.protocol import Mode
+from deepagents_cli.settings import NOTHING_SET, Permission, Settings, merge, read_user, user_file
+from deepagents_cli.settings_file import add_permission
 from deepagents_cli.setup import Setup
 
 LOCAL: Final = "local"
@@ -78,9 +80,12 @@ def is_local(model: BaseChatModel) -> bool:
 
 
 def refuse_options(
-    model: BaseChatModel, *, approve_all: bool, for_commands: Sequence[str], limits: Limits | None
+    model: BaseChatModel, *, approve_all: str | None, for_commands: Sequence[str], limits: Limits | None
 ) -> None:
-    """Refuse what cannot be combined with a model; `for_commands` are the typed options about commands.
+    """Refuse what cannot be combined with a model.
+
+    `approve_all` is the typed option that lets changes through unasked, if any, and `for_commands` are those
+    about commands.
 
     Raises:
         CommandError: for unwatched changes or commands of the local model, and for a limit of cost where no
@@ -89,8 +94,8 @@ def refuse_options(
     problem = None
     if is_local(model) and approve_all:
         problem = (
-            "--yes is not offered to the local model: it sometimes changes what it was not asked to change. "
-            "Approve each change, or let it work on a copy"
+            f"{approve_all} is not offered to the local model: it sometimes changes what it was not asked to "
+            "change. Approve each change, or let it work on a copy"
         )
     elif is_local(model) and for_commands:
         problem = (
@@ -110,14 +115,19 @@ def make_files(directory: Path) -> FilesystemBackend:
     return FilesystemBackend(root_dir=directory, virtual_mode=True)
 
 
-def make_shell(directory: Path) -> LocalShellBackend:
+def make_shell(directory: Path) -> AskedShell:
     """Confine file tools to a directory, and let commands do all that this user may."""
-    return LocalShellBackend(root_dir=directory, virtual_mode=True, inherit_env=_SHELL_SEES)
+    return AskedShell(root_dir=directory, virtual_mode=True, inherit_env=_SHELL_SEES)
 
 
 def make_sandbox(
-    directory: Path, *, network: Sequence[str] = (), read: Sequence[Path] = (), write: Sequence[Path] = ()
-) -> LocalSandbox:
+    directory: Path,
+    *,
+    network: Sequence[str] = (),
+    read: Sequence[Path] = (),
+    write: Sequence[Path] = (),
+    protected: Sequence[str] = PROTECTED,
+) -> GuardedSandbox:
     """Confine file tools and commands to a directory, and to what else was given.
 
     Raises:
@@ -126,18 +136,24 @@ def make_sandbox(
     hosts = "all" if list(network) == ["all"] else list(network) or "none"
     # So that programs of the directories in `read` are found as this user finds them.
     env = {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))}
-    return LocalSandbox(directory, readable=read, writable=write, network=hosts, env=env)
+    return GuardedSandbox(
+        directory, readable=read, writable=write, network=hosts, env=env, protected=protected
+    )
 
 
 @dataclass(frozen=True)
 class Access:
-    """What commands may reach, as the options say; `typed` are the options about commands that were given."""
+    """What commands may reach, as the options say; `typed` are the options about commands that were given.
+
+    `approving` is the option that lets calls through without a question, if one was typed.
+    """
 
     shell: bool = False
     network: Sequence[str] = ()
     read: Sequence[Path] = ()
     write: Sequence[Path] = ()
-    approve_all: bool = False
+    mode: Mode = "ask"
+    approving: str | None = None
     typed: Sequence[str] = ()
 
     @classmethod
@@ -149,7 +165,8 @@ class Access:
             arguments.network or hosts,
             [Path(each) for each in arguments.read or settings.read],
             [Path(each) for each in arguments.write or settings.write],
-            arguments.yes,
+            mode_of(arguments, settings.mode),
+            approving_flag(arguments, settings.mode),
             command_flags(arguments),
         )
 
@@ -164,7 +181,8 @@ def choose_backend(
     """
     directory = project.directory
     if access.shell:
-        asked = "each is approved by --yes" if access.approve_all else "each is asked about"
+        approved = access.approving not in (None, "--auto", "--mode auto")
+        asked = f"each is approved by {access.approving}" if approved else "each is asked about"
         notice = f"--shell: commands run without the sandbox and can do whatever you can; {asked}"
         return make_shell(directory), False, notice
     # Too weak to be trusted with commands, even with confined ones.
@@ -177,9 +195,34 @@ def choose_backend(
     further = [each for each in (*project.memory(), *project.skills()) if not each.is_relative_to(directory)]
     read = [*access.read, *further]
     try:
-        return make_sandbox(directory, network=access.network, read=read, write=access.write), True, None
+        made = make_sandbox(
+            directory,
+            network=access.network,
+            read=read,
+            write=access.write,
+            protected=() if access.mode == "full" else PROTECTED,
+        )
+        return made, True, None
     except ConfigError as error:
         raise CommandError(str(error), Exit.USAGE) from error
+
+
+def make_policy(
+    backend: FilesystemBackend, project: Project, access: Access, model: BaseChatModel, *, yes: bool = False
+) -> Policy:
+    """Make what decides about calls: with the rules of this person alone, whatever a project brings."""
+    path = user_file(project.home)
+    kept = merge(read_user(project.home)).permissions
+    return Policy(
+        backend,
+        project.directory,
+        access.mode,
+        rules=rules_in(kept, project.directory),
+        network=bool(access.network),
+        yes=yes,
+        watched=is_local(model),
+        keep=lambda rule, directory: add_permission(path, Permission(rule, directory)),
+    )
 
 
 def find_no_sandbox(directory: Path) -> str | None:
@@ -191,23 +234,26 @@ def find_no_sandbox(directory: Path) -> str | None:
 
 def make_agent(
     model: BaseChatModel,
-    backend: FilesystemBackend,
     checkpointer: BaseCheckpointSaver[Any],
+    policy: Policy,
     limits: Limits | None = None,
     *,
-    gated: Iterable[str] = GATED,
     project: Project | None = None,
     setup: Setup | None = None,
+    instructions: str = "",
     notify: Callable[[str], None] = complain,
     tools: Sequence[BaseTool] = (),
     middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
 ) -> Any:
-    """Create the agent; its subagents ask for approval as it does, before they call what is `gated`.
+    """Create the agent; it and its subagents stop at the calls that the policy decides about.
 
     It reads those instructions and skills of the project that its backend reaches. With a setup, it has the
     subagents and the hooks of its directory too; `notify` hears of those that fail.
     """
     project = setup.project if setup else project
+    backend = policy.backend
+    if isinstance(backend, GuardedSandbox):
+        backend.access_of = policy.access_of
 
     def reached(paths: Iterable[Path]) -> list[str]:
         return list(filter(None, (_as_reached(each, backend) for each in paths)))
@@ -227,17 +273,19 @@ def make_agent(
             "skills": skills or (),
         }
         subagents.append(own)
+    parts = [project.describe() if project else "", policy.describe(), instructions]
     return create_deep_agent(
         model,
         tools,
         middleware=[*middleware, *around_tools(hooks), *around_turns(hooks)],
         subagents=subagents,
         backend=backend,
-        system_prompt=project.describe() if project else None,
+        system_prompt="\n\n".join(filter(None, parts)) or None,
         memory=reached(project.memory()) if project else None,
         skills=skills,
         checkpointer=checkpointer,
-        interrupt_on=dict.fromkeys(gated, True),
+        interrupt_on=policy.interrupt_on(),
+        permissions=policy.permissions(),
         limits=limits,
     )
 
@@ -274,17 +322,3 @@ def _as_reached(path: Path, backend: FilesystemBackend) -> str:
     if isinstance(backend, LocalSandbox):
         return str(path)
     return f"/{path.relative_to(backend.cwd).as_posix()}" if path.is_relative_to(backend.cwd) else ""
-
-
-def reader(backend: FilesystemBackend) -> Read:
-    """Read files as the agent sees them, for diffs."""
-    paths = backend.capabilities().command_paths
-
-    def read(path: str) -> str | None:
-        try:
-            (found,) = backend.download_files([paths.own(path)])
-        except BackendError:
-            return None
-        return None if found.content is None else found.content.decode("utf-8", "replace")
-
-    return read

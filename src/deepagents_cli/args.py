@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents.limits import Limits
+from deepagents_cli.protocol import MODES, Mode
 from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
 
 _MORE: Final = """examples:
@@ -19,6 +20,12 @@ _MORE: Final = """examples:
   deepagents make the tests pass --auto
   git diff | deepagents -q "write a commit message" > message.txt
   deepagents --continue "now the documents"
+
+modes:
+  ask   reads go through; changes and commands are asked about
+  auto  changes in the directory and commands in the sandbox go through too
+  plan  nothing is changed; the answer is a plan
+  full  everything goes through, secrets and .git too
 
 exit codes:
   0    done
@@ -91,6 +98,8 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> ar
         parser.error(
             f"{min(others)} is about the sandbox, and --shell runs commands without it; leave one out"
         )
+    if arguments.auto and arguments.mode not in (None, "auto"):
+        parser.error(f"--auto is --mode auto, and --mode {arguments.mode} was typed too; leave one out")
     if "all" in arguments.network and len(arguments.network) > 1:
         parser.error("--network all allows every host; leave the others out")
     return arguments
@@ -133,7 +142,11 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("task", nargs="*", metavar="TASK", help="what to do; or on standard input")
     _add_place(run)
-    run.add_argument("--yes", action="store_true", help="approve every change without asking")
+    run.add_argument(
+        "--yes",
+        action="store_true",
+        help="approve every call without asking, but those about .git and what looks like secrets",
+    )
     written = run.add_mutually_exclusive_group()
     written.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
     written.add_argument("-q", "--quiet", action="store_true", help="write the answer alone")
@@ -151,12 +164,6 @@ def _add_chat(commands: Any) -> None:
     )
     _add_place(chat)
     chat.add_argument(
-        "--mode",
-        choices=("ask", "auto", "plan", "full"),
-        default="ask",
-        help="what the agent may do without asking (default: ask)",
-    )
-    chat.add_argument(
         "--plain",
         action="store_true",
         help="write line after line, for screen readers and logs; nothing is drawn twice",
@@ -172,6 +179,9 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
         "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
     )
     _add_model(parser)
+    parser.add_argument(
+        "--mode", choices=MODES, help="what the agent may do without asking: see `deepagents -h`"
+    )
 
 
 def _add_thread(parser: argparse.ArgumentParser) -> None:
@@ -295,7 +305,7 @@ def _add_commands(run: argparse.ArgumentParser) -> None:
     group = run.add_argument_group(
         "commands", "what commands may do; in the sandbox, they reach DIR, and no network"
     )
-    group.add_argument("--auto", action="store_true", help="run commands in the sandbox without asking")
+    group.add_argument("--auto", action="store_true", help="--mode auto, where there is a sandbox")
     group.add_argument(
         "--network",
         action="append",
@@ -348,6 +358,21 @@ def _add_limits(run: argparse.ArgumentParser) -> None:
 def command_flags(arguments: argparse.Namespace) -> list[str]:
     """Return the options about commands that were typed."""
     return [f"--{name}" for name in ("shell", "network", "read", "write", "auto") if getattr(arguments, name)]
+
+
+def mode_of(arguments: argparse.Namespace, in_settings: str | None = None) -> Mode:
+    """Return the mode that was typed, or else set; `--auto` is short for one."""
+    chosen = arguments.mode or ("auto" if arguments.auto else in_settings)
+    found: Mode | None = next((mode for mode in MODES if mode == chosen), None)
+    return found or "ask"
+
+
+def approving_flag(arguments: argparse.Namespace, in_settings: str | None = None) -> str | None:
+    """Return the option, if any, that lets changes through without a question."""
+    if arguments.yes or arguments.auto:
+        return "--yes" if arguments.yes else "--auto"
+    mode = mode_of(arguments, in_settings)
+    return f"--mode {mode}" if mode in ("auto", "full") else None
 
 
 def limits_of(arguments: argparse.Namespace, settings: Mapping[str, Any] = NO_LIMITS) -> Limits | None:

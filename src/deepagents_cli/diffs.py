@@ -1,13 +1,10 @@
-"""Show what a call would change as a unified diff; pure."""
+"""Show a change as a unified diff; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from difflib import unified_diff
-from typing import Any, Final, TypeAlias
-
-Read: TypeAlias = Callable[[str], str | None]
-"""Return the text of a file, or `None` where there is none."""
+from typing import Final
 
 _NO_NEWLINE: Final = "\\ No newline at end of file"
 
@@ -16,21 +13,6 @@ def name_in(path: str, directory: str) -> str:
     """Return a file's name below a directory; its whole path where it lies elsewhere."""
     below = f"{directory.rstrip('/')}/"
     return path.removeprefix(below) if directory and "/.." not in path else path
-
-
-def propose_diff(name: str, args: Mapping[str, Any], read: Read, directory: str = "") -> list[str] | None:
-    """Return the diff that `write_file` or `edit_file` would make; `None` for other calls.
-
-    It names a file as it lies below the directory.
-    """
-    match name, args:
-        case "write_file", {"file_path": str(path), "content": str(new)}:
-            return text_diff(read(path), new, name_in(path, directory))
-        case "edit_file", {"file_path": str(path), "old_string": str(old), "new_string": str(new)}:
-            everywhere = bool(args.get("replace_all"))
-            return _edit_diff(read(path), name_in(path, directory), old, new, everywhere=everywhere)
-        case _:
-            return None
 
 
 def text_diff(before: str | None, after: str | None, path: str) -> list[str]:
@@ -60,9 +42,3 @@ def _mark_missing_newline(line: str, *, in_header: bool) -> Iterator[str]:
     yield line.removesuffix("\n")
     if not in_header and line[0] in " +-" and not line.endswith("\n"):
         yield _NO_NEWLINE
-
-
-def _edit_diff(before: str | None, path: str, old: str, new: str, *, everywhere: bool) -> list[str]:
-    if before is None or old not in before:
-        return text_diff(f"{old}\n", f"{new}\n", path)
-    return text_diff(before, before.replace(old, new, -1 if everywhere else 1), path)

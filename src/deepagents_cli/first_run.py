@@ -26,6 +26,7 @@ from deepagents_cli.diffs import text_diff
 from deepagents_cli.errors import CommandError, Exit
 from deepagents_cli.models import pull
 from deepagents_cli.output import Printer
+from deepagents_cli.policy import Policy
 from deepagents_cli.session import converse
 from deepagents_cli.terminal import make_console, style_text
 from deepagents_local import DEFAULT_MODEL
@@ -75,7 +76,7 @@ def _attempt(job: Example, model: BaseChatModel, console: Console) -> str:
 
 
 def _work(task: str, directory: Path, model: BaseChatModel, console: Console) -> None:
-    agent = make_agent(model, make_files(directory), InMemorySaver())
+    agent = make_agent(model, InMemorySaver(), Policy(make_files(directory), directory))
     printer = Printer(console)
     started = RunStarted("first-run", task, model_label(model), str(directory))
     with asyncio.Runner() as runner:

@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 from rich.console import Console
 
 from deepagents.events import (
+    ApprovalGiven,
     CommandEnded,
     CommandOutput,
     ContextCompacted,
@@ -80,6 +81,7 @@ class Printer:
         self._subagent_text: dict[str, str] = {}
         self._calls: dict[str, ToolCalled] = {}
         self._started_lines: dict[tuple[str, str], str] = {}
+        self._refused: dict[str, str] = {}
         self._plans: dict[str | None, tuple[Todo, ...]] = {}
         self._used = [0, 0]
         self._marks = (
@@ -94,6 +96,7 @@ class Printer:
             CommandEnded: self._command_ended,
             HostRefused: lambda event: self._notice(event.agent, one_line(event.text)),
             ToolFinished: self._tool_finished,
+            ApprovalGiven: self._approval_given,
             PlanChanged: self._plan_changed,
             SubagentStarted: self._subagent_started,
             SubagentFinished: self._subagent_finished,
@@ -167,7 +170,24 @@ class Printer:
         self.end_line()
         self._open, self._column = event, self._start_line(event)
 
+    def _approval_given(self, event: ApprovalGiven) -> None:
+        if event.decision == "reject" and event.tool_call_id:
+            self._refused[event.tool_call_id] = event.message or "no reason was given"
+
+    def _refusal(self, event: ToolFinished, reason: str) -> None:
+        """Show that a call was refused, and all of the reason, on as many lines as it takes."""
+        call = self._calls.pop(event.call_id, None)
+        line = call_line(event.name, call.args if call else {}, directory=self._directory)
+        self.end_line()
+        self._line(f"{_indent(event.agent)}{self._marks['error']} ", f"refused: {line}", "red")
+        self._console.print(
+            style_text(f"{_indent(event.agent)}    {one_line(reason)}", "red"), soft_wrap=True
+        )
+
     def _tool_finished(self, event: ToolFinished) -> None:
+        if (reason := self._refused.pop(event.call_id, None)) is not None and event.status == "error":
+            self._refusal(event, reason)
+            return
         call = self._calls.pop(event.call_id, None)
         self._end_output(_output_indent(event.agent, None), event.call_id)
         if event.name in _PLANNING and event.status == "success":

@@ -14,24 +14,24 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from deepagents.events import ApprovalGiven, Event, LimitReached, RunStarted
+from deepagents.events import Event, LimitReached, RunStarted
 from deepagents_cli.agents import (
     Access,
     choose_backend,
     choose_model,
     expand_command,
-    is_local,
     make_agent,
+    make_policy,
     model_label,
-    reader,
     refuse_options,
 )
-from deepagents_cli.approval import GATED, GATED_IN_SANDBOX, AskPerson, approve, refuse
-from deepagents_cli.args import FLAGS, command_flags, limits_of
+from deepagents_cli.approval import AskPerson, Unattended
+from deepagents_cli.args import FLAGS, limits_of
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
 from deepagents_cli.output import Printer, write_answer, write_json
+from deepagents_cli.policy import PLAN, Policy
 from deepagents_cli.project import Project
-from deepagents_cli.session import Show, converse, open_saver
+from deepagents_cli.session import Ask, Show, converse, open_saver
 from deepagents_cli.setup import Setup, describe_untrusted, load_setup
 from deepagents_cli.task import read_task
 from deepagents_cli.terminal import make_console
@@ -43,17 +43,11 @@ class _Watch:
 
     def __init__(self, show: Show) -> None:
         self._show = show
-        self.decisions = 0
         self.reached: LimitReached | None = None
 
     def __call__(self, event: Event) -> None:
-        match event:
-            case ApprovalGiven():
-                self.decisions += 1
-            case LimitReached(agent=None):
-                self.reached = event
-            case _:
-                pass
+        if isinstance(event, LimitReached) and event.agent is None:
+            self.reached = event
         self._show(event)
 
 
@@ -69,9 +63,9 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     setup = _set_up(directory)
     chosen = model or choose_model(arguments.model, setup.settings)
     limits = limits_of(arguments, setup.settings.limits)
-    refuse_options(chosen, approve_all=arguments.yes, for_commands=command_flags(arguments), limits=limits)
     access = Access.of(arguments, setup.settings)
-    backend, confined, notice = choose_backend(setup.project, chosen, access)
+    refuse_options(chosen, approve_all=access.approving, for_commands=access.typed, limits=limits)
+    backend, _, notice = choose_backend(setup.project, chosen, access)
     if notice:
         complain(notice)
     threads = Threads(state_dir())
@@ -88,25 +82,15 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         backend if isinstance(backend, AbstractContextManager) else nullcontext(),
     ):
         threads.note(thread, directory, task or "")
-        ask, watch = approve if arguments.yes else refuse, _Watch(show)
-        asked_on = sys.stderr if arguments.json or arguments.quiet else sys.stdout
-        # A question that no person sees, or that a pipe answers, is no approval.
-        if ask is refuse and sys.stdin.isatty() and asked_on.isatty():
-            ask = AskPerson(
-                make_console(asked_on),
-                reader(backend),
-                end_line,
-                one_by_one=is_local(chosen),
-                directory=str(directory),
-                confined=confined,
-            )
-        # What would leave the sandbox is asked about with `--auto` too.
-        gated = GATED_IN_SANDBOX if confined and arguments.auto else GATED
+        policy = make_policy(backend, setup.project, access, chosen, yes=arguments.yes)
+        unattended, watch = Unattended(policy), _Watch(show)
+        ask = _find_person(arguments, policy, end_line) or unattended
         try:
             if task:
                 task = runner.run(expand_command(task, setup, backend))
             started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
-            agent = make_agent(chosen, backend, saver, limits, gated=gated, setup=setup)
+            instructions = {"plan": PLAN}.get(access.mode, "")
+            agent = make_agent(chosen, saver, policy, limits, setup=setup, instructions=instructions)
             converse(runner, agent, started, ask=ask, show=watch)
         except KeyboardInterrupt:
             # Closing may wait for a request; a person who presses again wants to leave now.
@@ -114,7 +98,15 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             sys.stderr.write("\n")
             complain(f"stopped. {again}")
             raise
-    return _report_end(watch, again, refusing=ask is refuse)
+    return _report_end(watch, again, unattended.refused, yes=arguments.yes)
+
+
+def _find_person(arguments: Namespace, policy: Policy, end_line: Callable[[], None]) -> Ask | None:
+    asked_on = sys.stderr if arguments.json or arguments.quiet else sys.stdout
+    # A question that no person sees, or that a pipe answers, is no approval.
+    if not (sys.stdin.isatty() and asked_on.isatty()):
+        return None
+    return AskPerson(make_console(asked_on), policy, end_line)
 
 
 def _set_up(directory: Path) -> Setup:
@@ -146,14 +138,15 @@ def _saver(runner: asyncio.Runner, path: Path) -> Generator[AsyncSqliteSaver]:
         runner.run(saver.conn.close())
 
 
-def _report_end(watch: _Watch, again: str, *, refusing: bool) -> int:
+def _report_end(watch: _Watch, again: str, refused: int, *, yes: bool) -> int:
     """Say what the run did not do, and return its exit code."""
     if reached := watch.reached:
         flag = FLAGS[reached.kind]
         complain(f'stopped at {flag} {reached.limit:g}, with the work not finished. {again} "Go on."')
         return Exit.LIMITED
-    if refusing and watch.decisions:
-        calls = "1 call was" if watch.decisions == 1 else f"{watch.decisions} calls were"
-        complain(f"{calls} refused: there is no terminal to ask for approval; allow changes with --yes")
+    if refused:
+        calls = "1 call was" if refused == 1 else f"{refused} calls were"
+        way = "--mode full lets secrets and .git through too" if yes else "allow changes with --yes"
+        complain(f"{calls} refused: there is no terminal to ask for approval; {way}")
         return Exit.REFUSED
     return Exit.DONE

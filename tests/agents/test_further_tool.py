@@ -24,6 +24,7 @@ from deepagents.tools import FILE_TOOLS, FsToolName, ToolSpec, specs_by_name
 from deepagents.tools._tool import ToolContext, ToolOutput
 from deepagents_cli.approval import AskPerson
 from deepagents_cli.output import call_line, result_line
+from deepagents_cli.policy import Policy
 from tests.conftest import CallMode
 
 
@@ -178,14 +179,18 @@ def test_a_skill_that_it_changed_is_read_again(backend: FilesystemBackend, tmp_p
     assert "How to look." in model.asked[1].system
 
 
-def test_a_person_reads_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_reads_the_true_change_that_it_makes(
+    backend: FilesystemBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("some\n")
     args = {"target": "/a.txt", "text": "more\n"}
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     out = io.StringIO()
-    ask = AskPerson(Console(file=out, width=200), lambda path: None, lambda: None, {}, specs=SPECS)
+    policy = Policy(FilesystemBackend(root_dir=tmp_path, virtual_mode=True), tmp_path, specs=SPECS)
+    ask = AskPerson(Console(file=out, width=200), policy, lambda: None, {})
     assert ask(ApprovalRequest("1", "append_file", args), None) == {"type": "approve"}
     assert "The agent wants to append /a.txt" in out.getvalue()
-    assert '"text": "more\\n"' in out.getvalue()
+    assert " some\n+more\n" in out.getvalue()
     assert call_line("append_file", args, SPECS) == "append_file /a.txt"
     assert result_line("append_file", "success", "Appended to /a.txt", SPECS) == ""
     assert APPEND.asks_by_default

@@ -10,6 +10,8 @@ from tests.architecture.source import ROOT, sources
 TESTED_BY: dict[str, str] = {
     "deepagents_cli/markdown.py": "cli/test_file_commands.py",
     "deepagents_cli/setup.py": "cli/test_trust.py",
+    "deepagents_cli/confined.py": "cli/test_sandbox.py",
+    "deepagents_cli/questions.py": "cli/test_approval.py",
     "deepagents_cli/values.py": "cli/test_limits.py",
     "deepagents_local/catalog.py": "local/test_weights.py",
     "deepagents_local/engine.py": "local/test_llama.py",

@@ -9,7 +9,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from deepagents.testing import ScriptedModel, call
-from deepagents_cli.agents import make_files, model_label, reader
+from deepagents_cli.agents import model_label
 from tests.cli.conftest import Command
 
 
@@ -30,14 +30,6 @@ def test_a_model_is_named_by_provider_and_name() -> None:
 )
 def test_a_server_on_this_machine_is_labelled_as_one(address: str | None, label: str) -> None:
     assert model_label(ChatOpenAI(model="mine", base_url=address, api_key=SecretStr("none"))) == label
-
-
-def test_files_are_read_as_the_agent_names_them(directory: Path) -> None:
-    read = reader(make_files(directory))
-
-    assert read("/notes.md") == "first line\nsecond line\n"
-    assert read("/none.md") is None
-    assert read("/../../etc/passwd") is None
 
 
 @pytest.mark.parametrize("path", ["/../outside.txt", "/link/outside.txt"])

@@ -18,7 +18,7 @@ from tests.cli.scenarios import (
     writes_without_content,
 )
 
-QUESTION = r"\[y\]es.*\? $"
+QUESTION = r"\[y\]es.*\] \? $"
 
 
 def at_question(nursery: Nursery, script: Script, *argv: str, **environment: str) -> Child:
@@ -67,35 +67,45 @@ def test_a_reply_takes_the_place_of_the_result(nursery: Nursery, directory: Path
     assert child.output.count("use another name") >= 2
 
 
-def test_arguments_can_be_edited_as_json(nursery: Nursery, directory: Path) -> None:
+def test_without_an_editor_lines_are_typed_in_place_and_the_new_change_is_shown(
+    nursery: Nursery, directory: Path
+) -> None:
     child = at_question(nursery, writes_a_file, "write it")
     child.type("e")
-    child.wait_for("as JSON")
-    child.type("not json")
-    child.wait_for(r"Not taken(.|\n)*\? $")
-    child.type("e")
-    child.wait_for("as JSON")
-    child.type('{"file_path": "other.md", "content": "changed"}')
+    child.wait_for("single dot")
+    for line in ("changed", "twice", "."):
+        child.type(line)
+    assert "+changed\n+twice\n" in child.wait_for(QUESTION)
+    assert not (directory / "new.md").exists()
+    child.type("y")
 
     assert child.end() == 0
-    assert (directory / "other.md").read_text() == "changed"
-    assert not (directory / "new.md").exists()
+    assert (directory / "new.md").read_text() == "changed\ntwice\n"
+
+
+def test_a_question_mark_explains_the_choices(nursery: Nursery, directory: Path) -> None:
+    child = at_question(nursery, writes_a_file, "write it")
+    child.type("?")
+
+    assert "n  refuse it; the model reads your reason" in child.wait_for(QUESTION)
+    child.type("y")
+    assert child.end() == 0
 
 
 def test_content_can_be_edited_in_an_editor(nursery: Nursery, directory: Path) -> None:
     child = at_question(nursery, writes_a_file, "write it", EDITOR="sed -i s/hello/edited/")
     child.type("e")
+    assert "+edited" in child.wait_for(QUESTION)
+    child.type("y")
 
     assert child.end() == 0
     assert (directory / "new.md").read_text() == "edited\n"
 
 
-def test_content_that_was_left_out_can_be_written_in_an_editor(nursery: Nursery, directory: Path) -> None:
-    child = at_question(nursery, writes_without_content, "write it", EDITOR=f"cp {directory}/notes.md")
-    child.type("e")
+def test_a_call_that_lacks_an_argument_is_not_asked_about(cli: Command) -> None:
+    ended = cli.run("write it", model=writes_without_content())
 
-    assert child.end() == 0
-    assert (directory / "new.md").read_text() == "first line\nsecond line\n"
+    assert ended.code == 0
 
 
 def test_an_editor_that_fails_changes_nothing_and_the_question_comes_again(
@@ -113,6 +123,10 @@ def test_an_editor_that_fails_changes_nothing_and_the_question_comes_again(
 def test_always_asks_no_more_about_that_tool(nursery: Nursery, directory: Path) -> None:
     child = at_question(nursery, writes_two_files, "write them")
     child.type("a")
+    assert "2  changes of all files in the directory" in child.wait_for("Always what")
+    child.type("2")
+    child.wait_for("Where")
+    child.type("s")
 
     assert child.end() == 0
     assert (directory / "one.md").exists()

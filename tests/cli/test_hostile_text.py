@@ -15,12 +15,15 @@ from rich.console import Console
 
 from deepagents.events import ApprovalRequest, Custom, Event, RunStarted, Todo, Token
 from deepagents.testing import ScriptedModel, call
+from deepagents_cli.agents import make_files
 from deepagents_cli.approval import AskPerson
 from deepagents_cli.output import Printer, write_json
+from deepagents_cli.policy import Policy
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import writes_a_long_file
 
 HOSTILE = "ls\x1b]0;PWN\x07\x1b[2J\x9b2J\r\x08\x7f\u202e\u2066\U0001d173"
+HOSTILE_NAME = HOSTILE.replace("\r", "")
 STEERS = [*"\x1b\x07\x9b\r\x08\x7f\u202e\u2066", "\U0001d173"]
 TEXTS: dict[str, Any] = {
     "args": {"file_path": HOSTILE, HOSTILE: HOSTILE},
@@ -78,30 +81,34 @@ def test_a_custom_event_of_another_form_is_not_shown() -> None:
     assert out.getvalue() == ""
 
 
-def asked(request: ApprovalRequest, monkeypatch: pytest.MonkeyPatch, *answers: str) -> str:
+def asked(request: ApprovalRequest, directory: Path, monkeypatch: pytest.MonkeyPatch, *answers: str) -> str:
     """What a person sees of a request until these answers are typed."""
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{each}\n" for each in answers)))
     out = io.StringIO()
-    ask = AskPerson(Console(file=out, width=400), lambda path: None, lambda: None, {})
-    ask(request, HOSTILE)
+    policy = Policy(make_files(directory), directory)
+    AskPerson(Console(file=out, width=400), policy, lambda: None, {})(request, HOSTILE)
     return out.getvalue()
 
 
 @pytest.mark.parametrize("name", ["write_file", "edit_file", "delete", "execute", HOSTILE])
-def test_no_question_steers_the_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_question_steers_the_terminal(name: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     args: dict[str, str] = dict.fromkeys(
-        ("file_path", "content", "old_string", "new_string", "command", HOSTILE), f"{HOSTILE}\n{HOSTILE}"
+        ("content", "old_string", "new_string", "command", HOSTILE), f"{HOSTILE}\n{HOSTILE}"
     )
-    shown = asked(ApprovalRequest("1", name, args), monkeypatch, "e", "[]", "y")
+    (directory / HOSTILE_NAME).write_text(f"{HOSTILE}\n{HOSTILE}")
+    request = ApprovalRequest("1", name, {**args, "file_path": f"/{HOSTILE_NAME}", "replace_all": True})
+    shown = asked(request, directory, monkeypatch, "?", "e", f"{HOSTILE}", ".", "y")
 
     assert [each for each in STEERS if each in shown] == []
     assert "PWN" in shown
 
 
-def test_a_command_is_shown_on_the_lines_that_a_shell_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_is_shown_on_the_lines_that_a_shell_reads(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     request = ApprovalRequest("1", "execute", {"command": "true #\x0brm -rf /\x85x\nls\u2028y"})
 
-    assert "  $ true #\\x0brm -rf /\\x85x\n  $ ls\\u2028y\n" in asked(request, monkeypatch, "y")
+    assert "  $ true #\\x0brm -rf /\\x85x\n  $ ls\\u2028y\n" in asked(request, directory, monkeypatch, "y")
 
 
 def test_what_is_long_is_approved_only_when_all_of_it_was_shown(nursery: Nursery, directory: Path) -> None:

@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepagents import create_deep_agent
 from deepagents.events import ApprovalGiven, ApprovalRequest, Event, FinalAnswer, RunFailed, RunStarted
 from deepagents.testing import ScriptedModel, call, calls
-from deepagents_cli.approval import approve, refuse
+from deepagents_cli.approval import approve
 from deepagents_cli.session import Ask, Decision, converse
 from tests.cli.conftest import Command, Nursery
 from tests.cli.scenarios import does_not_heed, goes_on, greets, runs_a_long_command, writes_a_file
@@ -290,7 +290,7 @@ def test_each_question_is_answered_and_the_run_goes_on() -> None:
 
 def test_calls_of_one_turn_are_asked_about_together() -> None:
     two = calls(*(("write_file", {"file_path": n, "content": n}) for n in "ab"))
-    events = shown(ScriptedModel(two, "Neither."), refuse)
+    events = shown(ScriptedModel(two, "Neither."), lambda request, agent: {"type": "reject"})
 
     assert kinds(events).count("approval_needed") == 1
     given = [event for event in events if isinstance(event, ApprovalGiven)]

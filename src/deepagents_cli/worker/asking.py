@@ -6,22 +6,21 @@ import json
 from asyncio import Future, get_running_loop
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict
 from typing import Any, Final, TypeAlias, cast
 
 from deepagents.events import ApprovalNeeded, ApprovalRequest, QuestionAsked
-from deepagents.tools import specs_by_name
-from deepagents_cli.approval import GATED_IN_SANDBOX, call_details, describe_call, text_argument
-from deepagents_cli.diffs import Read
-from deepagents_cli.protocol import Choice, Message, Mode
+from deepagents_cli.approval import decision_by
+from deepagents_cli.policy import Policy
+from deepagents_cli.protocol import Choice, Message, Mode, Scope
+from deepagents_cli.questions import apply_edit, make_question
 from deepagents_cli.session import Decision, Waiting
 from deepagents_cli.terminal import clean, one_line
 from deepagents_cli.worker.steering import PLAN
 
 Say: TypeAlias = Callable[[str, Message], None]
 
-_SPECS: Final = specs_by_name()
-_NOTHING_CHANGES: Final = "Refused: in plan mode nothing is changed. Put it into the plan."
+SCOPES: Final[tuple[Scope, ...]] = ("session", "directory", "everywhere")
 _PLAN_CHOICES: Final[Sequence[Choice]] = (
     {"value": "ask", "label": "Carry it out, asking", "detail": "you approve each change", "usable": True},
     {
@@ -34,34 +33,16 @@ _PLAN_CHOICES: Final[Sequence[Choice]] = (
 )
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where calls take effect: how files are read there, its name, and whether commands are confined."""
-
-    read: Read
-    directory: str
-    confined: bool
-
-
-def decide_unasked(mode: Mode, request: ApprovalRequest, *, confined: bool) -> Decision | None:
-    """Decide about a call by the mode alone; `None` for what the person decides."""
-    if mode == "plan":
-        return {"type": "reject", "message": _NOTHING_CHANGES}
-    leaves = not confined or request.name not in (*GATED_IN_SANDBOX, "execute")
-    return {"type": "approve"} if mode == "full" or (mode == "auto" and not leaves) else None
-
-
 class Asking:
-    """Decides about what waits: by the mode, else by asking one after the other."""
+    """Decides about what waits: by the policy, else by asking one after the other."""
 
-    def __init__(self, say: Say, place: Place, mode: Callable[[], Mode], set_mode: Callable[[Mode], None]):
-        self.place = place
+    def __init__(self, say: Say, policy: Policy, set_mode: Callable[[Mode], None]) -> None:
         self._say = say
-        self._mode = mode
+        self._policy = policy
         self._set_mode = set_mode
         self._open: tuple[str, Future[Any]] | None = None
         self._shown: tuple[ApprovalRequest, str | None] | None = None
-        self._edited: Mapping[str, Any] | None = None
+        self._edited: ApprovalRequest | None = None
         self._asked = 0
 
     async def decide(self, needed: ApprovalNeeded) -> list[tuple[ApprovalRequest, Decision]]:
@@ -88,12 +69,11 @@ class Asking:
             return
         request, agent = self._shown
         with suppress(ValueError):
-            self._edited = _with_text(request, text)
-            edited = replace(request, args=self._edited)
-            self._say("ask", {"id": ask, **self._describe(edited, agent), "edited": True})
+            self._edited = apply_edit(request, text, self._policy)
+            self._say("ask", {"id": ask, **self._describe(self._edited, agent), "edited": True})
 
     async def _decide(self, request: ApprovalRequest, agent: str | None) -> Decision:
-        unasked = decide_unasked(self._mode(), request, confined=self.place.confined)
+        unasked = decision_by(self._policy, request)
         if unasked is not None:
             self._report("", request, unasked, "mode")
             return unasked
@@ -104,7 +84,9 @@ class Asking:
             self._shown = None
         made: Decision = given["decision"]
         if self._edited is not None and made.get("type") == "approve":
-            made = {"type": "edit", "edited_action": {"name": request.name, "args": dict(self._edited)}}
+            made = {"type": "edit", "edited_action": {"name": request.name, "args": dict(self._edited.args)}}
+        elif made.get("type") == "approve" and (remember := given.get("remember")):
+            self._remember(request, remember)
         self._report(given["ask"], request, made, "person")
         return made
 
@@ -138,47 +120,30 @@ class Asking:
                 {"ask": ask, "decision": made["type"], "by": by, "name": request.name, "message": message},
             )
 
+    def _remember(self, request: ApprovalRequest, remember: Mapping[str, Any]) -> None:
+        """Keep a rule, one of those that the question offered."""
+        offered = self._policy.rules_for(request)
+        rule = next((each for each in offered if each.rule == remember.get("rule")), None)
+        scope: Scope | None = next((each for each in SCOPES if each == remember.get("scope")), None)
+        if rule is None or scope is None:
+            return
+        try:
+            self._policy.remember(rule.rule, scope)
+        except (OSError, ValueError) as error:
+            self._say("notice", {"text": f"The rule was not kept: {one_line(str(error))}"})
+
     def _describe(self, request: ApprovalRequest, agent: str | None) -> dict[str, Any]:
-        where = " in the sandbox" if self.place.confined else " without the sandbox"
-        spec = _SPECS.get(request.name)
-        field = text_argument(spec)
-        lines = call_details(request, self.place.read, _SPECS, self.place.directory)
-        runs = spec is not None and spec.effect == "run"
+        question = make_question(request, self._policy)
         return {
             "agent": None if agent is None else one_line(agent),
             "name": request.name,
-            "title": f"wants to {describe_call(request, _SPECS, self.place.directory, where)}",
-            "details": [clean(each) for each in lines],
-            "language": "sh" if runs else "diff" if spec and spec.changes_files else "json",
-            "choices": list(request.allowed),
-            "edit": {"text": _text_of(request, field), "suffix": _suffix_of(request, field)},
-            "rules": [],
+            "title": question.title,
+            "details": [*question.details],
+            "language": question.language,
+            "choices": [*question.choices],
+            "edit": None if question.edit is None else asdict(question.edit),
+            "rules": [{"rule": each.rule, "label": each.label} for each in question.rules],
         }
-
-
-def _text_of(request: ApprovalRequest, field: str | None) -> str:
-    """Return what a person edits: the one text of a call, or all its arguments."""
-    if field is None:
-        return json.dumps(request.args, indent=2, ensure_ascii=False)
-    return str(request.args.get(field, ""))
-
-
-def _suffix_of(request: ApprovalRequest, field: str | None) -> str:
-    spec = _SPECS.get(request.name)
-    if field is None:
-        return ".json"
-    name = (spec.path_in(request.args) if spec else None) or ""
-    return f".{name.rpartition('.')[2]}" if "." in name.rpartition("/")[2] else ".txt"
-
-
-def _with_text(request: ApprovalRequest, text: str) -> dict[str, Any]:
-    field = text_argument(_SPECS.get(request.name))
-    if field is not None:
-        return {**request.args, field: text}
-    given: Any = json.loads(text)
-    if not isinstance(given, dict):
-        raise ValueError("arguments are a JSON object")
-    return cast("dict[str, Any]", given)
 
 
 async def answers_of(asking: Asking, waiting: Sequence[Waiting]) -> tuple[list[Any], dict[str, Any]]:

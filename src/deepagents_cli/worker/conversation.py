@@ -14,7 +14,7 @@ from deepagents.events import Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
 from deepagents_cli.errors import CommandError, choose_exit_code, describe_error
 from deepagents_cli.output import call_line, result_line
-from deepagents_cli.protocol import MODES, Message, Mode
+from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session, messages_in
 from deepagents_cli.terminal import one_line
 from deepagents_cli.worker.asking import Asking, Say
@@ -41,7 +41,6 @@ class Conversation:
         self._task: Task[None] = create_task(self._carry_out_orders())
         self._held = ExitStack()
         self._workplace: Workplace | None = None
-        self._mode: Mode = "ask"
         self.thread = self.name = ""
 
     def take(self, message: Message) -> None:
@@ -72,11 +71,11 @@ class Conversation:
     @property
     def mode(self) -> Mode:
         """What is asked about."""
-        return self._mode
+        return self.workplace.policy.mode
 
     def set_mode(self, mode: Mode) -> None:
         """Change the mode, for the calls from now on."""
-        self._mode = mode
+        self.workplace.policy.mode = mode
         self.say_status()
 
     def require_idle(self, what: str) -> None:
@@ -102,7 +101,7 @@ class Conversation:
         self.thread = thread
         texts = await place.record.texts(thread)
         self.inbox = Inbox(place.record, thread, texts, lambda texts: self.say("queued", {"texts": texts}))
-        self.asking = Asking(self.say, place.place, lambda: self._mode, self.set_mode)
+        self.asking = Asking(self.say, place.policy, self.set_mode)
         self.session = Session(self.make_agent(), thread, self._show)
         self.turns = Turns(self.session, self.inbox, self.asking, self.say, self.meter.flush)
         state = await self.session.read()
@@ -117,7 +116,7 @@ class Conversation:
 
     def make_agent(self) -> Any:
         """Make the agent of the open thread."""
-        return self.workplace.make_agent(Steering(lambda: self.inbox.hand_over(), lambda: self._mode))
+        return self.workplace.make_agent(Steering(lambda: self.inbox.hand_over(), lambda: self.mode))
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
@@ -128,7 +127,7 @@ class Conversation:
             "status",
             {
                 "model": place.label,
-                "mode": self._mode,
+                "mode": self.mode,
                 "branch": place.project.branch(),
                 "context": min(in_context / window, 1.0) if window and in_context else None,
                 "window": window,
@@ -169,8 +168,6 @@ class Conversation:
                 await carry_out(self, message)
 
     async def _open(self, message: Message) -> None:
-        if message.get("mode") in MODES:
-            self._mode = message["mode"]
         place = self._workplace = Workplace(message)
         await place.open()
         self.meter = Meter(place.record, self.say_status)
@@ -224,7 +221,7 @@ class Conversation:
                 "thread": self.thread,
                 "name": self.name,
                 "model": place.label,
-                "mode": self._mode,
+                "mode": self.mode,
                 "directory": str(place.directory),
                 "branch": place.project.branch(),
                 "resumed": resumed,

@@ -17,21 +17,22 @@ from deepagents_cli.agents import (
     choose_backend,
     choose_model,
     make_agent,
+    make_policy,
     model_label,
-    reader,
     refuse_options,
 )
 from deepagents_cli.args import FLAGS, limits_of
 from deepagents_cli.errors import CommandError
+from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project
 from deepagents_cli.protocol import Message
 from deepagents_cli.session import open_saver
 from deepagents_cli.threads import Threads, state_dir
-from deepagents_cli.worker.asking import Place
 from deepagents_cli.worker.record import Record
 from deepagents_cli.worker.steering import Steering
 
 _OPTIONS: Final[Mapping[str, Any]] = {
+    "mode": None,
     "shell": False,
     "auto": False,
     "yes": False,
@@ -56,6 +57,7 @@ class Workplace:
         if not directory.is_dir():
             raise CommandError(f"{opened['directory']!r} is not a directory")
         options = Namespace(**{**_OPTIONS, **(opened.get("options") or {})})
+        options.mode = opened.get("mode") or options.mode
         options.price = Price(*options.price) if options.price else None
         self.directory = directory
         self.project = Project(directory, Path.home())
@@ -67,6 +69,7 @@ class Workplace:
         self.saver: AsyncSqliteSaver | None = None
         self._resources = ExitStack()
         self._resources.callback(self.record.close)
+        self._policy: Policy | None = None
         self._set_model(choose_model(opened.get("model")))
 
     async def open(self) -> None:
@@ -85,9 +88,10 @@ class Workplace:
         return model_label(self.model)
 
     @property
-    def place(self) -> Place:
-        """Where calls take effect."""
-        return Place(reader(self.backend), str(self.directory), self.confined)
+    def policy(self) -> Policy:
+        """What decides about calls."""
+        assert self._policy is not None
+        return self._policy
 
     def choose_model(self, name: str) -> None:
         """Change the model; agents that are made from now on have it."""
@@ -98,20 +102,25 @@ class Workplace:
         assert self.saver is not None, "open() comes first"
         return make_agent(
             self.model,
-            self.backend,
             self.saver,
+            self.policy,
             self.limits,
             project=self.project,
             middleware=[steering],
         )
 
     def _set_model(self, model: BaseChatModel) -> None:
-        refuse_options(model, approve_all=False, for_commands=self.access.typed, limits=self.limits)
-        backend, self.confined, notice = choose_backend(self.project, model, self.access)
+        approving = self.access.approving
+        refuse_options(model, approve_all=approving, for_commands=self.access.typed, limits=self.limits)
+        backend, _, notice = choose_backend(self.project, model, self.access)
         self.notices = [notice] if notice else []
         self.model = model
+        known = self._policy
         # Commands in the background belong to the backend, so it stays where it would be the same.
-        if not hasattr(self, "backend") or type(backend) is not type(self.backend):
-            self.backend = backend
-            if isinstance(backend, AbstractContextManager):
-                self._resources.enter_context(backend)
+        if known is not None and type(backend) is type(known.backend):
+            backend = known.backend
+        elif isinstance(backend, AbstractContextManager):
+            self._resources.enter_context(backend)
+        self._policy = make_policy(backend, self.project, self.access, model)
+        if known is not None:
+            self._policy.mode, self._policy.rules = known.mode, known.rules

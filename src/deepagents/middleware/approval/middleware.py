@@ -57,6 +57,7 @@ from deepagents.middleware.approval.questions import (
     rewrite_question,
     validate_interrupt_on,
     warn_without_checkpointer,
+    word_refusals,
 )
 from deepagents.permissions import Rules
 from deepagents.tools import specs_by_name
@@ -187,6 +188,7 @@ class ApprovalMiddleware(BaseMiddleware, HumanInTheLoopMiddleware[Any, Any, Any]
                     continue
                 if records := records_of(decisions, asked):
                     update[REMEMBERED] = records
+                update = word_refusals(update, decisions, asked)
                 return self._finish(update, asked, decided, state) or None
         asked = _find_asked(langchain, calls)
         return self._finish(give_up(asked), asked, decided, state)

@@ -9,6 +9,7 @@ from typing import Any, Final, NotRequired, TypeAlias, cast, get_args
 from langchain.agents.middleware import InterruptOnConfig
 from langchain.agents.middleware.human_in_the_loop import DecisionType
 from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt
 
@@ -243,6 +244,29 @@ def check_answer(
         message: object = decision.get("message")
         if decision["type"] == "respond" and not _is_content(message):
             raise ValueError(f"'message' of a respond decision must be text, got {message!r}")
+
+
+def word_refusals(
+    update: dict[str, Any], decisions: Sequence[Mapping[str, Any]], asked: Sequence[Call]
+) -> dict[str, Any]:
+    """Return the update with the words of `verbatim` rejections alone.
+
+    LangChain writes before them that a person rejected the call, and a program that decides is none.
+    """
+    words = {
+        call["id"]: str(decision["message"])
+        for decision, call in zip(decisions, asked, strict=False)
+        if decision["type"] == "reject" and decision.get("verbatim") and decision.get("message")
+    }
+    if not words:
+        return update
+    messages = [
+        each.model_copy(update={"content": words[each.tool_call_id]})
+        if isinstance(each, ToolMessage) and each.tool_call_id in words
+        else each
+        for each in update.get("messages", ())
+    ]
+    return {**update, "messages": messages}
 
 
 def _is_content(message: object) -> bool:

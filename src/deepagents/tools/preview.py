@@ -1,0 +1,47 @@
+"""Show what a call would make of a file, without making it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from deepagents._async import run
+from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.handle import open_backend
+from deepagents.errors import BackendError, ToolFailure
+from deepagents.tools._tool import FileVersions, ToolContext, ToolLimits, ToolSpec, failure_text
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The content that a call would leave, or the sentence with which it would fail."""
+
+    after: bytes | None = None
+    failure: str | None = None
+
+
+def preview_change(spec: ToolSpec, arguments: Mapping[str, Any], before: bytes | None) -> Preview:
+    """Run a tool that writes a file on a copy of it; `before` is what the file holds, `None` without one.
+
+    The tool's own code runs, so a further tool is shown as rightly as those of the library.
+    """
+    path = spec.path_in(arguments)
+    if path is None:
+        return Preview(failure=failure_text("invalid_path", f"{spec.name} was given no usable path"))
+    with TemporaryDirectory(prefix="deepagents-") as scratch:
+        copy = Path(scratch, path.lstrip("/"))
+        if before is not None:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(before)
+        files = open_backend(FilesystemBackend(root_dir=scratch, virtual_mode=True)).files(None)
+        context = ToolContext(files, FileVersions(), ToolLimits())
+        try:
+            output = run(spec.run(context, **spec.translate(dict(arguments))))
+        except (ToolFailure, BackendError) as failure:
+            return Preview(failure=failure_text(failure.code, failure.text))
+        if output.code is not None:
+            return Preview(failure=str(output.content))
+        return Preview(after=copy.read_bytes() if copy.is_file() else None)

@@ -1,0 +1,78 @@
+"""The backends of the command line: what a command finds follows from what a policy let through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from deepagents.backends.capabilities import Capabilities
+from deepagents.backends.local_sandbox import LocalSandbox
+from deepagents.backends.local_shell import LocalShellBackend
+from deepagents.backends.protocol import OnOutput
+from deepagents.backends.results import ExecuteResponse
+from deepagents.permissions import CommandAccess
+
+
+def _deny_nothing(command: str) -> CommandAccess | None:
+    return None
+
+
+class GuardedSandbox(LocalSandbox):
+    """A sandbox in which each command finds what `access_of` its text allows.
+
+    The rules of the agent would make every command wait as soon as any file waits. Here a command that names
+    no guarded file runs without all of them, so it need not.
+    """
+
+    access_of: Callable[[str], CommandAccess | None] = staticmethod(_deny_nothing)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The directories in which commands find files."""
+        return super().capabilities().ruled
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Return what this backend can do; rules about commands are the policy's."""
+        return replace(super().capabilities(path), ruled=())
+
+    def execute(
+        self,
+        command: str,
+        *,
+        timeout: int | None = None,
+        on_output: OnOutput | None = None,
+        allowed: CommandAccess | None = None,
+    ) -> ExecuteResponse:
+        """Run a command."""
+        access = self.access_of(command)
+        return super().execute(command, timeout=timeout, on_output=on_output, allowed=access)
+
+    async def aexecute(
+        self,
+        command: str,
+        *,
+        timeout: int | None = None,
+        on_output: OnOutput | None = None,
+        allowed: CommandAccess | None = None,
+    ) -> ExecuteResponse:
+        """Run a command; cancelling this ends it."""
+        access = self.access_of(command)
+        return await super().aexecute(command, timeout=timeout, on_output=on_output, allowed=access)
+
+    def start_command(
+        self, command: str, *, timeout: int | None = None, allowed: CommandAccess | None = None
+    ) -> str:
+        """Start a command in the background, and return its id."""
+        return super().start_command(command, timeout=timeout, allowed=self.access_of(command))
+
+
+class AskedShell(LocalShellBackend):
+    """A shell without a sandbox, for an agent whose policy decides about each command.
+
+    Rules cannot hold in its commands. They hold for the file tools, and a person who lets a command run lets
+    it do whatever it does.
+    """
+
+    def capabilities(self, path: str = "/") -> Capabilities:
+        """Return what this backend can do."""
+        return replace(super().capabilities(path), exposed=False)

@@ -1,0 +1,124 @@
+"""Which files are guarded: what is in `.git/`, which git obeys, and what looks like a secret.
+
+The names of secrets are those that the ignore files of github.com/github/gitignore, the default rules of
+gitleaks and trufflehog, and the manuals of ssh, gnupg, git, npm, pip, docker, kubectl and the clouds give.
+A name only looks like one: a secret in a file of another name is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from deepagents.permissions import FilesystemPermission, Rules
+
+Kind: TypeAlias = Literal["git", "secrets"]
+
+_OPEN: Final = (
+    ".env.{example,sample,template,dist,defaults,schema}",
+    "{example,sample,template}.env",
+    "*.pub",
+    ".ssh/{known_hosts,config,authorized_keys}",
+)
+"""Names that look like secrets and are made to be shown."""
+_SECRETS: Final = (
+    # Variables of programs.
+    "{.env,.env.*,*.env,.envrc,.dev.vars,.renviron}",
+    # Private keys, and stores of keys and passwords.
+    "{*.pem,*.key,*.p8,*.p12,*.pfx,*.pkcs12,*.ppk,*.jks,*.keystore,*.kdb,*.kdbx,*.agekey,*.ovpn}",
+    "{id_rsa,id_dsa,id_ecdsa,id_ed25519,id_xmss}*",
+    "*_{rsa,dsa,ecdsa,ed25519}",
+    "{.ssh,.gnupg,.password-store}/**",
+    "{secring.*,key3.db,key4.db,logins.json,wallet.dat,*.keychain,*.keychain-db}",
+    # Logins of tools.
+    "{.netrc,_netrc,.authinfo,.authinfo.gpg,.git-credentials,.npmrc,.pypirc,.pgpass,pgpass.conf}",
+    "{.my.cnf,.mylogin.cnf,.htpasswd,.dockercfg,.s3cfg,.boto,.databrickscfg,.sentryclirc,.msmtprc}",
+    "{.terraformrc,*.tfrc.json,*.tfstate,*.tfstate.backup,*.tfvars,*.tfvars.json,rclone.conf}",
+    "{.vault-token,.vault_pass*,vault_pass.txt,kubeconfig,*.kubeconfig,auth.json,sftp-config.json}",
+    "{.docker/config.json,.kube/config,.config/gh/hosts.yml,.m2/settings.xml,settings-security.xml}",
+    "{.aws,.azure,gcloud,.oci}/**",
+    "{client_secret*,service-account*,service_account*,*-firebase-adminsdk-*}.json",
+    "{application_default_credentials,accesstokens}.json",
+    # What says itself that it is one.
+    "{credentials,.credentials,secrets,secret,.secrets,.secret,token,tokens,.token,.tokens}",
+    "{credentials,.credentials,secrets,secret,token,tokens}.{json,yml,yaml,toml,ini,xml,csv,db,txt,conf}",
+    "{*.token,.*_history}",
+)  # fmt: skip
+_DEPENDENCIES: Final = ("node_modules", "site-packages", "dist-packages")
+"""Packages of others, with test keys and certificates for all: no secrets of this person, and huge trees."""
+_GIT: Final = (".git", ".git/**")
+_READS_GIT: Final = frozenset({
+    "blame", "cat-file", "check-ignore", "count-objects", "describe", "diff", "for-each-ref", "grep",
+    "help", "log", "ls-files", "ls-tree", "merge-base", "name-rev", "rev-list", "rev-parse", "shortlog",
+    "show", "show-ref", "status", "version", "whatchanged",
+})  # fmt: skip
+_WORD: Final = re.compile(r"[^\s\"'`;|&<>()={}$,\[\]\\]+")
+
+
+def _anywhere(names: Collection[str]) -> list[str]:
+    """Return patterns for names at any depth, in any case: not every disk tells `.git` from `.GIT`."""
+    return [f"/**/{re.sub('[a-z]', lambda each: f'[{each[0]}{each[0].upper()}]', name)}" for name in names]
+
+
+_CHANGES_GIT: Final = FilesystemPermission(["write"], _anywhere(_GIT), "interrupt")
+_USES_SECRETS: Final = FilesystemPermission(["read", "write"], _anywhere(_SECRETS), "interrupt")
+_FREE: Final = (
+    FilesystemPermission(["read"], _anywhere(_GIT)),
+    FilesystemPermission(["read", "write"], _anywhere([f"{each}/**" for each in _DEPENDENCIES])),
+    FilesystemPermission(["read", "write"], _anywhere(_OPEN)),
+)
+FILE_RULES: Final = (_CHANGES_GIT, *_FREE, _USES_SECRETS)
+"""What the file tools ask about."""
+_FILES: Final = Rules(FILE_RULES)
+
+
+def kind_of(path: str, *, writes: bool) -> Kind | None:
+    """Return why a path is guarded, if it is."""
+    found = _FILES.match("write" if writes else "read", path)
+    if found is None or found.mode == "allow":
+        return None
+    return "git" if found.pattern in _CHANGES_GIT.paths else "secrets"
+
+
+@lru_cache(maxsize=16)
+def command_rules(granted: frozenset[Kind], *, read_only_in: tuple[str, ...] = ()) -> Rules:
+    """Return the rules for a command to which these kinds were granted; the rest is not there for it.
+
+    With `read_only_in`, it changes nothing in these directories.
+    """
+    # A whole tree that no rule speaks of is not looked through at each command, so these come first.
+    git = [] if "git" in granted else [_CHANGES_GIT]
+    secrets = [] if "secrets" in granted else [_USES_SECRETS]
+    closed = [f"{each.rstrip('/')}/" for each in read_only_in]
+    first = [FilesystemPermission(["write"], closed, "deny")] if closed else []
+    return Rules([*first, _FREE[1], *git, _FREE[0], _FREE[2], *secrets])
+
+
+def needs_of(command: str, within: Collection[str] = ()) -> frozenset[Kind]:
+    """Return what a command names of what is guarded; what it does not name, it does not get.
+
+    With `within`, the directories that are all it reaches, paths elsewhere do not count.
+    """
+    words = _WORD.findall(command)
+    found: set[Kind] = set()
+    for at, word in enumerate(words):
+        path = f"/{word.lstrip('/')}"
+        if word.startswith("/") and within and not any(path.startswith(f"{each}/") for each in within):
+            path = f"/{path.rpartition('/')[2]}" if path.endswith("/git") else "/"
+        elif "." not in word and "/" not in word and word != "git":
+            # A plain word such as "token" is hardly ever a file; as one it is written ./token.
+            continue
+        if kind_of(path, writes=False) == "secrets":
+            found.add("secrets")
+        if kind_of(path, writes=True) == "git" or (
+            path.rpartition("/")[2] == "git" and _changes_git(words[at + 1 :])
+        ):
+            found.add("git")
+    return frozenset(found)
+
+
+def _changes_git(words: list[str]) -> bool:
+    verb = next((each for each in words if not each.startswith("-")), "help")
+    return verb not in _READS_GIT

@@ -1,0 +1,388 @@
+"""Decide which calls go through, which are asked about and which are refused: by mode, rules and facts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+
+from pydantic import ValidationError
+
+from deepagents import FilesystemPermission
+from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.local_sandbox.backend import PROTECTED
+from deepagents.errors import BackendError
+from deepagents.events import ApprovalRequest
+from deepagents.middleware.approval import link_of
+from deepagents.permissions import CommandAccess
+from deepagents.tools import ToolSpec, specs_by_name
+from deepagents.tools.preview import Preview, preview_change
+from deepagents_cli.always import (
+    Offer,
+    Rule,
+    covers_command,
+    covers_edit_below,
+    covers_path,
+    offers_for_command,
+    read_rule,
+)
+from deepagents_cli.confined import GuardedSandbox
+from deepagents_cli.guarded import FILE_RULES, Kind, command_rules, kind_of, needs_of
+from deepagents_cli.protocol import Mode, Scope
+from deepagents_cli.settings import Permission
+
+PLAN: Final = (
+    "Plan mode: nothing is changed and nothing is run that could change anything. Look at what you need, "
+    "then answer with the plan for the person to approve."
+)
+HIDDEN: Final = (
+    "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git is "
+    "read-only. A command gets them only if its text names such a file, or git with what it shall change; a "
+    "person is asked about that."
+)
+_MOST_LOOKED_AT: Final = 20_000
+_LARGEST_PREVIEW: Final = 10_000_000
+_DECISIONS: Final = ("approve", "edit", "reject", "respond")
+
+Action: TypeAlias = Literal["edit", "delete", "read"]
+Keep: TypeAlias = Callable[[str, Path | None], None]
+"""Keeps a rule beyond the session: for one directory, or everywhere."""
+
+
+class Verdict(NamedTuple):
+    """What becomes of a call; a reason is for the model where the call is refused."""
+
+    kind: Literal["allow", "ask", "refuse"]
+    reason: str = ""
+
+
+class Facts(NamedTuple):
+    """What is known of a call beyond its text.
+
+    `paths` are the one that it names and the one to which that leads, as this machine calls them. `guarded`
+    is why one of them, or something that a command names, is guarded. `harmless`: a command that can change
+    nothing, because all that it reaches is read-only.
+    """
+
+    paths: tuple[str, ...] = ()
+    guarded: frozenset[Kind] = frozenset()
+    confined: bool = False
+    harmless: bool = False
+    protected: str | None = None
+
+
+ALLOW: Final = Verdict("allow")
+ASK: Final = Verdict("ask")
+
+
+def decide(
+    spec: ToolSpec | None, args: Mapping[str, Any], mode: Mode, rules: Sequence[Rule], facts: Facts
+) -> Verdict:
+    """Decide about a call of a tool with these facts."""
+    if spec is None or mode == "full":
+        return ALLOW
+    if spec.effect == "run":
+        return _decide_command(spec, args, mode, rules, facts)
+    action = _action_of(spec)
+    if action != "read" and (mode == "plan" or facts.protected):
+        return Verdict("refuse", PLAN if mode == "plan" else facts.protected or "")
+    paths = facts.paths
+    exactly = bool(paths) and all(covers_path(rules, action, each) for each in paths)
+    below = bool(paths) and action == "edit" and all(covers_edit_below(rules, each) for each in paths)
+    free = action == "read" or mode == "auto" or below
+    return ALLOW if exactly or (free and not facts.guarded) else ASK
+
+
+def _action_of(spec: ToolSpec) -> Action:
+    return "delete" if spec.effect == "delete" else "edit" if spec.changes_files else "read"
+
+
+def _decide_command(
+    spec: ToolSpec, args: Mapping[str, Any], mode: Mode, rules: Sequence[Rule], facts: Facts
+) -> Verdict:
+    command = args.get(spec.summary_arguments[0]) if not spec.about_background else None
+    if mode == "plan" and not (facts.harmless and command is not None):
+        return Verdict("refuse", PLAN)
+    if isinstance(command, str) and covers_command(rules, command, exactly="secrets" in facts.guarded):
+        return ALLOW
+    if facts.guarded:
+        return ASK
+    return ALLOW if facts.harmless or (mode == "auto" and facts.confined) else ASK
+
+
+@dataclass
+class Policy:
+    """The mode and the rules of a conversation, which may change while it goes on, and what was decided.
+
+    `network`: whether commands in the sandbox reach any of it. `yes`: every question is answered with yes,
+    apart from those about guarded files. `watched`: a person sees each change, as for a model that is too
+    weak to be trusted. `keep` keeps rules beyond the session.
+    """
+
+    backend: FilesystemBackend
+    directory: Path
+    mode: Mode = "ask"
+    rules: list[Rule] = field(default_factory=list[Rule])
+    network: bool = False
+    yes: bool = False
+    watched: bool = False
+    keep: Keep | None = None
+    specs: Mapping[str, ToolSpec] = field(default_factory=specs_by_name)
+    _asked: set[str] = field(default_factory=set[str])
+    _led_to: dict[str, str] = field(default_factory=dict[str, str])
+    _begun: dict[str, Mode] = field(default_factory=dict[str, Mode])
+
+    @property
+    def confined(self) -> bool:
+        """Whether commands run in the sandbox."""
+        return isinstance(self.backend, GuardedSandbox)
+
+    def interrupt_on(self) -> dict[str, Any]:
+        """Return what the agent is to ask about: all that changes something, for this policy to decide."""
+        can = self.backend.capabilities()
+        config = {"allowed_decisions": [*_DECISIONS], "when": self.asks}
+        gated = (each for each in self.specs.values() if each.asks_by_default and each.is_possible(can))
+        return {spec.name: config for spec in gated}
+
+    def permissions(self) -> list[FilesystemPermission]:
+        """Return the rules about paths for an agent that begins in this mode."""
+        return [] if self.mode == "full" else list(FILE_RULES)
+
+    def describe(self) -> str:
+        """Say to the model what its commands do not see."""
+        return HIDDEN if self.confined and self.mode != "full" else ""
+
+    def asks(self, request: Any) -> bool:
+        """Return whether the agent stops at a call; once yes, always yes.
+
+        LangChain asks again when the answer has come, and a call about which this then answered no would run,
+        whatever the answer was.
+        """
+        call: Mapping[str, Any] = request.tool_call
+        spec = self.specs.get(call["name"])
+        if spec is None or not _is_valid(spec, call["args"]):
+            return False
+        key = _key(call.get("id"), call["name"], call["args"])
+        if key in self._asked:
+            return True
+        named, led_to = link_of(request.state, call.get("id"))
+        if led_to is not None and named == self._own(spec, call["args"]):
+            self._led_to[key] = led_to
+        if self._decide(spec, call["args"], key).kind == "allow":
+            return False
+        self._asked.add(key)
+        return True
+
+    def judge(self, request: ApprovalRequest) -> Verdict:
+        """Decide about a call that waits: what cannot be done is refused, and only the rest asks a person."""
+        key = _key(request.tool_call_id, request.name, request.args)
+        # Also one that an earlier process asked about.
+        self._asked.add(key)
+        spec = self.specs.get(request.name)
+        if spec is None:
+            return ALLOW if self.mode == "full" else ASK
+        verdict = self._decide(spec, request.args, key)
+        if verdict.kind != "ask":
+            return verdict
+        facts = self._facts(spec, request.args, key)
+        # A guarded file is not looked into unasked: whether a text is in it would be told by the refusal.
+        if "secrets" not in facts.guarded and (problem := self.find_problem(request)):
+            return Verdict("refuse", problem)
+        return ALLOW if self.yes and not facts.guarded else ASK
+
+    def guarded(self, request: ApprovalRequest) -> frozenset[Kind]:
+        """Return why a call is about something guarded."""
+        key = _key(request.tool_call_id, request.name, request.args)
+        spec = self.specs.get(request.name)
+        return frozenset() if spec is None else self._facts(spec, request.args, key).guarded
+
+    def rules_for(self, request: ApprovalRequest) -> list[Offer]:
+        """Return what "always" can mean for a call."""
+        spec = self.specs.get(request.name)
+        if spec is None or spec.about_background or self.watched:
+            return []
+        facts = self._facts(spec, request.args, _key(request.tool_call_id, request.name, request.args))
+        if spec.effect == "run":
+            command = str(request.args.get(spec.summary_arguments[0], ""))
+            return offers_for_command(command, exactly="secrets" in facts.guarded)
+        path = facts.paths[0] if len(facts.paths) == 1 else None
+        if path is None or not path.isprintable():
+            return []
+        kind = _action_of(spec)
+        verb = {"delete": "deletions", "edit": "changes", "read": "reads"}[kind]
+        shown = os.path.relpath(path, self.directory)
+        offers = [Offer(str(Rule(kind, path)), f"{verb} of {shown}")]
+        if kind != "edit" or facts.guarded:
+            return offers
+        above = str(Path(path).parent)
+        if above != str(self.directory):
+            where = os.path.relpath(above, self.directory)
+            offers.append(Offer(str(Rule("edits", above)), f"changes below {where}/"))
+        offers.append(Offer(str(Rule("edits", str(self.directory))), "changes of all files in the directory"))
+        return offers
+
+    def remember(self, rule: str, scope: Scope) -> None:
+        """Let calls through by a rule from now on: in this session, in this directory, or everywhere.
+
+        Raises:
+            ValueError: for what is no rule.
+        """
+        read = read_rule(rule)
+        if scope != "session" and self.keep is not None:
+            self.keep(rule, self.directory if scope == "directory" else None)
+        self.rules.append(read)
+
+    def place_of(self, request: ApprovalRequest) -> str | None:
+        """Return where on this machine the file of a call is."""
+        spec = self.specs.get(request.name)
+        path = None if spec is None else self._own(spec, request.args)
+        return None if path is None else self._machine(path)
+
+    def find_problem(self, request: ApprovalRequest) -> str | None:
+        """Return the sentence with which a change would fail now; `None` where it can be made."""
+        preview = self.preview(request)
+        return None if preview is None else preview[1].failure
+
+    def preview(self, request: ApprovalRequest) -> tuple[bytes | None, Preview] | None:
+        """Return what a file holds, and what a call would make of it; `None` for what changes no content."""
+        spec = self.specs.get(request.name)
+        path = None if spec is None else self._own(spec, request.args)
+        if spec is None or path is None or not spec.changes_files or not _is_valid(spec, request.args):
+            return None
+        if spec.effect == "delete":
+            there = os.path.lexists(self._machine(path))
+            problem = None if there else f"Error: File '{path}' not found [file_not_found]"
+            return None, Preview(failure=problem)
+        try:
+            found = self.backend.read(path, 0, 1)
+            (held,) = self.backend.download_files([path])
+        except BackendError as error:
+            return None, Preview(failure=f"Error: {error.text} [{error.code}]")
+        if found.error and found.code != "file_not_found":
+            return None, Preview(failure=f"Error: {found.error} [{found.code}]")
+        if held.content is not None and len(held.content) > _LARGEST_PREVIEW:
+            return None
+        arguments = {**request.args, cast("str", spec.path_argument): path}
+        return held.content, preview_change(spec, arguments, held.content)
+
+    def access_of(self, command: str) -> CommandAccess | None:
+        """Return the rights of a command that was let through, by what it names and the mode of that time."""
+        mode = self._begun.get(command, self.mode)
+        if mode == "full":
+            return None
+        closed = self._directories() if mode == "plan" else ()
+        return CommandAccess(command_rules(self._needs(command), read_only_in=closed), False)
+
+    def _decide(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Verdict:
+        if spec.effect == "run" and isinstance(command := args.get("command"), str):
+            # A command keeps the rights of the mode in which it was let through.
+            self._begun[command] = self.mode
+        watched = self.watched and spec.asks_by_default and self.mode != "plan"
+        mode, rules = ("ask", ()) if watched else (self.mode, self.rules)
+        return decide(spec, args, mode, rules, self._facts(spec, args, key))
+
+    def _facts(self, spec: ToolSpec, args: Mapping[str, Any], key: str) -> Facts:
+        if spec.effect == "run":
+            texts = [str(args.get(each, "")) for each in spec.summary_arguments]
+            needs = frozenset[Kind]().union(*map(self._needs, texts))
+            harmless = self.mode == "plan" and self._is_harmless()
+            return Facts(guarded=needs, confined=self.confined, harmless=harmless)
+        path = self._own(spec, args)
+        if path is None:
+            return Facts()
+        named = tuple(dict.fromkeys([path, self._led_to.get(key, path), self._leads_to(spec, path)]))
+        paths = tuple(map(self._machine, named))
+        kinds: list[Kind | None] = [kind_of(each, writes=spec.changes_files) for each in (*named, *paths)]
+        if spec.effect == "delete":
+            kinds += map(_kind_below, paths)
+        guarded: frozenset[Kind] = frozenset(each for each in kinds if each is not None)
+        return Facts(paths, guarded, self.confined, protected=self._find_protected(spec, paths))
+
+    def _directories(self) -> tuple[str, ...]:
+        """Return the directories in which confined commands find files."""
+        return self.backend.given if isinstance(self.backend, GuardedSandbox) else ()
+
+    def _needs(self, command: str) -> frozenset[Kind]:
+        return needs_of(command, self._directories())
+
+    def _is_harmless(self) -> bool:
+        return self.confined and not self.network
+
+    def _find_protected(self, spec: ToolSpec, paths: Sequence[str]) -> str | None:
+        if not self.confined or not spec.changes_files:
+            return None
+        held = [f"{top}/{each}" for top in self._directories() for each in PROTECTED]
+        path = next((each for each in paths if any(_is_in(each, place) for place in held)), None)
+        return path and (
+            f"Error: '{path}' is protected: programs outside of the sandbox obey what is there. Only the "
+            "mode full lets it be changed. [permission_denied]"
+        )
+
+    def _own(self, spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
+        """Return the path that a call names, as the backend calls it."""
+        given = args.get(spec.path_argument) if spec.path_argument else None
+        if not isinstance(given, str):
+            return None
+        try:
+            return spec.path_in({**args, cast("str", spec.path_argument): self._paths().own(given)})
+        except BackendError:
+            return None
+
+    def _paths(self) -> Any:
+        return self.backend.capabilities().command_paths
+
+    def _leads_to(self, spec: ToolSpec, path: str) -> str:
+        above, _, name = path.rpartition("/")
+        # A deletion removes a link itself.
+        where = above or "/" if spec.effect == "delete" else path
+        try:
+            real = self.backend.real_path(where)
+        except BackendError:
+            return path
+        return f"{real.rstrip('/')}/{name}" if spec.effect == "delete" else real
+
+    def _machine(self, path: str) -> str:
+        """Return how this machine calls a path of the backend."""
+        return path if self.confined else os.path.normpath(f"{self.directory}/{path.lstrip('/')}")
+
+
+def rules_in(kept: Iterable[Permission], directory: Path) -> list[Rule]:
+    """Return the kept rules that hold in a directory; what is no rule lets nothing through."""
+    rules: list[Rule] = []
+    for each in kept:
+        if each.directory is None or directory.is_relative_to(each.directory):
+            with suppress(ValueError):
+                rules.append(read_rule(each.rule))
+    return rules
+
+
+def _key(call_id: str | None, name: str, args: Mapping[str, Any]) -> str:
+    return call_id or repr((name, sorted(args.items(), key=lambda each: each[0])))
+
+
+def _is_valid(spec: ToolSpec, args: Mapping[str, Any]) -> bool:
+    try:
+        spec.args.model_validate(args)
+    except ValidationError:
+        return False
+    return True
+
+
+def _is_in(path: str, directory: str) -> bool:
+    return f"{path}/".casefold().startswith(f"{directory}/".casefold())
+
+
+def _kind_below(directory: str) -> Kind | None:
+    """Return why something in a directory is guarded; what is too large to look through may hold anything."""
+    count = 0
+    for place, folders, files in os.walk(directory):
+        for name in (*folders, *files):
+            count += 1
+            if kind := kind_of(f"{place}/{name}", writes=True):
+                return kind
+        if count > _MOST_LOOKED_AT:
+            return "secrets"
+    return None

@@ -1,0 +1,58 @@
+"""Names that look like secrets, and what belongs to git, are known; others are not held up."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepagents_cli.guarded import kind_of, needs_of
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/.env", "/a/.env.local", "/prod.env", "/.ENV", "/k/id_rsa", "/k/id_ed25519_work", "/a/server.pem",
+        "/a/b.key", "/x.kdbx", "/.netrc", "/.npmrc", "/.pypirc", "/.git-credentials", "/.aws/credentials",
+        "/.ssh/mine", "/credentials.json", "/secrets.yaml", "/.kube/config", "/main.tfstate",
+        "/.bash_history",
+    ],
+)  # fmt: skip
+def test_a_secret_is_known_by_its_name(path: str) -> None:
+    assert kind_of(path, writes=False) == "secrets"
+    assert kind_of(path, writes=True) == "secrets"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/.env.example", "/.env.sample", "/.env.template", "/example.env", "/k/id_rsa.pub", "/src/token.py",
+        "/environment.md", "/id_map.py", "/secrets.py", "/tokenizer.json", "/.gitignore", "/a.git",
+        "/node_modules/x/test.pem", "/lib/site-packages/certifi/cacert.pem",
+    ],
+)  # fmt: skip
+def test_other_names_are_not_held_up(path: str) -> None:
+    assert kind_of(path, writes=True) is None
+
+
+@pytest.mark.parametrize("path", ["/.git", "/.git/hooks/x", "/a/.GIT/config", "/.git/x.pub"])
+def test_what_belongs_to_git_may_be_read(path: str) -> None:
+    assert kind_of(path, writes=True) == "git"
+    assert kind_of(path, writes=False) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "needs"),
+    [
+        ("make test", set[str]()),
+        ("git status; git log -p", set[str]()),
+        ("echo token", set[str]()),
+        ("cat /elsewhere/.env", set[str]()),
+        ("cat .env", {"secrets"}),
+        ("cat /here/.env", {"secrets"}),
+        ("x=./credentials; cat $x", {"secrets"}),
+        ("git commit -m x", {"git"}),
+        ("cd a && /usr/bin/git -C b push", {"git"}),
+        ("cp x .git/hooks/y; cat 'k.pem'", {"git", "secrets"}),
+    ],
+)
+def test_a_command_needs_what_it_names(command: str, needs: set[str]) -> None:
+    assert needs_of(command, ["/here"]) == needs

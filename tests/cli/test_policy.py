@@ -1,0 +1,138 @@
+"""One place decides about calls: by mode, kept rules and facts, and in the same way when a run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from deepagents.events import ApprovalRequest
+from deepagents.testing import ScriptedModel, call
+from deepagents.tools import specs_by_name
+from deepagents_cli.agents import make_agent, make_files
+from deepagents_cli.always import read_rule
+from deepagents_cli.policy import Facts, Policy, decide
+from deepagents_cli.protocol import Mode
+from deepagents_cli.settings import Permission
+from deepagents_cli.settings_file import add_permission
+from tests.cli.conftest import Command as Cli
+from tests.cli.conftest import Nursery
+from tests.cli.scenarios import writes_two_files
+from tests.cli.test_approval import QUESTION
+
+SPECS = specs_by_name()
+IN = Facts(("/here/a.py",))
+CONFINED = Facts(confined=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "answers"),
+    [
+        ("read_file", IN, ("allow", "allow", "allow", "allow")),
+        ("write_file", IN, ("ask", "allow", "refuse", "allow")),
+        ("delete", IN, ("ask", "allow", "refuse", "allow")),
+        ("write_file", IN._replace(guarded=frozenset({"git"})), ("ask", "ask", "refuse", "allow")),
+        ("write_file", IN._replace(protected="Error"), ("refuse", "refuse", "refuse", "allow")),
+        ("read_file", IN._replace(guarded=frozenset({"secrets"})), ("ask", "ask", "ask", "allow")),
+        ("execute", Facts(), ("ask", "ask", "refuse", "allow")),
+        ("execute", CONFINED, ("ask", "allow", "refuse", "allow")),
+        ("execute", CONFINED._replace(guarded=frozenset({"git"})), ("ask", "ask", "refuse", "allow")),
+        ("write_command", CONFINED, ("ask", "allow", "refuse", "allow")),
+    ],
+)
+def test_each_mode_has_its_answer(name: str, facts: Facts, answers: tuple[str, ...]) -> None:
+    modes: tuple[Mode, ...] = ("ask", "auto", "plan", "full")
+    args = {"command": "make"}
+
+    assert tuple(decide(SPECS[name], args, each, (), facts).kind for each in modes) == answers
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "facts", "kind"),
+    [
+        ("edit: /here/a.py", "edit_file", IN, "allow"),
+        ("edit: /here/b.py", "edit_file", IN, "ask"),
+        ("edits: /here", "write_file", IN, "allow"),
+        ("edits: /her", "write_file", IN, "ask"),
+        ("edits: /here", "delete", IN, "ask"),
+        ("edits: /here", "write_file", IN._replace(guarded=frozenset({"secrets"})), "ask"),
+        ("edits: /here", "write_file", Facts(("/here/link", "/there/a")), "ask"),
+        ("edit: /here/a.py", "write_file", IN._replace(guarded=frozenset({"git"})), "allow"),
+        ("command: make", "execute", Facts(), "allow"),
+        ("commands: make test", "execute", Facts(), "ask"),
+    ],
+)
+def test_a_rule_lets_through_what_it_names(rule: str, name: str, facts: Facts, kind: str) -> None:
+    assert decide(SPECS[name], {"command": "make"}, "ask", [read_rule(rule)], facts).kind == kind
+
+
+def test_a_kept_rule_holds_in_its_directory_alone(cli: Cli, directory: Path, tmp_path: Path) -> None:
+    def ended(where: Path) -> int:
+        (tmp_path / "settings.toml").unlink(missing_ok=True)
+        add_permission(tmp_path / "settings.toml", Permission(f"edits: {directory}", where))
+        model = ScriptedModel(call("write_file", file_path="a.md", content="x"), "Done.")
+        return cli.run("go", model=model).code
+
+    assert ended(directory) == 0
+    assert ended(tmp_path / "other") == 3
+
+
+def test_a_project_grants_itself_nothing(cli: Cli, directory: Path) -> None:
+    (directory / ".deepagents").mkdir()
+    add_permission(directory / ".deepagents/settings.toml", Permission(f"edits: {directory}"))
+    model = ScriptedModel(call("write_file", file_path="a.md", content="x"), "Done.")
+
+    assert cli.run("go", model=model).code == 3
+
+
+def test_a_rule_of_this_directory_is_kept_in_the_file_of_the_person(
+    nursery: Nursery, directory: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.toml"
+    child = nursery.at_terminal(writes_two_files, "write", DEEPAGENTS_SETTINGS=str(settings))
+    child.wait_for(QUESTION)
+    for answer, then in (("a", "Always what"), ("2", "Where")):
+        child.type(answer)
+        child.wait_for(then)
+    child.type("d")
+
+    assert child.end() == 0
+    assert f'rule = "edits: {directory}"' in settings.read_text()
+    assert f'directory = "{directory}"' in settings.read_text()
+
+
+def test_a_rejected_call_does_not_run_though_a_later_mode_would_let_it(
+    directory: Path,
+) -> None:
+    saver, thread = InMemorySaver(), RunnableConfig(configurable={"thread_id": "1"})
+    write = call("write_file", file_path="/a.md", content="x")
+    first = Policy(make_files(directory), directory)
+    waiting = make_agent(ScriptedModel(write), saver, first).invoke({"messages": "go"}, thread)
+    (needed,) = waiting["__interrupt__"]
+
+    later = Policy(make_files(directory), directory, "auto")
+    agent = make_agent(ScriptedModel("It was refused."), saver, later)
+    request = needed.value["action_requests"][0]
+    later.judge(ApprovalRequest(needed.id, request["name"], request["args"], "", (), request["tool_call_id"]))
+    agent.invoke(Command(resume={"decisions": [{"type": "reject"}]}), thread)
+
+    assert [each.name for each in directory.iterdir()] == ["notes.md"]
+
+
+def test_what_was_asked_about_once_stays_so(directory: Path) -> None:
+    policy = Policy(make_files(directory), directory)
+    asked = ApprovalRequest("1", "write_file", {"file_path": "/a.md", "content": "x"}, tool_call_id="c1")
+    assert policy.judge(asked).kind == "ask"
+
+    policy.mode = "full"
+
+    class Request:
+        tool_call = {"id": "c1", "name": "write_file", "args": asked.args}
+        state: dict[str, Any] = {}
+
+    assert policy.asks(Request())
+    assert policy.judge(asked).kind == "allow"

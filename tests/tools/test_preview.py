@@ -1,0 +1,29 @@
+"""What a call would make of a file is known before it is made."""
+
+from __future__ import annotations
+
+from deepagents.tools import specs_by_name
+from deepagents.tools.preview import preview_change
+
+EDIT = specs_by_name()["edit_file"]
+
+
+def edit(before: bytes | None, old: str, new: str = "new") -> tuple[bytes | None, str | None]:
+    found = preview_change(EDIT, {"file_path": "/a/b.txt", "old_string": old, "new_string": new}, before)
+    return found.after, found.failure
+
+
+def test_a_change_is_shown_as_the_tool_makes_it() -> None:
+    assert edit(b"old\r\nend", "old") == (b"new\r\nend", None)
+
+
+def test_a_failure_is_told_in_the_words_of_the_tool() -> None:
+    for before, code in ((b"x", "no_match"), (b"old old", "ambiguous_match"), (None, "file_not_found")):
+        after, failure = edit(before, "old")
+        assert after is None
+        assert failure is not None
+        assert failure.endswith(f"[{code}]")
+
+
+def test_a_path_that_cannot_be_is_a_failure() -> None:
+    assert preview_change(EDIT, {"file_path": "\0"}, None).failure
