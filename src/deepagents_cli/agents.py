@@ -33,6 +33,7 @@ from deepagents_cli.hooks import Hooks, around_tools, around_turns
 from deepagents_cli.policy import Policy, rules_in
 from deepagents_cli.project import Project
 from deepagents_cli.protocol import Mode
+from deepagents_cli.schema import FitAnswer
 from deepagents_cli.settings import NOTHING_SET, Permission, Settings, merge, read_user, user_file
 from deepagents_cli.settings_file import add_permission
 from deepagents_cli.setup import Setup
@@ -242,6 +243,7 @@ def make_agent(
     setup: Setup | None = None,
     instructions: str = "",
     notify: Callable[[str], None] = complain,
+    schema: dict[str, Any] | None = None,
     tools: Sequence[BaseTool] = (),
     middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
 ) -> Any:
@@ -273,11 +275,13 @@ def make_agent(
             "skills": skills or (),
         }
         subagents.append(own)
+    fit = [FitAnswer(schema)] if schema else []
     parts = [project.describe() if project else "", policy.describe(), instructions]
     return create_deep_agent(
         model,
         tools,
-        middleware=[*middleware, *around_tools(hooks), *around_turns(hooks)],
+        middleware=[*middleware, *around_tools(hooks), *around_turns(hooks), *fit],
+        response_format=schema,
         subagents=subagents,
         backend=backend,
         system_prompt="\n\n".join(filter(None, parts)) or None,

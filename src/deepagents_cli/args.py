@@ -131,6 +131,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     _add_first_run(commands)
     _add_trust(commands)
     _add_doctor(commands)
+    completion = commands.add_parser("completion", help="write a script with which a shell completes")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish", "sessions"), help="for which shell")
+    _add_debug(completion)
     return parser, list(commands.choices)
 
 
@@ -150,6 +153,12 @@ def _add_run(commands: Any) -> None:
     written = run.add_mutually_exclusive_group()
     written.add_argument("--json", action="store_true", help="write events as JSON, one object a line")
     written.add_argument("-q", "--quiet", action="store_true", help="write the answer alone")
+    run.add_argument(
+        "--schema",
+        type=Path,
+        metavar="FILE",
+        help="a JSON Schema that the answer fits; it is written as JSON",
+    )
     _add_thread(run)
     _add_commands(run)
     _add_limits(run)

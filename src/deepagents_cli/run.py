@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from deepagents.events import Event, LimitReached, RunStarted
+from deepagents.events import Event, FinalAnswer, LimitReached, RunStarted
 from deepagents_cli.agents import (
     Access,
     choose_backend,
@@ -31,6 +34,7 @@ from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_int
 from deepagents_cli.output import Printer, write_answer, write_json
 from deepagents_cli.policy import PLAN, Policy
 from deepagents_cli.project import Project
+from deepagents_cli.schema import fits, read_schema
 from deepagents_cli.session import Ask, Show, converse, open_saver
 from deepagents_cli.setup import Setup, describe_untrusted, load_setup
 from deepagents_cli.task import read_task
@@ -41,13 +45,24 @@ from deepagents_cli.threads import Threads, state_dir
 class _Watch:
     """Shows events, and notes what decides about the exit code."""
 
-    def __init__(self, show: Show) -> None:
+    def __init__(self, show: Show, schema: dict[str, Any] | None = None) -> None:
         self._show = show
+        self._schema = schema
+        self.structured: Any = None
         self.reached: LimitReached | None = None
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, LimitReached) and event.agent is None:
-            self.reached = event
+        match event:
+            case LimitReached(agent=None):
+                self.reached = event
+            case FinalAnswer() if self._schema:
+                # A program that reads this output is never given another form.
+                if not fits(event.structured, self._schema):
+                    return
+                self.structured = event.structured
+                event = replace(event, text=json.dumps(self.structured, ensure_ascii=False))
+            case _:
+                pass
         self._show(event)
 
 
@@ -60,7 +75,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     if not (task or arguments.resume or arguments.thread):
         sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last thread)'
         raise CommandError(sentence, Exit.USAGE)
-    setup = _set_up(directory)
+    schema, setup = read_schema(arguments.schema), _set_up(directory)
     chosen = model or choose_model(arguments.model, setup.settings)
     limits = limits_of(arguments, setup.settings.limits)
     access = Access.of(arguments, setup.settings)
@@ -83,14 +98,16 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
     ):
         threads.note(thread, directory, task or "")
         policy = make_policy(backend, setup.project, access, chosen, yes=arguments.yes)
-        unattended, watch = Unattended(policy), _Watch(show)
+        unattended, watch = Unattended(policy), _Watch(show, schema)
         ask = _find_person(arguments, policy, end_line) or unattended
         try:
             if task:
                 task = runner.run(expand_command(task, setup, backend))
             started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
             instructions = {"plan": PLAN}.get(access.mode, "")
-            agent = make_agent(chosen, saver, policy, limits, setup=setup, instructions=instructions)
+            agent = make_agent(
+                chosen, saver, policy, limits, setup=setup, instructions=instructions, schema=schema
+            )
             converse(runner, agent, started, ask=ask, show=watch)
         except KeyboardInterrupt:
             # Closing may wait for a request; a person who presses again wants to leave now.
@@ -98,7 +115,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             sys.stderr.write("\n")
             complain(f"stopped. {again}")
             raise
-    return _report_end(watch, again, unattended.refused, yes=arguments.yes)
+    return _report_end(watch, again, unattended.refused, arguments)
 
 
 def _find_person(arguments: Namespace, policy: Policy, end_line: Callable[[], None]) -> Ask | None:
@@ -138,7 +155,7 @@ def _saver(runner: asyncio.Runner, path: Path) -> Generator[AsyncSqliteSaver]:
         runner.run(saver.conn.close())
 
 
-def _report_end(watch: _Watch, again: str, refused: int, *, yes: bool) -> int:
+def _report_end(watch: _Watch, again: str, refused: int, arguments: Namespace) -> int:
     """Say what the run did not do, and return its exit code."""
     if reached := watch.reached:
         flag = FLAGS[reached.kind]
@@ -146,7 +163,9 @@ def _report_end(watch: _Watch, again: str, refused: int, *, yes: bool) -> int:
         return Exit.LIMITED
     if refused:
         calls = "1 call was" if refused == 1 else f"{refused} calls were"
-        way = "--mode full lets secrets and .git through too" if yes else "allow changes with --yes"
+        way = "--mode full lets secrets and .git through too" if arguments.yes else "allow changes with --yes"
         complain(f"{calls} refused: there is no terminal to ask for approval; {way}")
         return Exit.REFUSED
+    if arguments.schema and watch.structured is None:
+        raise CommandError(f"the model gave no answer that fits {arguments.schema}")
     return Exit.DONE
