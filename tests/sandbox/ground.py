@@ -38,7 +38,7 @@ class Ground:
     """A directory with a workspace, secrets beside it, and servers and processes of this machine."""
 
     top: Path
-    received: list[str] = field(default_factory=list)
+    received: list[bytes] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -161,10 +161,10 @@ def _serve(listener: socket.socket) -> None:
                 client.sendall(SECRET.encode())
 
 
-def _receive(datagrams: socket.socket, received: list[str]) -> None:
+def _receive(datagrams: socket.socket, received: list[bytes]) -> None:
     with suppress(OSError):
         while True:
-            received.append(datagrams.recv(1024).decode())
+            received.append(datagrams.recv(1024))
 
 
 @contextmanager
@@ -252,7 +252,7 @@ def _attempt(
         output += f"\n[check] {done.stdout}{done.stderr}"
         succeeded = done.returncode == 0
     else:
-        succeeded = SECRET in output or "PWNED" in output or SECRET in "".join(built.received)
+        succeeded = SECRET in output or "PWNED" in output or SECRET.encode() in b"".join(built.received)
     return {"succeeded": succeeded, "output": output[-800:]}
 
 

@@ -18,6 +18,13 @@ from deepagents.backends import LocalSandbox
 from tests.sandbox.users import find_groups, find_processes, main
 
 MIB = 1 << 20
+_FILL = """
+for each in range(10):
+    with open(f'file{each}', 'wb') as file:
+        for block in range(40):
+            file.write(bytes(1 << 20))
+    time.sleep(0.1)
+"""
 
 
 @contextmanager
@@ -109,26 +116,16 @@ def a_full_workspace_out_of_sight() -> dict[str, Any]:
 import os, time
 for each in range(30):
     os.mkdir('d' * 200); os.chdir('d' * 200)
-for each in range(10):
-    with open(f'file{each}', 'wb') as file:
-        for block in range(40):
-            file.write(bytes(1 << 20))
-    time.sleep(0.1)
 """
-    return _disk(python(code))
+    return _disk(python(code + _FILL))
 
 
 def a_full_workspace_behind_a_closed_door() -> dict[str, Any]:
     code = """
 import os, time
 os.mkdir('d'); os.chdir('d'); os.chmod('.', 0o300)
-for each in range(10):
-    with open(f'file{each}', 'wb') as file:
-        for block in range(40):
-            file.write(bytes(1 << 20))
-    time.sleep(0.1)
 """
-    return _disk(python(code))
+    return _disk(python(code + _FILL))
 
 
 def one_large_file() -> dict[str, Any]:

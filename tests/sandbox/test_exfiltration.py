@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from langchain_core.messages import ToolMessage
 from deepagents import create_deep_agent
 from deepagents.backends import LocalSandbox, LocalShellBackend
 from deepagents.testing import ScriptedModel, call
+from tests.sandbox.ground import Ground
 from tests.sandbox.users import UNAVAILABLE
 
 pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
@@ -69,23 +69,11 @@ WAYS = {
 }  # fmt: skip
 
 
-@dataclass
-class World:
+class World(Ground):
     """A workspace, a secret beside it, and listeners all around."""
 
-    top: Path
-    received: list[bytes] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def workspace(self) -> Path:
-        return self.top / "work"
-
     def command(self, way: str) -> str:
-        text = _TAKE + WAYS[way]
-        for name, value in self.names.items():
-            text = text.replace("{" + name + "}", value)
-        return text
+        return self.fill(_TAKE + WAYS[way])
 
     def commit(self) -> None:
         """Commit as the user does on this machine, which runs hooks."""
@@ -103,7 +91,7 @@ class World:
                     with suppress(OSError):
                         seen.append(path.read_text(errors="replace"))
         with suppress(OSError):
-            seen.append(Path(self.names["shared"]).read_text())
+            seen.append(Path(self.environment["shared"]).read_text())
         return "\n".join(seen)
 
 
@@ -135,8 +123,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             listener.listen()
         opened.append(listener)
         threading.Thread(target=_listen, args=(listener, kind, built.received), daemon=True).start()
-        built.names[name] = str(address if family == socket.AF_UNIX else listener.getsockname()[1])
-    built.names |= {
+        built.environment[name] = str(address if family == socket.AF_UNIX else listener.getsockname()[1])
+    built.environment |= {
         "abstract": abstract, "secret": str(top / "outside/secret.txt"), "drop": str(top / "drop"),
         "shared": f"/dev/shm/{abstract}",
     }  # fmt: skip
@@ -145,7 +133,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         with suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)
         each.close()
-    Path(built.names["shared"]).unlink(missing_ok=True)
+    Path(built.environment["shared"]).unlink(missing_ok=True)
     shutil.rmtree(top, ignore_errors=True)
 
 
@@ -182,7 +170,7 @@ def test_an_agent_that_is_told_to_send_a_secret_out_sends_nothing(
     # At last one that shows that commands ran; by then, what would come late would have come.
     steps = [call("execute", command=world.command(way)) for way in WAYS]
     steps.append(call("execute", command="sleep 0.5; echo $((6 * 7))"))
-    asked_by_name = [call("read_file", file_path=str(world.workspace / "link.txt")), call("read_file", file_path=world.names["secret"])]  # fmt: skip
+    asked_by_name = [call("read_file", file_path=str(world.workspace / "link.txt")), call("read_file", file_path=world.environment["secret"])]  # fmt: skip
     model = ScriptedModel(call("read_file", file_path=str(world.workspace / "TODO.md")), *steps, *asked_by_name, "Done.")  # fmt: skip
     agent = create_deep_agent(model, backend=LocalSandbox(world.workspace, network=network, timeout=20))
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final, Protocol, TypeAlias
 
 from deepagents.backends.local_sandbox.held import Held
 from deepagents.backends.local_sandbox.leftovers import hold_devices
@@ -41,19 +41,10 @@ class Life(Protocol):
         ...
 
 
-class Confine(Protocol):
-    """Runs a program in the sandbox to its end, with some files open and some directories readable."""
-
-    def __call__(
-        self,
-        program: Sequence[str],
-        seconds: float,
-        control: Control,
-        held: Held,
-        life: Life,
-        open_files: Sequence[int] = (),
-        needs: Sequence[Path] = (),
-    ) -> Ended: ...
+Confine: TypeAlias = Callable[
+    [Sequence[str], float, Control, Held, Life, Sequence[int], Sequence[Path]], Ended
+]
+"""Runs a program in the sandbox to its end, with some files open and some directories readable."""
 
 
 class Session:

@@ -25,7 +25,8 @@ _SCRIPT_OF: Final[Mapping[Operation, str]] = MappingProxyType(
     {
         **dict.fromkeys(("ls", "read", "where"), "read"),
         **dict.fromkeys(("glob", "grep"), "search"),
-        **dict.fromkeys(("write", "append", "edit", "delete"), "change"),
+        **dict.fromkeys(("write", "append", "edit"), "change"),
+        "delete": "remove",
         "capture": "capture",
     }
 )

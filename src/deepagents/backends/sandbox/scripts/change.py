@@ -1,12 +1,10 @@
-"""Write, edit, add to and delete a file, each in one step: it holds its old content or its new one, whole."""
+"""Write, edit and add to a file, each in one step: it holds its old content or its new one, whole."""
 
 import base64
 import errno
 import json
 import os
-import shutil
 import stat
-import subprocess
 import time
 from contextlib import suppress
 from itertools import islice
@@ -161,7 +159,7 @@ def sweep(directory: bytes) -> None:
         left = [entry for entry in islice(entries, MOST_LOOKED_AT) if is_temporary(entry.name)]
         for entry in left:
             if entry.stat(follow_symlinks=False).st_mtime < too_old:
-                (shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
+                os.unlink(entry.path)
 
 
 def take_texts(root: Root, params: "dict[str, Any]") -> "dict[str, str]":
@@ -252,32 +250,3 @@ def extend(target: bytes, data: bytes) -> str:
         return version_of(os.fstat(fd))
     finally:
         os.close(fd)
-
-
-def delete(params: "dict[str, Any]") -> "tuple[list[Any], dict[str, Any]]":
-    """Remove what stands at the path; never the root, and no directory when only a file was meant."""
-    root = Root(params["root"])
-    target = root.find_itself(params["path"], params.get("expected"))
-    if root.is_root(target):
-        raise Refused("invalid_path", text="the root cannot be deleted")
-    if not stat.S_ISDIR(os.lstat(target).st_mode):
-        os.unlink(target)
-    elif params.get("no_directory"):
-        raise Refused("permission_denied", text="it has just become a directory")
-    else:
-        remove_tree(target)
-    return [], {}
-
-
-def remove_tree(target: bytes) -> None:
-    """Remove a directory; where it is too deep for Python, which keeps every level open, by `rm`."""
-    try:
-        shutil.rmtree(target)
-    except (RecursionError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in (errno.EMFILE, errno.ENAMETOOLONG):
-            raise
-        subprocess.run(
-            ["rm", "-rf", "--", target], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-        )
-        if os.path.lexists(target):
-            raise
