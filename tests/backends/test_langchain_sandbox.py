@@ -14,7 +14,7 @@ from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.protocol import SandboxBackendProtocol
 from tests.backends.sandboxes import BIN, DirectorySandbox
 
-pytestmark = pytest.mark.filterwarnings("ignore:Class-scoped fixtures defined as instance methods")
+pytestmark = pytest.mark.filterwarnings("ignore:Class-scoped fixture")
 
 ABSOLUTE = "glob answers with absolute paths, as every other operation does"
 ANOTHER_RULE = {

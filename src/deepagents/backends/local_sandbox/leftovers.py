@@ -98,27 +98,26 @@ class Protection:
         return found
 
     def _look_at(self, relative: str) -> None:
-        parts = Path(relative).parts
+        parts = relative.split("/")
         for count in range(1, len(parts) + 1):
-            part = "/".join(parts[:count])
-            path, is_last = self.root / part, count == len(parts)
+            part, is_last = "/".join(parts[:count]), count == len(parts)
             try:
-                mode = os.lstat(path).st_mode
+                status = os.lstat(f"{self.root}/{part}")
             except OSError:
                 if is_last and relative not in _NEVER_EMPTY:
-                    self.missing.append(path)
+                    self.missing.append(self.root / part)
                 else:
                     self.unborn.append(relative)
                 return
-            if stat.S_ISLNK(mode):
-                self.links[part] = os.readlink(path)
+            if stat.S_ISLNK(status.st_mode):
+                self.links[part] = os.readlink(self.root / part)
                 self._look_behind(relative)
                 return
-            if is_last and _is_placeholder(os.lstat(path)):
-                self.missing.append(path)
-            elif is_last or not stat.S_ISDIR(mode):
+            if is_last and _is_placeholder(status):
+                self.missing.append(self.root / part)
+            elif is_last or not stat.S_ISDIR(status.st_mode):
                 # A file `.git` names the directory where git finds hooks and settings.
-                if path not in self.existing:
+                if (path := self.root / part) not in self.existing:
                     self.existing.append(path)
                 return
 
@@ -213,6 +212,9 @@ class Protection:
     def _remove_new(self, relative: str) -> None:
         """Remove what was made of a path that was not there, were it a link or a file on the way to it."""
         parts = relative.split("/")
+        # Mostly nothing was made, and this raises. What a command has closed is opened below.
+        with suppress(PermissionError):
+            os.lstat(f"{self.root}/{parts[0]}")
         for count, name in enumerate(parts, 1):
             with opened(self.root, parts[: count - 1]) as directory:
                 is_last = count == len(parts)

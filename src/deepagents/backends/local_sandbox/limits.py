@@ -150,7 +150,8 @@ class ControlGroup:
     def _find_enforced(self) -> str | None:
         for directory in self.directories:
             for file in ("memory.events", "memory.oom_control", "pids.events"):
-                counts = dict(line.split()[:2] for line in _lines(directory / file) if len(line.split()) == 2)
+                found = map(str.split, _lines(f"{directory}/{file}"))
+                counts = {each[0]: each[1] for each in found if len(each) == 2}
                 if int(counts.get("oom_kill", 0)):
                     return "memory"
                 if file == "pids.events" and int(counts.get("max", 0)):
@@ -172,7 +173,7 @@ def _write_if_there(file: Path, bound: int) -> None:
 
 
 def _try_to_remove(directory: Path) -> bool:
-    for line in _lines(directory / "cgroup.procs"):
+    for line in _lines(f"{directory}/cgroup.procs"):
         with suppress(OSError):
             os.kill(int(line), 9)
     try:
@@ -182,9 +183,10 @@ def _try_to_remove(directory: Path) -> bool:
     return True
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: str) -> list[str]:
     try:
-        return path.read_text().splitlines()
+        with open(path) as file:
+            return file.read().splitlines()
     except OSError:
         return []
 
@@ -274,7 +276,7 @@ def _free_bytes(directory: Path) -> int:
 def _mounts_below(directories: Sequence[Path]) -> list[Path]:
     """Return where other file systems are mounted in directories: what is free there falls on its own."""
     # The fifth field, with the characters that separate fields written as numbers (proc(5)).
-    points = [line.split(" ")[4].encode() for line in _lines(Path("/proc/self/mountinfo"))]
+    points = [line.split(" ")[4].encode() for line in _lines("/proc/self/mountinfo")]
     paths = [Path(os.fsdecode(_ESCAPED.sub(lambda each: bytes([int(each[1], 8)]), each))) for each in points]
     return [path for path in paths if any(each in path.parents for each in directories)]
 
