@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.output import ColorDepth
 
@@ -44,7 +45,9 @@ Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
 _BETWEEN_DRAWINGS: Final = 0.05
 _REST: Final = 4
 _SPIN: Final = 0.1
-_LIVE_ROWS: Final = 18
+_TYPING: Final = 0.12
+"""Seconds between drawings while keys are pressed: a key is drawn at once, and the rest can wait."""
+_LIVE_ROWS: Final = 16
 _AGAIN: Final = 2.0
 """Seconds in which a second Ctrl-C leaves."""
 _CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
@@ -73,7 +76,8 @@ class Screen:
         self.input = Buffer(
             history=open_history(state_dir()),
             completer=ThreadedCompleter(ChatCompleter(lambda: self.talk.commands, Files(directory))),
-            complete_while_typing=True,
+            # Each completion is drawn anew, so that only what can be completed is tried.
+            complete_while_typing=Condition(lambda: "@" in self.input.text or self.input.text[:1] == "/"),
             multiline=True,
             name="input",
         )
@@ -138,7 +142,7 @@ class Screen:
         """Draw soon: what comes meanwhile is drawn with it."""
         if self._drawing is None and not self._gone:
             # On a slow machine, keys must not wait for one drawing after the other.
-            pause = max(_BETWEEN_DRAWINGS, _REST * self._cost)
+            pause = max(_BETWEEN_DRAWINGS, _REST * self._cost, _TYPING * self._patience.is_typing)
             wait = max(self._drawn_at + pause - time.monotonic(), 0)
             self._drawing = asyncio.get_running_loop().call_later(wait, self._draw)
 
