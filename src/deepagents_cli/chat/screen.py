@@ -84,12 +84,13 @@ class Screen:
         self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
         self.renderer = Renderer(find_look(), 80)
         self._patience = Patience(self._ready_to_answer)
+        self._output = open_output()
         self._view = View(self)
         self.app: Application[int] = Application(
             layout=self._view.layout,
             key_bindings=make_keys(self),
             input=open_keyboard(self._found_background),
-            output=open_output(),
+            output=self._output,
             erase_when_done=True,
             color_depth=lambda: None if self.renderer.look.colours else ColorDepth.DEPTH_1_BIT,
             include_default_pygments_style=False,
@@ -211,6 +212,7 @@ class Screen:
         """End the conversation."""
         if self.app.is_running and not self._gone:
             self._gone = True
+            self._output.held = False
             self.app.exit(result=code)
 
     def paste(self, text: str) -> None:
@@ -282,6 +284,7 @@ class Screen:
         self._patience.show(self.talk.question)
         if blocks := self.talk.transcript.take_finished():
             lines = [line for block in blocks for line in self._lines(block)]
+            self._output.held = True
             self.app.renderer.erase()
             self.app.output.write_raw("".join(f"{line}\n" for line in lines))
         lines = draw_live(self.talk, self.renderer, min(rows - 6, _LIVE_ROWS))
@@ -295,7 +298,7 @@ class Screen:
         """Render a block, below an empty line unless it belongs to the one before."""
         last, self._last = self._last, block
         close = last is not None and block.kind in _CLOSE and last.kind in _CLOSE
-        gap = [] if block.follows or close else [""]
+        gap = [] if block.follows or close or last is None else [""]
         return [*gap, *self.renderer.block(block)]
 
     def _ready_to_answer(self, question: Pending) -> None:
@@ -305,6 +308,7 @@ class Screen:
 
     def _focus(self, _: object = None) -> None:
         """Have the keys go where what is drawn says that they go."""
+        self._output.held = False
         if self.talk.picker is not self._picking:
             self._picking = self.talk.picker
             self.line.reset()
