@@ -37,7 +37,6 @@ from deepagents_cli.chat.picker import Picker
 from deepagents_cli.chat.questions import Pending
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.theme import ASK_BACKGROUND, find_look
-from deepagents_cli.chat.transcript import Block
 from deepagents_cli.errors import Exit
 from deepagents_cli.threads import state_dir
 
@@ -50,7 +49,6 @@ _TYPING: Final = 0.12
 _LIVE_ROWS: Final = 16
 _AGAIN: Final = 2.0
 """Seconds in which a second Ctrl-C leaves."""
-_CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,6 @@ class Screen:
         self.app.key_processor.before_key_press += self._patience.note_key
         self._drawn_at = self._interrupted_at = self._cost = 0.0
         self._drawing: asyncio.TimerHandle | None = None
-        self._last: Block | None = None
         self._picking: Picker | None = None
         self._away = False
         self._gone = False
@@ -283,7 +280,7 @@ class Screen:
             self.talk.taken_back = []
         self._patience.show(self.talk.question)
         if blocks := self.talk.transcript.take_finished():
-            lines = [line for block in blocks for line in self._lines(block)]
+            lines = self.renderer.blocks(blocks)
             self._output.held = True
             self.app.renderer.erase()
             self.app.output.write_raw("".join(f"{line}\n" for line in lines))
@@ -293,13 +290,6 @@ class Screen:
         self._drawn_at = time.monotonic()
         self._cost = self._drawn_at - begun
         self.app.invalidate()
-
-    def _lines(self, block: Block) -> Sequence[str]:
-        """Render a block, below an empty line unless it belongs to the one before."""
-        last, self._last = self._last, block
-        close = last is not None and block.kind in _CLOSE and last.kind in _CLOSE
-        gap = [] if block.follows or close or last is None else [""]
-        return [*gap, *self.renderer.block(block)]
 
     def _ready_to_answer(self, question: Pending) -> None:
         if question.is_text:
