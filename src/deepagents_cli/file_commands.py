@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from deepagents_cli.errors import CommandError
 from deepagents_cli.markdown import MarkdownFile, find_files
 from deepagents_cli.project import Project, read_text
+from deepagents_cli.terminal import one_line
 
 Run: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs a shell line, in the sandbox where there is one, and returns what it wrote."""
@@ -80,7 +81,7 @@ def _parse(file: MarkdownFile) -> tuple[FileCommand, list[str]]:
     first = file.body.lstrip("# ").split("\n", 1)[0]
     return FileCommand(
         name=file.name,
-        description=file.text("description") or " ".join(first.split())[:100],
+        description=file.text("description") or one_line(first)[:100],
         hint=file.text("argument-hint"),
         body=file.body,
         model=file.text("model") or None,
