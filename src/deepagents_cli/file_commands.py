@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from deepagents_cli.errors import CommandError
+from deepagents_cli.guarded import kind_of
 from deepagents_cli.markdown import MarkdownFile, find_files
 from deepagents_cli.project import Project, read_text
 from deepagents_cli.terminal import one_line
@@ -114,6 +115,9 @@ def _with_file(command: FileCommand, given: str, directory: Path) -> str:
     path = directory / name
     if not path.is_file():
         return f"@{given}"
+    # The person has typed the name of a command, and not that of the file.
+    if not command.trusted and kind_of(path.resolve().as_posix(), writes=False):
+        raise CommandError(f"/{command.name} names @{name}, which looks like a secret; type it yourself")
     try:
         text = read_text(path, directory, _LONGEST_FILE)
     except (OSError, ValueError) as error:

@@ -100,13 +100,15 @@ async def test_shell_lines_need_what_runs_them(directory: Path) -> None:
 
 
 async def test_no_file_outside_and_no_huge_one_is_put_in(directory: Path) -> None:
-    (directory.parent / "secret").write_text("secret")
-    (directory / "link").symlink_to(directory.parent / "secret")
+    (directory.parent / "away").write_text("secret")
+    (directory / "link").symlink_to(directory.parent / "away")
     (directory / "huge").write_text("x" * 100_001)
+    (directory / ".env").write_text("KEY=secret")
+    (directory / "innocent").symlink_to(".env")
 
     for name, said in (
         ("link", "leads elsewhere"),
-        ("../secret", "leads elsewhere"),
+        ("../away", "leads elsewhere"),
         ("huge", "longer than"),
     ):
         with pytest.raises(CommandError, match=said):
