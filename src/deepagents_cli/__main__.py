@@ -35,8 +35,9 @@ def _load_command(name: str) -> Any:
     try:
         return import_module(f"deepagents_cli.{name.replace('-', '_')}").run
     except ModuleNotFoundError as error:
+        extra = "server" if name == "serve" else "cli"
         raise CommandError(
-            f"This command needs more packages ({error.name} is missing): pip install 'deepagents[cli]'"
+            f"This command needs more packages ({error.name} is missing): pip install 'deepagents[{extra}]'"
         ) from error
 
 

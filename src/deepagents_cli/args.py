@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from deepagents.limits import Limits
 from deepagents_cli.protocol import MODES, Mode
+from deepagents_cli.serve import add_serve
 from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
 
 _MORE: Final = """examples:
@@ -134,6 +135,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     completion = commands.add_parser("completion", help="write a script with which a shell completes")
     completion.add_argument("shell", choices=("bash", "zsh", "fish", "sessions"), help="for which shell")
     _add_debug(completion)
+    add_serve(commands)
     return parser, list(commands.choices)
 
 

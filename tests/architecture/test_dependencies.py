@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import PurePosixPath
 
+from tests.architecture.rules import OWN_PACKAGES
 from tests.architecture.source import ROOT, Source, sources
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -40,10 +41,7 @@ def imported(files: Iterable[Source]) -> set[str]:
     known = distributions()
     modules = {module for source in files for module in _modules(source)}
     foreign = {
-        name
-        for name in modules
-        if name.split(".")[0]
-        not in {*sys.stdlib_module_names, "deepagents", "deepagents_cli", "deepagents_local"}
+        name for name in modules if name.split(".")[0] not in {*sys.stdlib_module_names, *OWN_PACKAGES}
     }
     return {COME_ALONG.get(name, name) for name in (_distribution(module, known) for module in foreign)}
 

@@ -1,0 +1,72 @@
+"""Serve agents over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.values import read_count
+
+
+def add_serve(commands: Any) -> None:
+    """Describe the command and its options."""
+    serve = commands.add_parser(
+        "serve",
+        help="serve agents over HTTP, with runs that survive a crash",
+        description=(
+            "Serve agents by the Agent Server protocol, which LangGraph's clients speak. Runs, threads and "
+            "memory are kept in a file, or in PostgreSQL."
+        ),
+    )
+    serve.add_argument(
+        "agent",
+        nargs="?",
+        metavar="MODULE.py:AGENT",
+        help="what to serve, or a file like langgraph.json (the default)",
+    )
+    serve.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    serve.add_argument("--port", type=read_count, default=2024, help="the port (default: 2024)")
+    serve.add_argument(
+        "--allow-anyone",
+        action="store_true",
+        help="listen where others can reach this server, though it asks for no key",
+    )
+    serve.add_argument(
+        "--database", metavar="FILE|URL", help="a file (default: .deepagents/server.db) or postgresql://..."
+    )
+    serve.add_argument("--runs", type=read_count, default=10, help="how many runs work at once (default: 10)")
+    serve.add_argument("--debug", action="store_true", help="show the traceback when something fails")
+
+
+def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
+    """Answer requests until Ctrl-C.
+
+    Raises:
+        CommandError: if there is nothing to serve, or nowhere to listen.
+    """
+    import asyncio
+
+    from deepagents_server.config import load_config
+    from deepagents_server.errors import ServeError
+    from deepagents_server.serve import check_host, database_url, serve
+    from deepagents_server.server import Settings
+
+    try:
+        check_host(arguments.host, trusted=arguments.allow_anyone)
+        config = load_config(arguments.agent, Path.cwd())
+        settings = Settings(database_url(arguments.database, config.directory), slots=arguments.runs)
+        ready = partial(_say_ready, config.graphs)
+        asyncio.run(serve(config, settings, arguments.host, arguments.port, ready))
+    except ServeError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
+    return Exit.DONE
+
+
+def _say_ready(graphs: Iterable[str], url: str) -> None:
+    sys.stdout.write(f"Serving {', '.join(graphs)} on {url}\n")
+    sys.stdout.flush()

@@ -1,0 +1,60 @@
+"""Put the endpoints together, and turn whatever a request fails with into an answer."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, cast
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from deepagents_server.api import assistants, runs, store, system, threads
+from deepagents_server.api.common import answer
+from deepagents_server.errors import ApiError
+from deepagents_server.server import Server, Settings
+
+_log: Final = logging.getLogger("deepagents.server")
+_EXPOSED: Final = ("content-location", "location", "x-pagination-total", "x-pagination-next")
+
+
+def create_app(server: Server, settings: Settings) -> Starlette:
+    """Make the application that answers for an open server."""
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=list(settings.cors),
+        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+        allow_headers=["*"],
+        expose_headers=list(_EXPOSED),
+        max_age=600,
+    )
+    app = Starlette(
+        routes=[*system.ROUTES, *assistants.ROUTES, *threads.ROUTES, *runs.ROUTES, *store.ROUTES],
+        middleware=[cors],
+        exception_handlers={
+            ApiError: _refuse,
+            HTTPException: _refuse_http,
+            Exception: _fail,
+        },
+    )
+    app.state.server = server
+    return app
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    refused = cast(ApiError, error)
+    return answer({"detail": refused.detail}, refused.status)
+
+
+async def _refuse_http(_: Request, error: Exception) -> Response:
+    refused = cast(HTTPException, error)
+    return answer({"detail": refused.detail}, refused.status_code)
+
+
+async def _fail(request: Request, error: Exception) -> Response:
+    # The log has the trace; the client gets nothing that it could learn about the machine from.
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return answer({"detail": "The server failed; its log says why."}, 500)

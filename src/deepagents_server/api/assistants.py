@@ -1,0 +1,251 @@
+"""Assistants: a graph with a configuration, in versions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import uuid4
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deepagents_server.api.bodies import (
+    AssistantBody,
+    AssistantChangeBody,
+    AssistantSearchBody,
+    SearchBody,
+    VersionBody,
+    read_body,
+)
+from deepagents_server.api.common import answer, answer_page, nothing, ordered, scope_of, selected, serving
+from deepagents_server.database.assistants import (
+    add_assistant,
+    add_version,
+    get_assistant,
+    show_assistant,
+)
+from deepagents_server.database.engine import Row
+from deepagents_server.database.filters import clean_metadata, contains, visible
+from deepagents_server.database.tables import assistant_versions, assistants
+from deepagents_server.errors import ApiError, not_found
+from deepagents_server.graphs import Graph
+from deepagents_server.serialize import now
+
+_SORTED: Final = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
+
+
+async def _assistant(request: Request) -> Row:
+    async with serving(request).database.read() as connection:
+        return await get_assistant(connection, scope_of(request), request.path_params["assistant_id"])
+
+
+async def _own(connection: AsyncConnection, request: Request) -> Row:
+    """Return an assistant that the caller may change: none of those that the graphs have."""
+    row = await get_assistant(connection, scope_of(request), request.path_params["assistant_id"])
+    if row["metadata"].get("created_by") == "system":
+        raise ApiError(
+            403, f"The assistant of the graph {row['graph_id']!r} comes with it and cannot be changed."
+        )
+    return row
+
+
+async def create(request: Request) -> Response:
+    """Make an assistant."""
+    given = await read_body(request, AssistantBody)
+    server, scope = serving(request), scope_of(request)
+    if given.graph_id not in server.graphs:
+        raise not_found("graph", given.graph_id)
+    stamp = now()
+    row: dict[str, Any] = {
+        "assistant_id": given.assistant_id or str(uuid4()),
+        "owner": scope.owner or "",
+        "graph_id": given.graph_id,
+        "name": given.name or "Untitled",
+        "description": given.description,
+        "config": given.config or {},
+        "context": given.context or {},
+        "metadata": _metadata(given.metadata),
+        "version": 1,
+        "created_at": stamp,
+        "updated_at": stamp,
+    }
+    async with server.database.write() as connection:
+        if not await add_assistant(connection, row):
+            if given.if_exists != "do_nothing":
+                raise ApiError(409, f"There is an assistant {row['assistant_id']!r} already.")
+            row = dict(await get_assistant(connection, scope, row["assistant_id"]))
+    return answer(show_assistant(row))
+
+
+def _metadata(given: Any) -> dict[str, Any]:
+    return {name: value for name, value in clean_metadata(given).items() if name != "created_by"}
+
+
+async def get(request: Request) -> Response:
+    """Show an assistant."""
+    return answer(show_assistant(await _assistant(request)))
+
+
+async def change(request: Request) -> Response:
+    """Give an assistant a new version."""
+    given = await read_body(request, AssistantChangeBody)
+    server = serving(request)
+    if given.graph_id is not None and given.graph_id not in server.graphs:
+        raise not_found("graph", given.graph_id)
+    async with server.database.write() as connection:
+        row = await _own(connection, request)
+        changes = {name: value for name, value in given.model_dump().items() if value is not None}
+        if "metadata" in changes:
+            changes["metadata"] = {**row["metadata"], **_metadata(changes["metadata"])}
+        query = sa.select(sa.func.max(assistant_versions.c.version)).where(
+            assistant_versions.c.assistant_id == row["assistant_id"]
+        )
+        latest = (await connection.execute(query)).scalar() or 0
+        row = {**row, **changes, "version": latest + 1, "updated_at": now()}
+        await add_version(connection, row)
+        await _replace(connection, row)
+    return answer(show_assistant(row))
+
+
+async def _replace(connection: AsyncConnection, row: Row) -> None:
+    changed = assistants.update().where(assistants.c.assistant_id == row["assistant_id"])
+    await connection.execute(changed.values(dict(row)))
+
+
+async def delete(request: Request) -> Response:
+    """Remove an assistant with its versions."""
+    async with serving(request).database.write() as connection:
+        row = await _own(connection, request)
+        for table in (assistants, assistant_versions):
+            await connection.execute(table.delete().where(table.c.assistant_id == row["assistant_id"]))
+    return nothing()
+
+
+def _found(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
+    server = serving(request)
+    # A shared database may hold assistants of graphs that are served elsewhere.
+    query = sa.select(assistants).where(
+        visible(assistants, scope_of(request)), assistants.c.graph_id.in_([*server.graphs])
+    )
+    if given.graph_id:
+        query = query.where(assistants.c.graph_id == given.graph_id)
+    if given.name:
+        query = query.where(sa.func.lower(assistants.c.name).contains(given.name.lower(), autoescape=True))
+    if given.metadata:
+        query = query.where(contains(assistants.c.metadata, given.metadata))
+    return query
+
+
+async def search(request: Request) -> Response:
+    """Find assistants."""
+    given = await read_body(request, AssistantSearchBody)
+    database = serving(request).database
+    query = _found(given, request)
+    page = ordered(query, assistants, given.sort_by, given.sort_order, _SORTED)
+    rows = await database.rows(page.limit(given.limit).offset(given.offset))
+    shown = [selected(show_assistant(row), given.select) for row in rows]
+    return answer_page(shown, await database.count(query), given.offset)
+
+
+async def count(request: Request) -> Response:
+    """Count assistants."""
+    given = await read_body(request, AssistantSearchBody)
+    return answer(await serving(request).database.count(_found(given, request)))
+
+
+async def versions(request: Request) -> Response:
+    """List the versions of an assistant, newest first."""
+    given = await read_body(request, SearchBody)
+    row = await _assistant(request)
+    query = sa.select(assistant_versions).where(
+        assistant_versions.c.assistant_id == row["assistant_id"],
+        visible(assistant_versions, scope_of(request)),
+    )
+    if given.metadata:
+        query = query.where(contains(assistant_versions.c.metadata, given.metadata))
+    page = query.order_by(assistant_versions.c.version.desc()).limit(given.limit).offset(given.offset)
+    return answer([show_assistant(each) for each in await serving(request).database.rows(page)])
+
+
+async def set_latest(request: Request) -> Response:
+    """Make an assistant what it was in a version."""
+    given = await read_body(request, VersionBody)
+    async with serving(request).database.write() as connection:
+        row = await _own(connection, request)
+        query = sa.select(assistant_versions).where(
+            assistant_versions.c.assistant_id == row["assistant_id"],
+            assistant_versions.c.version == given.version,
+        )
+        kept = (await connection.execute(query)).mappings().first()
+        if kept is None:
+            raise not_found("version", given.version)
+        row = {**row, **{name: kept[name] for name in kept if name in row and name != "created_at"}}
+        row["updated_at"] = now()
+        await _replace(connection, row)
+    return answer(show_assistant(row))
+
+
+async def schemas(request: Request) -> Response:
+    """Describe what the graph of an assistant takes and gives."""
+    row = await _assistant(request)
+    async with serving(request).graphs.open(row["graph_id"], row["config"]) as graph:
+        return answer({"graph_id": row["graph_id"], **_schemas(graph)})
+
+
+def _schemas(graph: Graph) -> dict[str, Any]:
+    state: Any = getattr(getattr(graph, "builder", None), "state_schema", None)
+    return {
+        "input_schema": _schema(graph.get_input_jsonschema),
+        "output_schema": _schema(graph.get_output_jsonschema),
+        "state_schema": _schema(lambda: TypeAdapter(state).json_schema()) if state else None,
+        # What a configuration may hold is the context, since LangGraph 1.0.
+        "config_schema": _schema(graph.get_context_jsonschema),
+        "context_schema": _schema(graph.get_context_jsonschema),
+    }
+
+
+def _schema(make: Any) -> Any:
+    try:
+        return make()
+    except (PydanticUserError, PydanticInvalidForJsonSchema, TypeError, NameError, AttributeError):
+        # A schema with a type that has no JSON: the assistant works all the same.
+        return None
+
+
+async def graph(request: Request) -> Response:
+    """Draw the graph of an assistant as nodes and edges."""
+    row = await _assistant(request)
+    xray = request.query_params.get("xray", "").lower()
+    depth: bool | int = int(xray) if xray.isdigit() and len(xray) < 4 else xray == "true"
+    async with serving(request).graphs.open(row["graph_id"], row["config"]) as opened:
+        return answer((await opened.aget_graph(xray=depth)).to_json())
+
+
+async def subgraphs(request: Request) -> Response:
+    """Describe the graphs inside the graph of an assistant."""
+    row = await _assistant(request)
+    namespace = request.path_params.get("namespace")
+    recurse = request.query_params.get("recurse", "").lower() in ("1", "true")
+    async with serving(request).graphs.open(row["graph_id"], row["config"]) as opened:
+        inner = [each async for each in opened.aget_subgraphs(namespace=namespace, recurse=recurse)]
+    return answer({name: _schemas(each) for name, each in inner})
+
+
+ROUTES: Final = [
+    Route("/assistants", create, methods=["POST"]),
+    Route("/assistants/search", search, methods=["POST"]),
+    Route("/assistants/count", count, methods=["POST"]),
+    Route("/assistants/{assistant_id}", get, methods=["GET"]),
+    Route("/assistants/{assistant_id}", change, methods=["PATCH"]),
+    Route("/assistants/{assistant_id}", delete, methods=["DELETE"]),
+    Route("/assistants/{assistant_id}/versions", versions, methods=["POST"]),
+    Route("/assistants/{assistant_id}/latest", set_latest, methods=["POST"]),
+    Route("/assistants/{assistant_id}/schemas", schemas, methods=["GET"]),
+    Route("/assistants/{assistant_id}/graph", graph, methods=["GET"]),
+    Route("/assistants/{assistant_id}/subgraphs", subgraphs, methods=["GET"]),
+    Route("/assistants/{assistant_id}/subgraphs/{namespace}", subgraphs, methods=["GET"]),
+]

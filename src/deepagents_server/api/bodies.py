@@ -1,0 +1,246 @@
+"""What requests may hold, checked once, where they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeVar, cast
+from uuid import UUID
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from deepagents_server.errors import ApiError
+
+Body = TypeVar("Body", bound=BaseModel)
+MAX_BODY = 32_000_000
+_MAX_DEPTH = 200
+
+Metadata = dict[str, Any]
+Id = Annotated[str, BeforeValidator(lambda value: str(UUID(str(value))))]
+Limit = Annotated[int, Field(ge=1, le=1000)]
+Offset = Annotated[int, Field(ge=0, le=2**62)]
+Names = list[str] | Literal["*"]
+MultitaskStrategy = Literal["reject", "interrupt", "rollback", "enqueue", "steer"]
+StreamMode = Literal[
+    "values", "updates", "custom", "messages", "messages-tuple", "tasks", "checkpoints", "debug", "events"
+]
+
+
+class RunBody(BaseModel):
+    """A run to be made."""
+
+    assistant_id: str
+    input: Any = None
+    command: dict[str, Any] | None = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+    checkpoint: dict[str, Any] | None = None
+    checkpoint_id: str | None = None
+    stream_mode: StreamMode | list[StreamMode] | None = None
+    stream_subgraphs: bool | None = None
+    stream_resumable: bool | None = None
+    interrupt_before: Names | None = None
+    interrupt_after: Names | None = None
+    webhook: str | None = None
+    multitask_strategy: MultitaskStrategy | None = None
+    if_not_exists: Literal["create", "reject"] | None = None
+    on_completion: Literal["delete", "keep", "complete", "continue"] | None = None
+    on_disconnect: Literal["cancel", "continue"] | None = None
+    after_seconds: Annotated[float, Field(ge=0, le=10 * 365 * 86400)] | None = None
+    durability: Literal["sync", "async", "exit"] | None = None
+    feedback_keys: list[str] | None = None
+
+
+class BatchRunBody(RunBody):
+    """A run among others, perhaps on a thread."""
+
+    thread_id: Id | None = None
+
+
+class ThreadBody(BaseModel):
+    """A thread to be made."""
+
+    thread_id: Id | None = None
+    metadata: Metadata | None = None
+    if_exists: Literal["raise", "do_nothing"] | None = None
+    supersteps: list[dict[str, Any]] | None = None
+    ttl: Any = None
+
+
+class MetadataBody(BaseModel):
+    """A change of metadata."""
+
+    metadata: Metadata | None = None
+    ttl: Any = None
+
+
+class SearchBody(BaseModel):
+    """What is common to searches."""
+
+    metadata: Metadata | None = None
+    limit: Limit = 10
+    offset: Offset = 0
+    sort_by: str | None = None
+    sort_order: Literal["asc", "desc"] | None = None
+    select: list[str] | None = None
+
+
+class ThreadSearchBody(SearchBody):
+    """Threads that are looked for."""
+
+    ids: list[Id] | None = None
+    values: dict[str, Any] | None = None
+    status: Literal["idle", "busy", "interrupted", "error"] | None = None
+    extract: dict[str, str] | None = None
+
+
+class AssistantSearchBody(SearchBody):
+    """Assistants that are looked for."""
+
+    graph_id: str | None = None
+    name: str | None = None
+
+
+class StateBody(BaseModel):
+    """A change of a thread's state."""
+
+    values: Any = None
+    as_node: str | None = None
+    checkpoint: dict[str, Any] | None = None
+    checkpoint_id: str | None = None
+
+
+class CheckpointBody(BaseModel):
+    """A checkpoint that is asked for."""
+
+    checkpoint: dict[str, Any]
+    subgraphs: bool = False
+    select: list[str] | None = None
+
+
+class HistoryBody(BaseModel):
+    """A part of a thread's history."""
+
+    limit: Limit = 10
+    before: str | dict[str, Any] | None = None
+    metadata: Metadata | None = None
+    checkpoint: dict[str, Any] | None = None
+    select: list[str] | None = None
+
+
+class AssistantBody(BaseModel):
+    """An assistant to be made."""
+
+    graph_id: str
+    assistant_id: Id | None = None
+    name: str | None = None
+    description: str | None = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+    if_exists: Literal["raise", "do_nothing"] | None = None
+
+
+class AssistantChangeBody(BaseModel):
+    """A new version of an assistant."""
+
+    graph_id: str | None = None
+    name: str | None = None
+    description: str | None = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+
+
+class VersionBody(BaseModel):
+    """The version that an assistant is to have."""
+
+    version: Annotated[int, Field(ge=1, le=2**31)]
+
+
+class CancelManyBody(BaseModel):
+    """Runs that are to be cancelled."""
+
+    thread_id: Id | None = None
+    run_ids: list[Id] | None = None
+    status: Literal["pending", "running", "all"] | None = None
+
+
+async def read_body(request: Request, model: type[Body]) -> Body:
+    """Read and check the body of a request.
+
+    Raises:
+        ApiError: if it is too large, no JSON, or not what the endpoint takes.
+    """
+    read = await _read_json(request)
+    try:
+        return model.model_validate({} if read is None else read)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise ApiError(422, f"{place}: {first['msg']}.") from error
+
+
+async def _read_json(request: Request) -> Any:
+    taken = bytearray()
+    try:
+        async for chunk in request.stream():
+            taken += chunk
+            if len(taken) > MAX_BODY:
+                raise ApiError(413, f"A body may have {MAX_BODY:,} bytes.")
+    except ClientDisconnect as error:
+        raise ApiError(400, "The request ended before its body.") from error
+    if not taken:
+        return None
+    try:
+        read = orjson.loads(bytes(taken))
+    except orjson.JSONDecodeError as error:
+        raise ApiError(422, f"The body is not JSON: {error.msg}.") from error
+    if _is_deep(read):
+        raise ApiError(422, f"The body is nested more than {_MAX_DEPTH} levels deep.")
+    return read
+
+
+def _is_deep(value: Any) -> bool:
+    """Tell whether a value has too many levels; what stores and shows it recurses."""
+    level: list[Any] = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast(dict[str, Any], value).values()
+    return cast(list[Any], value) if isinstance(value, list) else ()
+
+
+def path_id(request: Request, name: str) -> str:
+    """Return an id of the path, as the tables have it.
+
+    Raises:
+        ApiError: if it is no UUID.
+    """
+    value = request.path_params[name]
+    try:
+        return str(UUID(value))
+    except ValueError as error:
+        raise ApiError(422, f"{name}: {value!r} is no UUID.") from error
+
+
+def query_number(request: Request, name: str, default: int, highest: int = 1000) -> int:
+    """Return a whole number of the query.
+
+    Raises:
+        ApiError: if it is none, or out of bounds.
+    """
+    value = request.query_params.get(name)
+    if value is None:
+        return default
+    if not (value.isascii() and value.isdigit()) or int(value[:20]) > highest:
+        raise ApiError(422, f"{name}: {value[:40]!r} is no number from 0 to {highest}.")
+    return int(value)

@@ -1,0 +1,109 @@
+"""What every endpoint needs: the server behind it, the caller, and answers in JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import sqlalchemy as sa
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Send
+from starlette.types import Scope as Asgi
+
+from deepagents_server.database.engine import Row
+from deepagents_server.database.filters import Scope
+from deepagents_server.errors import ApiError
+from deepagents_server.serialize import dump
+from deepagents_server.server import Server
+
+_SECURE: Final = {"x-content-type-options": "nosniff"}
+
+
+def serving(request: Request) -> Server:
+    """Return the server that a request has reached."""
+    return cast(Server, request.app.state.server)
+
+
+def scope_of(request: Request) -> Scope:
+    """Tell whose rows a request may see."""
+    return cast(Scope, request.scope.get("deepagents.scope") or Scope())
+
+
+def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer in JSON."""
+    return Response(dump(content), status, {**_SECURE, **(headers or {})}, "application/json")
+
+
+class Watched(StreamingResponse):
+    """A stream that ends as soon as its client has gone, also while there is nothing to send."""
+
+    async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
+        """Send, and listen for the end of the connection."""
+        sending = asyncio.create_task(self.stream_response(send))
+        leaving = asyncio.create_task(self.listen_for_disconnect(receive))
+        try:
+            await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            leaving.cancel()
+            await asyncio.wait([sending, leaving])
+        if not sending.cancelled() and (error := sending.exception()):
+            raise error
+
+
+def nothing(status: int = 204) -> Response:
+    """Answer without a body."""
+    return Response(status_code=status)
+
+
+def answer_page(shown: Sequence[Any], total: int, offset: int) -> Response:
+    """Answer a page of a list, and where the next one begins."""
+    following = offset + len(shown)
+    headers = {"x-pagination-total": str(total)}
+    if following < total and shown:
+        headers["x-pagination-next"] = str(following)
+    return answer(list(shown), headers=headers)
+
+
+def ordered(
+    query: sa.Select[Any], table: sa.Table, sort_by: str | None, order: str | None, allowed: Sequence[str]
+) -> sa.Select[Any]:
+    """Sort a query by a column that clients may name.
+
+    Raises:
+        ApiError: for any other.
+    """
+    name = sort_by or "created_at"
+    if name not in allowed:
+        raise ApiError(422, f"sort_by: {name!r} is none of {', '.join(allowed)}.")
+    column = table.c[name]
+    key = next(iter(table.primary_key.columns))
+    return query.order_by(column.asc(), key) if order == "asc" else query.order_by(column.desc(), key)
+
+
+def selected(row: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+    """Keep the fields that were asked for: `status`, or `values.messages` for a part of one.
+
+    Raises:
+        ApiError: for a name that is no field.
+    """
+    if not names:
+        return dict(row)
+    chosen: dict[str, Any] = {}
+    for name in names:
+        field, _, part = name.partition(".")
+        if field not in row:
+            raise ApiError(422, f"select: {name!r} is none of {', '.join(row)}.")
+        if part:
+            inner: dict[str, Any] = row[field] or {}
+            chosen.setdefault(field, {}).update({part: inner[part]} if part in inner else {})
+        else:
+            chosen[field] = row[field]
+    return chosen
+
+
+def of_row(row: Row, names: Sequence[str]) -> dict[str, Any]:
+    """Take some columns of a row."""
+    return {name: row[name] for name in names}

@@ -1,0 +1,299 @@
+"""Runs: made, waited for, streamed, listed, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Final
+
+import sqlalchemy as sa
+from pydantic import RootModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deepagents_server.api.bodies import (
+    BatchRunBody,
+    CancelManyBody,
+    RunBody,
+    path_id,
+    query_number,
+    read_body,
+)
+from deepagents_server.api.common import Watched, answer, nothing, scope_of, serving
+from deepagents_server.create import create_run
+from deepagents_server.database.engine import Row
+from deepagents_server.database.filters import visible
+from deepagents_server.database.runs import ACTIVE, delete_runs, show_run
+from deepagents_server.database.tables import runs, threads
+from deepagents_server.database.threads import get_thread
+from deepagents_server.errors import ApiError, not_found
+from deepagents_server.events import Event
+from deepagents_server.runs.engine import Action
+from deepagents_server.serialize import dump, load
+from deepagents_server.server import Server
+
+BEAT: Final = 15.0
+"""Seconds of silence after which a stream says that it is alive."""
+_ALWAYS: Final = ("metadata", "error")
+_SSE: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+class _Batch(RootModel[list[BatchRunBody]]):
+    """Several runs."""
+
+
+async def create(request: Request) -> Response:
+    """Make a run in the background."""
+    row = await _create(request)
+    return answer(show_run(row), headers={"content-location": run_path(row)})
+
+
+async def create_batch(request: Request) -> Response:
+    """Make several runs."""
+    given = await read_body(request, _Batch)
+    scope, server = scope_of(request), serving(request)
+    made = [
+        await create_run(server, scope, each.model_dump(exclude={"thread_id"}), each.thread_id)
+        for each in given.root
+    ]
+    return answer([show_run(row) for row in made])
+
+
+async def stream(request: Request) -> Response:
+    """Make a run and stream what it does."""
+    row = await _create(request, streamed=True)
+    return await _stream(request, row, after=0, cancels=_cancels(row))
+
+
+async def wait(request: Request) -> Response:
+    """Make a run and answer with the values that it leaves."""
+    row = await _create(request)
+    return await _join(request, row)
+
+
+async def list_runs(request: Request) -> Response:
+    """List the runs of a thread, newest first."""
+    server, scope = serving(request), scope_of(request)
+    thread_id = path_id(request, "thread_id")
+    async with server.database.read() as connection:
+        await get_thread(connection, scope, thread_id)
+    query = sa.select(runs).where(runs.c.thread_id == thread_id, visible(runs, scope))
+    if status := request.query_params.get("status"):
+        query = query.where(runs.c.status == status)
+    query = query.order_by(runs.c.created_at.desc(), runs.c.run_id.desc())
+    limit, offset = query_number(request, "limit", 10), query_number(request, "offset", 0, 2**62)
+    return answer([show_run(row) for row in await server.database.rows(query.limit(limit).offset(offset))])
+
+
+async def get(request: Request) -> Response:
+    """Show a run."""
+    return answer(show_run(await find_run(request)))
+
+
+async def delete(request: Request) -> Response:
+    """Remove a run that is over."""
+    row = await find_run(request)
+    if row["status"] in ACTIVE:
+        raise ApiError(409, "The run is not over; cancel it first.")
+    async with serving(request).database.write() as connection:
+        await delete_runs(connection, [row["run_id"]])
+    return nothing()
+
+
+async def join(request: Request) -> Response:
+    """Wait for a run and answer with the values that it left."""
+    return await _join(request, await find_run(request))
+
+
+async def join_stream(request: Request) -> Response:
+    """Stream a run that is there: what it still does, or all since an event."""
+    row = await find_run(request)
+    last = request.headers.get("last-event-id")
+    cancels = request.query_params.get("cancel_on_disconnect", "").lower() in ("1", "true")
+    after = _after(last)
+    modes = [mode for mode in request.query_params.getlist("stream_mode") if mode]
+    return await _stream(request, row, after, cancels=cancels, modes=modes)
+
+
+async def cancel(request: Request) -> Response:
+    """End a run early."""
+    row = await find_run(request)
+    if row["status"] not in ACTIVE:
+        raise ApiError(404, "The run is over; there is nothing to cancel.")
+    server = serving(request)
+    await server.engine.cancel(row, _action(request))
+    if request.query_params.get("wait", "").lower() in ("1", "true"):
+        await wait_for(server, row["run_id"])
+        return nothing(200)
+    return nothing(202)
+
+
+async def cancel_many(request: Request) -> Response:
+    """End the runs of a thread, or those that are named, early."""
+    given = await read_body(request, CancelManyBody)
+    if not given.status and not (given.thread_id and given.run_ids):
+        raise ApiError(422, "Name a status, or thread_id and run_ids.")
+    server, scope = serving(request), scope_of(request)
+    wanted = ACTIVE if given.status in (None, "all") else (given.status,)
+    query = sa.select(runs).where(visible(runs, scope), runs.c.status.in_(wanted))
+    if given.thread_id:
+        query = query.where(runs.c.thread_id == given.thread_id)
+    if given.run_ids:
+        query = query.where(runs.c.run_id.in_(given.run_ids))
+    found = await server.database.rows(query)
+    if not found:
+        raise ApiError(404, "There are no such runs to cancel.")
+    for row in found:
+        await server.engine.cancel(row, _action(request))
+    return nothing()
+
+
+def _action(request: Request) -> Action:
+    action = request.query_params.get("action", "interrupt")
+    if action == "rollback":
+        return "rollback"
+    if action != "interrupt":
+        raise ApiError(422, f"action: {action!r} is neither interrupt nor rollback.")
+    return "interrupt"
+
+
+async def find_run(request: Request) -> Row:
+    """Return the run of a path.
+
+    Raises:
+        ApiError: if there is none that the caller may see.
+    """
+    run_id, thread_id = path_id(request, "run_id"), path_id(request, "thread_id")
+    query = sa.select(runs).where(
+        runs.c.run_id == run_id, runs.c.thread_id == thread_id, visible(runs, scope_of(request))
+    )
+    row = await serving(request).database.row(query)
+    if row is None:
+        raise not_found("run", run_id)
+    return row
+
+
+def run_path(row: Row) -> str:
+    """Return the path of a run."""
+    return f"/threads/{row['thread_id']}/runs/{row['run_id']}"
+
+
+async def _create(request: Request, *, streamed: bool = False) -> Row:
+    given = await read_body(request, RunBody)
+    thread_id = path_id(request, "thread_id") if "thread_id" in request.path_params else None
+    fields = {**given.model_dump(), "streamed": streamed or None}
+    return await create_run(serving(request), scope_of(request), fields, thread_id)
+
+
+def _cancels(row: Row) -> bool:
+    return load(row["kwargs"]).get("on_disconnect") == "cancel"
+
+
+async def _is_over(server: Server, run_id: str) -> bool:
+    row = await server.database.row(sa.select(runs.c.status).where(runs.c.run_id == run_id))
+    return row is None or row["status"] not in ACTIVE
+
+
+async def wait_for(server: Server, run_id: str) -> None:
+    """Wait until a run is over."""
+    await server.events.wait_for_end(run_id, lambda: _is_over(server, run_id), BEAT)
+
+
+async def _join(request: Request, row: Row) -> Response:
+    headers = {"content-location": run_path(row), "location": f"{run_path(row)}/join"}
+    result = asyncio.ensure_future(final_values(serving(request), row))
+    return Watched(_spaced(result), headers=headers, media_type="application/json")
+
+
+async def _spaced(result: asyncio.Future[bytes]) -> AsyncIterator[bytes]:
+    """Write spaces while a result is waited for: JSON may begin so, and the client sees us alive."""
+    try:
+        while not (await asyncio.wait([result], timeout=BEAT))[0]:
+            yield b" "
+        yield result.result()
+    finally:
+        result.cancel()
+
+
+async def final_values(server: Server, row: Row) -> bytes:
+    """Wait for a run and return its thread's values, or how it failed, as JSON."""
+    await wait_for(server, row["run_id"])
+    run = await server.database.row(sa.select(runs).where(runs.c.run_id == row["run_id"]))
+    if run and run["error"]:
+        return dump({"__error__": load(run["error"])})
+    thread = await server.database.row(sa.select(threads).where(threads.c.thread_id == row["thread_id"]))
+    values = load(thread["values"]) if thread else None
+    asked = [each for asked in load(thread["interrupts"]).values() for each in asked] if thread else []
+    return dump({**(values or {}), "__interrupt__": asked} if asked else values)
+
+
+async def _stream(
+    request: Request, row: Row, after: int, *, cancels: bool, modes: Sequence[str] = ()
+) -> Response:
+    headers = {**_SSE, "content-location": run_path(row), "location": f"{run_path(row)}/stream"}
+    frames = _frames(serving(request), row, after, cancels=cancels, modes=modes)
+    return Watched(frames, headers=headers, media_type="text/event-stream")
+
+
+async def _frames(
+    server: Server, row: Row, after: int, *, cancels: bool, modes: Sequence[str]
+) -> AsyncIterator[bytes]:
+    run_id = row["run_id"]
+    resumable = bool(load(row["kwargs"]).get("stream_resumable"))
+    events = server.events.read(run_id, after, lambda: _is_over(server, run_id), BEAT)
+    over = False
+
+    def chosen(event: Event | None) -> bool:
+        return event is None or not modes or _mode_of(event) in (*modes, *_ALWAYS)
+
+    try:
+        async with aclosing(events) as opened:
+            async for written in (
+                frame(event, numbered=resumable) async for event in opened if chosen(event)
+            ):
+                yield written
+        over = True
+    finally:
+        if cancels and not over:
+            # The client has gone, and this task with it.
+            server.engine.cancel_soon(row, "interrupt")
+
+
+def frame(event: Event | None, *, numbered: bool) -> bytes:
+    """Write an event as a client reads it from the stream; `None` is a sign of life."""
+    if event is None:
+        return b": heartbeat\r\n\r\n"
+    number = f"id: {event.seq}\r\n" if numbered else ""
+    return b"event: %s\r\ndata: %s\r\n%s\r\n" % (event.name.encode(), event.data, number.encode())
+
+
+def _mode_of(event: Event) -> str:
+    mode = event.name.split("|")[0]
+    return "messages-tuple" if mode == "messages" else mode.split("/")[0]
+
+
+def _after(last: str | None) -> int:
+    """Read the number of the last event that a client has; what is no number begins at the start."""
+    if last is None:
+        return 0
+    return int(last) if last.isascii() and last.isdigit() and len(last) < 16 else 0
+
+
+ROUTES: Final = [
+    Route("/threads/{thread_id}/runs", create, methods=["POST"]),
+    Route("/threads/{thread_id}/runs", list_runs, methods=["GET"]),
+    Route("/threads/{thread_id}/runs/stream", stream, methods=["POST"]),
+    Route("/threads/{thread_id}/runs/wait", wait, methods=["POST"]),
+    Route("/threads/{thread_id}/runs/{run_id}", get, methods=["GET"]),
+    Route("/threads/{thread_id}/runs/{run_id}", delete, methods=["DELETE"]),
+    Route("/threads/{thread_id}/runs/{run_id}/join", join, methods=["GET"]),
+    Route("/threads/{thread_id}/runs/{run_id}/stream", join_stream, methods=["GET"]),
+    Route("/threads/{thread_id}/runs/{run_id}/cancel", cancel, methods=["POST"]),
+    Route("/runs", create, methods=["POST"]),
+    Route("/runs/stream", stream, methods=["POST"]),
+    Route("/runs/wait", wait, methods=["POST"]),
+    Route("/runs/batch", create_batch, methods=["POST"]),
+    Route("/runs/cancel", cancel_many, methods=["POST"]),
+]

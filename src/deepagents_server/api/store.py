@@ -1,0 +1,127 @@
+"""The store: what agents remember across threads."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from langgraph.store.base import Item, SearchItem
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deepagents_server.api.bodies import Limit, Offset, read_body
+from deepagents_server.api.common import answer, nothing, serving
+from deepagents_server.errors import ApiError
+
+
+class PutBody(BaseModel):
+    """A value to be kept."""
+
+    namespace: list[str]
+    key: str
+    value: dict[str, Any]
+    index: bool | list[str] | None = None
+    ttl: float | None = None
+
+
+class KeyBody(BaseModel):
+    """The place of a value."""
+
+    namespace: list[str] = []
+    key: str
+
+
+class ItemSearchBody(BaseModel):
+    """Values that are looked for."""
+
+    namespace_prefix: list[str] = []
+    filter: dict[str, Any] | None = None
+    limit: Limit = 10
+    offset: Offset = 0
+    query: str | None = None
+    refresh_ttl: bool | None = None
+
+
+class NamespaceBody(BaseModel):
+    """Namespaces that are looked for."""
+
+    prefix: list[str] | None = None
+    suffix: list[str] | None = None
+    max_depth: Limit | None = None
+    limit: Limit = 100
+    offset: Offset = 0
+
+
+def _namespace(labels: list[str]) -> tuple[str, ...]:
+    if not labels or any(not label or "." in label or "\0" in label for label in labels):
+        raise ApiError(422, "namespace: give one or more labels, none of them empty or with a '.' in it.")
+    return tuple(labels)
+
+
+def _show(item: Item) -> dict[str, Any]:
+    shown: dict[str, Any] = cast(Any, item).dict()
+    return {**shown, "score": item.score} if isinstance(item, SearchItem) else shown
+
+
+async def put(request: Request) -> Response:
+    """Keep a value."""
+    given = await read_body(request, PutBody)
+    index: Any = None if given.index is True else given.index
+    await serving(request).graphs.store.aput(_namespace(given.namespace), given.key, given.value, index)
+    return nothing()
+
+
+async def get(request: Request) -> Response:
+    """Show a value, or `null`."""
+    key = request.query_params.get("key")
+    if not key:
+        raise ApiError(422, "key: name the value.")
+    namespace = request.query_params.get("namespace", "")
+    found = await serving(request).graphs.store.aget(_namespace(namespace.split(".")), key)
+    return answer(found and _show(found))
+
+
+async def delete(request: Request) -> Response:
+    """Forget a value."""
+    given = await read_body(request, KeyBody)
+    await serving(request).graphs.store.adelete(_namespace(given.namespace), given.key)
+    return nothing()
+
+
+async def search(request: Request) -> Response:
+    """Find values."""
+    given = await read_body(request, ItemSearchBody)
+    try:
+        found = await serving(request).graphs.store.asearch(
+            tuple(given.namespace_prefix),
+            query=given.query,
+            filter=given.filter,
+            limit=given.limit,
+            offset=given.offset,
+        )
+    except ValueError as error:
+        raise ApiError(422, f"filter: {str(error)[:200]}") from error
+    return answer({"items": [_show(item) for item in found]})
+
+
+async def namespaces(request: Request) -> Response:
+    """List namespaces."""
+    given = await read_body(request, NamespaceBody)
+    found = await serving(request).graphs.store.alist_namespaces(
+        prefix=tuple(given.prefix) if given.prefix else None,
+        suffix=tuple(given.suffix) if given.suffix else None,
+        max_depth=given.max_depth,
+        limit=given.limit,
+        offset=given.offset,
+    )
+    return answer({"namespaces": [list(each) for each in found]})
+
+
+ROUTES: Final = [
+    Route("/store/items", put, methods=["PUT"]),
+    Route("/store/items", get, methods=["GET"]),
+    Route("/store/items", delete, methods=["DELETE"]),
+    Route("/store/items/search", search, methods=["POST"]),
+    Route("/store/namespaces", namespaces, methods=["POST"]),
+]

@@ -1,0 +1,226 @@
+"""Threads: made, found, read, changed, copied."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+import sqlalchemy as sa
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deepagents_server.api.bodies import (
+    CheckpointBody,
+    HistoryBody,
+    MetadataBody,
+    StateBody,
+    ThreadBody,
+    ThreadSearchBody,
+    path_id,
+    query_number,
+    read_body,
+)
+from deepagents_server.api.common import answer, answer_page, nothing, ordered, scope_of, selected, serving
+from deepagents_server.database.engine import Row
+from deepagents_server.database.filters import clean_metadata, contains, visible
+from deepagents_server.database.runs import ACTIVE
+from deepagents_server.database.tables import leases, run_events, runs, threads
+from deepagents_server.database.threads import add_thread, get_thread, show_thread
+from deepagents_server.errors import not_found
+from deepagents_server.serialize import load, now, show_state
+from deepagents_server.state import copy_thread, open_graph, update_state
+
+_SORTED: Final = ("thread_id", "status", "created_at", "updated_at", "state_updated_at")
+
+
+async def create(request: Request) -> Response:
+    """Make a thread."""
+    given = await read_body(request, ThreadBody)
+    server, scope = serving(request), scope_of(request)
+    async with server.database.write() as connection:
+        row = await add_thread(
+            connection, scope, given.thread_id, given.metadata, may_exist=given.if_exists == "do_nothing"
+        )
+    for step in given.supersteps or ():
+        for update in step.get("updates") or ():
+            await update_state(server, row, StateBody.model_validate(update))
+    return answer(show_thread(await _thread(request, row["thread_id"])))
+
+
+async def _thread(request: Request, thread_id: str | None = None) -> Row:
+    async with serving(request).database.read() as connection:
+        return await get_thread(connection, scope_of(request), thread_id or path_id(request, "thread_id"))
+
+
+async def get(request: Request) -> Response:
+    """Show a thread."""
+    return answer(show_thread(await _thread(request)))
+
+
+async def change(request: Request) -> Response:
+    """Add to a thread's metadata."""
+    given = await read_body(request, MetadataBody)
+    row = await _thread(request)
+    metadata = {**row["metadata"], **clean_metadata(given.metadata)}
+    await serving(request).database.execute(
+        threads.update()
+        .where(threads.c.thread_id == row["thread_id"])
+        .values(metadata=metadata, updated_at=now())
+    )
+    return answer(show_thread({**row, "metadata": metadata}))
+
+
+async def delete(request: Request) -> Response:
+    """Remove a thread with all that it holds; its runs end first."""
+    row = await _thread(request)
+    server = serving(request)
+    query = sa.select(runs).where(runs.c.thread_id == row["thread_id"], runs.c.status.in_(ACTIVE))
+    for run in await server.database.rows(query):
+        await server.engine.cancel(run, "interrupt")
+    await delete_thread(server.database, server.graphs.saver, row["thread_id"])
+    return nothing()
+
+
+async def delete_thread(database: Any, saver: Any, thread_id: str) -> None:
+    """Remove a thread's rows and checkpoints; a worker that still has it can write no more."""
+    of_thread = sa.select(runs.c.run_id).where(runs.c.thread_id == thread_id)
+    await database.execute(
+        leases.update().where(leases.c.thread_id == thread_id).values(token=leases.c.token + 1, run_id=None),
+        run_events.delete().where(run_events.c.run_id.in_(of_thread)),
+        runs.delete().where(runs.c.thread_id == thread_id),
+        threads.delete().where(threads.c.thread_id == thread_id),
+    )
+    await saver.adelete_thread(thread_id)
+
+
+def _found(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
+    query = sa.select(threads).where(visible(threads, scope_of(request)))
+    if given.ids:
+        query = query.where(threads.c.thread_id.in_(given.ids))
+    if given.status:
+        query = query.where(threads.c.status == given.status)
+    if given.metadata:
+        query = query.where(contains(threads.c.metadata, given.metadata))
+    if given.values:
+        query = query.where(threads.c["values"].is_not(None), contains(threads.c["values"], given.values))
+    return query
+
+
+async def search(request: Request) -> Response:
+    """Find threads."""
+    given = await read_body(request, ThreadSearchBody)
+    database = serving(request).database
+    query = _found(given, request)
+    page = ordered(query, threads, given.sort_by, given.sort_order, _SORTED)
+    rows = await database.rows(page.limit(given.limit).offset(given.offset))
+    shown = [selected(show_thread(row), given.select) for row in rows]
+    return answer_page(shown, await database.count(query), given.offset)
+
+
+async def count(request: Request) -> Response:
+    """Count threads."""
+    given = await read_body(request, ThreadSearchBody)
+    return answer(await serving(request).database.count(_found(given, request)))
+
+
+async def copy(request: Request) -> Response:
+    """Make a thread with the same history."""
+    row = await _thread(request)
+    server = serving(request)
+    async with server.database.write() as connection:
+        made = await add_thread(connection, scope_of(request), None, row["metadata"])
+        same = {name: row[name] for name in ("values", "interrupts", "config", "state_updated_at")}
+        status = "interrupted" if load(row["interrupts"]) else "idle"
+        await connection.execute(
+            threads.update().where(threads.c.thread_id == made["thread_id"]).values(**same, status=status)
+        )
+        await copy_thread(connection, row["thread_id"], made["thread_id"])
+    return answer(show_thread({**made, **same, "status": status}))
+
+
+async def state(request: Request) -> Response:
+    """Show the state of a thread, now or at a checkpoint."""
+    checkpoint = (
+        {"checkpoint_id": request.path_params["checkpoint_id"]}
+        if "checkpoint_id" in request.path_params
+        else {}
+    )
+    subgraphs = request.query_params.get("subgraphs", "").lower() in ("1", "true")
+    select = request.query_params.getlist("select")
+    return await _state(request, checkpoint, subgraphs=subgraphs, select=select)
+
+
+async def state_at(request: Request) -> Response:
+    """Show the state of a thread at a checkpoint of the body."""
+    given = await read_body(request, CheckpointBody)
+    return await _state(request, given.checkpoint, subgraphs=given.subgraphs, select=given.select)
+
+
+async def _state(
+    request: Request, checkpoint: dict[str, Any], *, subgraphs: bool, select: list[str] | None
+) -> Response:
+    row = await _thread(request)
+    async with open_graph(serving(request), row) as opened:
+        if opened is None:
+            return answer(selected(_empty_state(row), select))
+        config = opened.config(checkpoint)
+        found = await opened.graph.aget_state(cast(Any, config), subgraphs=subgraphs)
+    if checkpoint.get("checkpoint_id") and found.created_at is None:
+        raise not_found("checkpoint", checkpoint["checkpoint_id"])
+    return answer(selected(show_state(found), select))
+
+
+def _empty_state(row: Row) -> dict[str, Any]:
+    checkpoint = {"thread_id": row["thread_id"], "checkpoint_ns": "", "checkpoint_id": None}
+    empty: dict[str, Any] = {"values": {}, "next": [], "tasks": [], "metadata": {}, "interrupts": []}
+    nothing_yet = ("created_at", "parent_checkpoint", "checkpoint_id", "parent_checkpoint_id")
+    return {**empty, "checkpoint": checkpoint, **dict.fromkeys(nothing_yet)}
+
+
+async def change_state(request: Request) -> Response:
+    """Change the state of a thread, as if a node had done it."""
+    given = await read_body(request, StateBody)
+    row = await _thread(request)
+    return answer(await update_state(serving(request), row, given))
+
+
+async def history(request: Request) -> Response:
+    """Show the states that a thread has had, newest first."""
+    if request.method == "GET":
+        given = HistoryBody(
+            limit=query_number(request, "limit", 10), before=request.query_params.get("before")
+        )
+    else:
+        given = await read_body(request, HistoryBody)
+    row = await _thread(request)
+    async with open_graph(serving(request), row) as opened:
+        if opened is None:
+            return answer([])
+        before: Any = given.before
+        if isinstance(before, str):
+            before = {"checkpoint_id": before}
+        if before:
+            before = opened.config(before.get("configurable") or before)
+        states = opened.graph.aget_state_history(
+            cast(Any, opened.config(given.checkpoint or {})),
+            limit=given.limit,
+            before=before,
+            filter=given.metadata,
+        )
+        return answer([selected(show_state(each), given.select) async for each in states])
+
+
+ROUTES: Final = [
+    Route("/threads", create, methods=["POST"]),
+    Route("/threads/search", search, methods=["POST"]),
+    Route("/threads/count", count, methods=["POST"]),
+    Route("/threads/{thread_id}", get, methods=["GET"]),
+    Route("/threads/{thread_id}", change, methods=["PATCH"]),
+    Route("/threads/{thread_id}", delete, methods=["DELETE"]),
+    Route("/threads/{thread_id}/copy", copy, methods=["POST"]),
+    Route("/threads/{thread_id}/state", state, methods=["GET"]),
+    Route("/threads/{thread_id}/state", change_state, methods=["POST"]),
+    Route("/threads/{thread_id}/state/checkpoint", state_at, methods=["POST"]),
+    Route("/threads/{thread_id}/state/{checkpoint_id}", state, methods=["GET"]),
+    Route("/threads/{thread_id}/history", history, methods=["GET", "POST"]),
+]

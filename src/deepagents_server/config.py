@@ -1,0 +1,127 @@
+"""Read what to serve: a langgraph.json, or `module.py:agent`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+from deepagents_server.errors import ServeError
+
+CONFIG_FILE: Final = "langgraph.json"
+_ENV_LINE: Final = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """What a server serves; paths are relative to `directory`."""
+
+    directory: Path
+    graphs: Mapping[str, str]
+    """The place of each graph, as `path.py:name` or `package.module:name`, by the name of its assistant."""
+    descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    import_paths: tuple[Path, ...] = ()
+    store: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    http: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    webhooks: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    auth: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def load_config(target: str | None, directory: Path) -> ServerConfig:
+    """Read what was named: `module.py:agent`, a JSON file, or by default the directory's langgraph.json.
+
+    Raises:
+        ServeError: for what is not there, or cannot be read.
+    """
+    named = target or CONFIG_FILE
+    if ":" in named and not named.endswith(".json"):
+        place, _, attribute = named.rpartition(":")
+        name = attribute if _NAME.fullmatch(attribute) else "agent"
+        return ServerConfig(directory, {name: f"{place}:{attribute}"}, import_paths=(directory,))
+    path = directory / named
+    if not path.is_file():
+        raise ServeError(
+            f"There is no {named!r} in {str(directory)!r}; name an agent, as in "
+            f"`deepagents serve agent.py:agent`, or write a {CONFIG_FILE}."
+        )
+    return _read(path)
+
+
+def _read(path: Path) -> ServerConfig:
+    try:
+        read = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ServeError(f"{str(path)!r} cannot be read as JSON: {error}") from error
+    given = _section(read, path.name)
+    directory = path.parent
+    graphs = _section(given.get("graphs"), "graphs")
+    if not graphs:
+        raise ServeError(f'{path.name} names no graphs; add "graphs": {{"agent": "./agent.py:agent"}}.')
+    return ServerConfig(
+        directory,
+        graphs={name: _place(name, value) for name, value in graphs.items()},
+        descriptions={
+            name: str(value["description"])
+            for name, value in cast(dict[str, dict[str, Any]], graphs).items()
+            if "description" in value
+        },
+        env=_environment(given.get("env"), directory),
+        import_paths=_import_paths(given.get("dependencies"), directory),
+        store=_section(given.get("store"), "store"),
+        http=_section(given.get("http"), "http"),
+        webhooks=_section(given.get("webhooks"), "webhooks"),
+        auth=_section(given.get("auth"), "auth"),
+    )
+
+
+def _section(value: Any, name: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ServeError(f"{name} must be a JSON object, not {value!r}.")
+    return cast(dict[str, Any], value)
+
+
+def _place(name: str, value: Any) -> str:
+    place = cast(dict[str, Any], value).get("path") if isinstance(value, dict) else value
+    if not _NAME.fullmatch(name):
+        raise ServeError(f"{name!r} is no name of a graph; use letters, digits, '_', '-' and '.'.")
+    if not isinstance(place, str) or ":" not in place:
+        raise ServeError(f"The graph {name!r} must be given as 'path.py:name', not {place!r}.")
+    return place
+
+
+def _environment(given: Any, directory: Path) -> dict[str, str]:
+    """Read `env`: an object, or the name of a file with a NAME=VALUE on each line."""
+    if not isinstance(given, str):
+        return {name: str(value) for name, value in _section(given, "env").items()}
+    try:
+        lines = (directory / given).read_text("utf-8").splitlines()
+    except OSError as error:
+        raise ServeError(f"The file of env, {given!r}, cannot be read: {error.strerror}.") from error
+    found = (_ENV_LINE.fullmatch(line) for line in lines)
+    return {each[1]: _unquoted(each[2]) for each in found if each}
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def _import_paths(given: Any, directory: Path) -> tuple[Path, ...]:
+    """Return the directories among the dependencies, and what holds packages below `src`."""
+    dependencies = cast(list[Any], given) if isinstance(given, list) else ["."]
+    local = [directory / each for each in dependencies if isinstance(each, str) and each.startswith(".")]
+    found = [path.resolve() for path in local if path.is_dir()]
+    return (*found, *(path / "src" for path in found if (path / "src").is_dir()), directory.resolve())
+
+
+def apply_environment(config: ServerConfig) -> None:
+    """Set the variables of the configuration; what the caller's environment has already stays."""
+    for name, value in config.env.items():
+        os.environ.setdefault(name, value)

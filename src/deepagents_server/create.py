@@ -1,0 +1,116 @@
+"""Make runs: on a thread that is free, or by the rule for one that is busy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from langgraph.checkpoint.base.id import uuid6
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from deepagents_server.database.assistants import get_assistant
+from deepagents_server.database.engine import Row
+from deepagents_server.database.filters import Scope, clean_metadata
+from deepagents_server.database.runs import active_runs, new_run
+from deepagents_server.database.tables import runs, threads
+from deepagents_server.database.threads import add_thread, get_thread
+from deepagents_server.errors import ApiError
+from deepagents_server.serialize import now
+from deepagents_server.server import Server
+
+_KEPT: Final = (
+    "input", "command", "context", "stream_mode", "stream_subgraphs", "stream_resumable", "interrupt_before",
+    "interrupt_after", "webhook", "durability", "feedback_keys", "streamed", "on_disconnect",
+)  # fmt: skip
+
+
+async def create_run(
+    server: Server, scope: Scope, given: Mapping[str, Any], thread_id: str | None = None
+) -> Row:
+    """Insert a run and let it start as soon as it may.
+
+    `given` holds the fields of the protocol. Without a thread, the run gets one of its own.
+
+    Raises:
+        ApiError: if assistant or thread are not there, or the thread is busy and the run does not wait.
+    """
+    async with server.database.write() as connection:
+        assistant = await get_assistant(connection, scope, given["assistant_id"])
+        if assistant["graph_id"] not in server.graphs:
+            raise ApiError(404, f"The graph {assistant['graph_id']!r} of this assistant is not served here.")
+        thread = await _thread(connection, scope, given, thread_id)
+        busy = await active_runs(connection, thread["thread_id"]) if thread_id else []
+        strategy = given.get("multitask_strategy") or "enqueue"
+        if busy and strategy == "reject":
+            raise ApiError(
+                409, "The thread is busy with another run; wait for it, or choose a multitask_strategy."
+            )
+        row = _row(assistant, thread, given, temporary=thread_id is None)
+        await connection.execute(runs.insert().values(row))
+        await _mark_thread(connection, thread, assistant)
+    for other in busy:
+        await _make_way(server, other, strategy)
+    server.engine.wake()
+    return row
+
+
+async def _make_way(server: Server, other: Row, strategy: str) -> None:
+    if strategy in ("interrupt", "rollback"):
+        await server.engine.cancel(other, strategy)
+    elif strategy == "steer":
+        server.engine.steer(other["run_id"])
+
+
+async def _thread(
+    connection: AsyncConnection, scope: Scope, given: Mapping[str, Any], thread_id: str | None
+) -> Row:
+    if thread_id is None:
+        return await add_thread(connection, scope)
+    if given.get("if_not_exists") == "create":
+        return await add_thread(connection, scope, thread_id, may_exist=True)
+    return await get_thread(connection, scope, thread_id)
+
+
+def _row(assistant: Row, thread: Row, given: Mapping[str, Any], *, temporary: bool) -> dict[str, Any]:
+    metadata = {**assistant["metadata"], **thread["metadata"], **clean_metadata(given.get("metadata"))}
+    metadata |= {"graph_id": assistant["graph_id"], "assistant_id": assistant["assistant_id"]}
+    kwargs = {name: given[name] for name in _KEPT if given.get(name) is not None}
+    kwargs["config"] = merge_config(assistant["config"], given.get("config"))
+    checkpoint: dict[str, Any] = given.get("checkpoint") or {}
+    if given.get("checkpoint_id"):
+        checkpoint = {**checkpoint, "checkpoint_id": given["checkpoint_id"]}
+    kwargs["checkpoint"] = checkpoint
+    kwargs["temporary"] = temporary and given.get("on_completion") in (None, "delete")
+    if assistant["context"]:
+        kwargs["context"] = {**assistant["context"], **(given.get("context") or {})}
+    due = datetime.now(UTC) + timedelta(seconds=given.get("after_seconds") or 0)
+    values = {
+        "run_id": str(uuid6()),
+        "thread_id": thread["thread_id"],
+        "owner": thread["owner"],
+        "assistant_id": assistant["assistant_id"],
+        "graph_id": assistant["graph_id"],
+        "metadata": metadata,
+        "multitask_strategy": given.get("multitask_strategy") or "enqueue",
+    }
+    if given.get("after_seconds"):
+        values["due_at"] = due.isoformat(timespec="microseconds")
+    return new_run(values, kwargs)
+
+
+def merge_config(base: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Put a run's configuration over its assistant's."""
+    over = given or {}
+    first: dict[str, Any] = base.get("configurable") or {}
+    second: dict[str, Any] = over.get("configurable") or {}
+    return {**base, **over, "configurable": {**first, **second}}
+
+
+async def _mark_thread(connection: AsyncConnection, thread: Row, assistant: Row) -> None:
+    # Web clients look for threads by these two.
+    named = {"graph_id": assistant["graph_id"], "assistant_id": assistant["assistant_id"]}
+    changed = {"status": "busy", "metadata": {**thread["metadata"], **named}, "updated_at": now()}
+    await connection.execute(
+        threads.update().where(threads.c.thread_id == thread["thread_id"]).values(changed)
+    )

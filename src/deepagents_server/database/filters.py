@@ -1,0 +1,103 @@
+"""Which rows a request may see, and which of them it asks for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from deepagents_server.errors import ApiError
+from deepagents_server.serialize import dump_text
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose rows a request may see; `None` is the server itself, which sees all."""
+
+    owner: str | None = ""
+
+
+ALL: Final = Scope(None)
+
+
+def visible(table: sa.Table, scope: Scope) -> sa.ColumnElement[bool]:
+    """Keep to the rows of an owner; every query of a request passes through here.
+
+    The assistants of the graphs have no owner, and everybody may see them.
+    """
+    if scope.owner is None:
+        return sa.true()
+    if table.name in ("assistants", "assistant_versions"):
+        return table.c.owner.in_(["", scope.owner])
+    return table.c.owner == scope.owner
+
+
+class contains(sa.ColumnElement[bool]):
+    """Tell whether a JSON column holds every key and value that is asked for."""
+
+    inherit_cache = False
+    type = sa.Boolean()
+
+    def __init__(self, column: sa.ColumnElement[Any], wanted: Mapping[str, Any]) -> None:
+        self.column = column
+        self.wanted = wanted
+
+
+@compiles(contains, "postgresql")
+def _contains_postgres(element: contains, compiler: SQLCompiler, **options: Any) -> str:
+    wanted = sa.cast(sa.literal(dump_text(element.wanted), sa.Text), JSONB)
+    return compiler.process(sa.cast(element.column, JSONB).op("@>")(wanted), **options)
+
+
+@compiles(contains, "sqlite")
+def _contains_sqlite(element: contains, compiler: SQLCompiler, **options: Any) -> str:
+    names = (f"json_{number}" for number in itertools.count())
+    conditions = list(_conditions(element.column, element.wanted, names))
+    return compiler.process(sa.and_(sa.true(), *conditions), **options)
+
+
+def _conditions(
+    column: sa.ColumnElement[Any], wanted: Mapping[str, Any], names: Iterator[str]
+) -> Iterator[sa.ColumnElement[bool]]:
+    for key, value in wanted.items():
+        each = sa.func.json_each(column).table_valued("key", "value", "type", name=next(names))
+        found = sa.select(sa.literal(1)).select_from(each).where(each.c.key == key)
+        yield sa.exists(found.where(*_equals(each.c, value, names)))
+
+
+def _equals(found: Any, value: Any, names: Iterator[str]) -> Iterator[sa.ColumnElement[bool]]:
+    match value:
+        case dict():
+            yield found.type == "object"
+            yield from _conditions(found.value, cast(dict[str, Any], value), names)
+        case list():
+            yield found.type == "array"
+            for item in cast(list[Any], value):
+                each = sa.func.json_each(found.value).table_valued("key", "value", "type", name=next(names))
+                matching = sa.select(sa.literal(1)).select_from(each).where(*_equals(each.c, item, names))
+                yield sa.exists(matching)
+        case bool() | None:
+            yield found.type == {True: "true", False: "false", None: "null"}[value]
+        case int() | float():
+            yield found.type.in_(["integer", "real"])
+            yield found.value == value
+        case _:
+            yield found.type == "text"
+            yield found.value == str(value)
+
+
+def clean_metadata(value: Any) -> dict[str, Any]:
+    """Return metadata as both databases can keep and search it.
+
+    Raises:
+        ApiError: for a NUL, which PostgreSQL does not keep.
+    """
+    if value and "\\u0000" in dump_text(value):
+        raise ApiError(422, "Metadata cannot hold a NUL character.")
+    return dict(value or {})

@@ -1,0 +1,215 @@
+"""Rows of runs, and the lease that one run of a thread holds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from deepagents_server.database.engine import Database, Row
+from deepagents_server.database.tables import leases, run_events, runs, threads
+from deepagents_server.serialize import dump_text, load, now
+
+Ending = Literal["success", "error", "interrupted", "timeout"]
+ACTIVE: Final = ("pending", "running")
+
+
+def insert(connection: AsyncConnection, table: sa.Table) -> Any:
+    """Begin an insert that may say what to do about a row that is there."""
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+
+
+async def active_runs(connection: AsyncConnection, thread_id: str) -> list[Row]:
+    """Return the runs of a thread that wait or work, oldest first."""
+    query = (
+        sa.select(runs)
+        .where(runs.c.thread_id == thread_id, runs.c.status.in_(ACTIVE))
+        .order_by(runs.c.created_at)
+    )
+    return [dict(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def make_lease(connection: AsyncConnection, thread_id: str) -> None:
+    """Give a thread the row by which its runs exclude each other."""
+    added = insert(connection, leases).values(thread_id=thread_id).on_conflict_do_nothing()
+    await connection.execute(added)
+
+
+async def claim(database: Database, worker: str, limit: int, graphs: Sequence[str]) -> list[Row]:
+    """Take runs that may start: due, first on their thread, and the thread free; return them."""
+    first = runs.alias()
+    earlier = sa.exists().where(
+        first.c.thread_id == runs.c.thread_id,
+        first.c.status == "pending",
+        first.c.created_at < runs.c.created_at,
+        first.c.due_at <= now(),
+    )
+    query = (
+        sa.select(runs)
+        .join(leases, leases.c.thread_id == runs.c.thread_id)
+        .where(
+            runs.c.status == "pending",
+            runs.c.due_at <= now(),
+            runs.c.graph_id.in_(graphs),
+            leases.c.run_id.is_(None),
+            ~earlier,
+        )
+        .order_by(runs.c.created_at)
+        .limit(limit)
+        .with_for_update(of=leases, skip_locked=True)
+    )
+    async with database.write() as connection:
+        found = {row["thread_id"]: dict(row) for row in (await connection.execute(query)).mappings()}
+        for row in found.values():
+            await connection.execute(_lease(row["thread_id"]).values(run_id=row["run_id"], worker=worker))
+    return list(found.values())
+
+
+def _lease(thread_id: str) -> sa.Update:
+    return leases.update().where(leases.c.thread_id == thread_id)
+
+
+async def next_due(database: Database) -> str | None:
+    """Return when the next run that waits for a time is due."""
+    query = sa.select(sa.func.min(runs.c.due_at).label("due")).where(
+        runs.c.status == "pending", runs.c.due_at > now()
+    )
+    row = await database.row(query)
+    return row["due"] if row else None
+
+
+async def take_over(database: Database, run_id: str, worker: str) -> tuple[Row, int] | None:
+    """Begin an attempt: the lease gets a new number, and earlier owners can no longer write.
+
+    `None` if the run is over, or the thread is at work on another.
+    """
+    async with database.write() as connection:
+        started = (
+            runs.update()
+            .where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
+            .values(status="running", attempt=runs.c.attempt + 1, updated_at=now())
+            .returning(runs)
+        )
+        row = (await connection.execute(started)).mappings().first()
+        if row is None:
+            await connection.execute(
+                leases.update().where(leases.c.run_id == run_id).values(run_id=None, worker=None)
+            )
+            return None
+        taken = (
+            _lease(row["thread_id"])
+            .where(sa.or_(leases.c.run_id == run_id, leases.c.run_id.is_(None)))
+            .values(run_id=run_id, worker=worker, token=leases.c.token + 1)
+            .returning(leases.c.token)
+        )
+        token = (await connection.execute(taken)).scalar()
+        if token is None:
+            await connection.rollback()
+            return None
+    return dict(row), int(token)
+
+
+async def finish(
+    database: Database,
+    run: Row,
+    token: int,
+    changes: Mapping[str, Any],
+    thread: Mapping[str, Any],
+    *,
+    rolled_back: bool = False,
+) -> bool:
+    """Write how a run ended and free its thread; `False` if another worker has taken the run over."""
+    async with database.write() as connection:
+        freed = (
+            _lease(run["thread_id"])
+            .where(leases.c.run_id == run["run_id"], leases.c.token == token)
+            .values(run_id=None, worker=None)
+        )
+        if not (await connection.execute(freed)).rowcount:
+            return False
+        await connection.execute(
+            runs.update().where(runs.c.run_id == run["run_id"]).values(**changes, updated_at=now())
+        )
+        if rolled_back:
+            await delete_runs(connection, [run["run_id"]])
+        waiting = await active_runs(connection, run["thread_id"])
+        status = {"status": "busy"} if waiting else {}
+        await connection.execute(
+            threads.update()
+            .where(threads.c.thread_id == run["thread_id"])
+            .values({**thread, **status, "updated_at": now()})
+        )
+    return True
+
+
+async def cancel(database: Database, run: Row, action: str) -> bool:
+    """Note that a run is to end; `True` if it had not begun, and is over by this."""
+    async with database.write() as connection:
+        held = sa.exists().where(leases.c.run_id == runs.c.run_id)
+        ended = (
+            runs.update()
+            .where(runs.c.run_id == run["run_id"], runs.c.status == "pending", ~held)
+            .values(status="interrupted", cancelled=action, updated_at=now())
+        )
+        if not (await connection.execute(ended)).rowcount:
+            noted = runs.update().where(runs.c.run_id == run["run_id"]).values(cancelled=action)
+            await connection.execute(noted)
+            return False
+        if action == "rollback":
+            await delete_runs(connection, [run["run_id"]])
+        if not await active_runs(connection, run["thread_id"]):
+            await _set_idle(connection, run["thread_id"])
+    return True
+
+
+async def _set_idle(connection: AsyncConnection, thread_id: str) -> None:
+    """Show a thread as free again after a run that never began."""
+    status = sa.case((threads.c.interrupts == "{}", "idle"), else_="interrupted")
+    await connection.execute(
+        threads.update()
+        .where(threads.c.thread_id == thread_id, threads.c.status == "busy")
+        .values(status=status, updated_at=now())
+    )
+
+
+async def hand_back(database: Database, run_id: str) -> None:
+    """Let a run that has no worker any more start again, wherever there is room."""
+    await database.execute(
+        leases.update().where(leases.c.run_id == run_id).values(run_id=None, worker=None),
+        runs.update().where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE)).values(status="pending"),
+    )
+
+
+async def delete_runs(connection: AsyncConnection, run_ids: Iterable[str]) -> None:
+    """Remove runs and their events."""
+    listed = list(run_ids)
+    await connection.execute(run_events.delete().where(run_events.c.run_id.in_(listed)))
+    await connection.execute(runs.delete().where(runs.c.run_id.in_(listed)))
+
+
+def show_run(row: Row) -> dict[str, Any]:
+    """Show a run as clients read it."""
+    names = ("run_id", "thread_id", "assistant_id", "metadata", "status", "multitask_strategy")
+    shown = {name: row[name] for name in (*names, "created_at", "updated_at")}
+    kwargs: dict[str, Any] = load(row["kwargs"]) or {}
+    error = {"error": load(row["error"])} if row["error"] else {}
+    return {**shown, "kwargs": kwargs, **error}
+
+
+def new_run(values: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill the row of a run that is about to be inserted."""
+    stamp = now()
+    return {
+        "status": "pending",
+        "attempt": 0,
+        "cancelled": None,
+        "error": None,
+        "due_at": stamp,
+        "created_at": stamp,
+        "updated_at": stamp,
+        **values,
+        "kwargs": dump_text(kwargs),
+    }

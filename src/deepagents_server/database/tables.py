@@ -1,0 +1,155 @@
+"""The tables of the server, in the words of both databases; migrations.py creates and changes them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+METADATA: Final = sa.MetaData()
+
+
+def _json(name: str, *, default: str = "{}") -> sa.Column[Any]:
+    kind = sa.JSON().with_variant(JSONB(), "postgresql")
+    return sa.Column(name, kind, nullable=False, server_default=default)
+
+
+def _text(name: str, *, nullable: bool = False, default: str | None = None) -> sa.Column[Any]:
+    return sa.Column(name, sa.Text, nullable=nullable, server_default=default)
+
+
+def _key(name: str) -> sa.Column[Any]:
+    return sa.Column(name, sa.Text, primary_key=True)
+
+
+def _number(name: str, default: str = "0") -> sa.Column[Any]:
+    return sa.Column(name, sa.BigInteger, nullable=False, server_default=default)
+
+
+def _flag(name: str, default: str = "0") -> sa.Column[Any]:
+    return sa.Column(name, sa.SmallInteger, nullable=False, server_default=default)
+
+
+# Times are ISO 8601 in UTC with microseconds: such texts sort as the times do, and are what clients get.
+assistants: Final = sa.Table(
+    "assistants",
+    METADATA,
+    _key("assistant_id"),
+    _text("owner", default=""),
+    _text("graph_id"),
+    _text("name", default=""),
+    _text("description", nullable=True),
+    _json("config"),
+    _json("context"),
+    _json("metadata"),
+    _number("version", "1"),
+    _text("created_at"),
+    _text("updated_at"),
+    sa.Index("assistants_by_graph", "graph_id"),
+)
+
+assistant_versions: Final = sa.Table(
+    "assistant_versions",
+    METADATA,
+    _key("assistant_id"),
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    _text("owner", default=""),
+    _text("graph_id"),
+    _text("name", default=""),
+    _text("description", nullable=True),
+    _json("config"),
+    _json("context"),
+    _json("metadata"),
+    _text("created_at"),
+)
+
+threads: Final = sa.Table(
+    "threads",
+    METADATA,
+    _key("thread_id"),
+    _text("owner", default=""),
+    _text("status", default="idle"),
+    _json("metadata"),
+    _json("config"),
+    # What a thread holds, as text: a NUL in a message is JSON, and PostgreSQL's JSONB refuses it.
+    _text("values", nullable=True),
+    _text("interrupts", default="{}"),
+    _text("error", nullable=True),
+    _text("created_at"),
+    _text("updated_at"),
+    _text("state_updated_at"),
+    sa.Index("threads_by_update", "owner", "updated_at"),
+)
+
+runs: Final = sa.Table(
+    "runs",
+    METADATA,
+    _key("run_id"),
+    _text("thread_id"),
+    _text("owner", default=""),
+    _text("assistant_id"),
+    _text("graph_id"),
+    _text("status", default="pending"),
+    _json("metadata"),
+    _text("kwargs"),
+    _text("multitask_strategy", default="enqueue"),
+    _number("attempt", "0"),
+    # Why a run is to end early: interrupt or rollback.
+    _text("cancelled", nullable=True),
+    _text("error", nullable=True),
+    _text("due_at"),
+    _text("created_at"),
+    _text("updated_at"),
+    sa.Index("runs_by_thread", "thread_id", "created_at"),
+    sa.Index("runs_to_start", "status", "due_at"),
+)
+
+leases: Final = sa.Table(
+    "leases",
+    METADATA,
+    _key("thread_id"),
+    _text("run_id", nullable=True),
+    _text("worker", nullable=True),
+    # Grows with each owner; checkpoints that carry an older number are refused.
+    _number("token"),
+    sa.Index("leases_by_worker", "worker"),
+)
+
+run_events: Final = sa.Table(
+    "run_events",
+    METADATA,
+    _key("run_id"),
+    # Of the last event in the batch.
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    _text("events"),
+    _text("created_at"),
+)
+
+crons: Final = sa.Table(
+    "crons",
+    METADATA,
+    _key("cron_id"),
+    _text("owner", default=""),
+    _text("assistant_id"),
+    _text("thread_id", nullable=True),
+    _text("schedule"),
+    _text("timezone", nullable=True),
+    _text("payload"),
+    _json("metadata"),
+    _flag("enabled", "1"),
+    _text("on_run_completed", nullable=True),
+    _text("end_time", nullable=True),
+    _text("next_run_date", nullable=True),
+    _text("created_at"),
+    _text("updated_at"),
+    sa.Index("crons_by_date", "enabled", "next_run_date"),
+)
+
+workers: Final = sa.Table(
+    "workers",
+    METADATA,
+    _key("worker_id"),
+    sa.Column("seen_at", sa.Float, nullable=False),
+    _text("host", default=""),
+)

@@ -1,0 +1,74 @@
+"""Rows of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from deepagents_server.database.engine import Row
+from deepagents_server.database.filters import Scope, clean_metadata, visible
+from deepagents_server.database.runs import insert, make_lease
+from deepagents_server.database.tables import threads
+from deepagents_server.errors import ApiError, not_found
+from deepagents_server.serialize import load, now
+
+
+async def get_thread(connection: AsyncConnection, scope: Scope, thread_id: str) -> Row:
+    """Return a thread.
+
+    Raises:
+        ApiError: if there is none that the caller may see.
+    """
+    query = sa.select(threads).where(threads.c.thread_id == thread_id, visible(threads, scope))
+    row = (await connection.execute(query)).mappings().first()
+    if row is None:
+        raise not_found("thread", thread_id)
+    return dict(row)
+
+
+async def add_thread(
+    connection: AsyncConnection,
+    scope: Scope,
+    thread_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    may_exist: bool = False,
+) -> Row:
+    """Insert a thread.
+
+    Raises:
+        ApiError: if there is one with this id already.
+    """
+    stamp = now()
+    row: dict[str, Any] = {
+        "thread_id": thread_id or str(uuid4()),
+        "owner": scope.owner or "",
+        "status": "idle",
+        "metadata": clean_metadata(metadata),
+        "config": {},
+        "values": None,
+        "interrupts": "{}",
+        "error": None,
+        "created_at": stamp,
+        "updated_at": stamp,
+        "state_updated_at": stamp,
+    }
+    added = insert(connection, threads).values(row).on_conflict_do_nothing()
+    if (await connection.execute(added)).rowcount:
+        await make_lease(connection, row["thread_id"])
+        return row
+    if not may_exist:
+        raise ApiError(409, f"There is a thread {row['thread_id']!r} already.")
+    return await get_thread(connection, scope, row["thread_id"])
+
+
+def show_thread(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Show a thread as clients read it."""
+    plain = ("thread_id", "created_at", "updated_at", "state_updated_at", "metadata", "status", "config")
+    shown = {name: row[name] for name in plain}
+    shown |= {"values": load(row["values"]), "interrupts": load(row["interrupts"]) or {}}
+    return {**shown, "error": load(row["error"])} if row["error"] else shown

@@ -1,0 +1,21 @@
+"""What a request, or a command, is refused for; every message is meant for the one who asked."""
+
+from __future__ import annotations
+
+
+class ServeError(Exception):
+    """The server cannot start; the message is one sentence with the way out."""
+
+
+class ApiError(Exception):
+    """A request is refused: an HTTP status, and a sentence that names no path, secret or trace."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+def not_found(kind: str, key: object) -> ApiError:
+    """Refuse what is not there, or belongs to somebody else, which looks the same."""
+    return ApiError(404, f"There is no {kind} {str(key)!r}.")

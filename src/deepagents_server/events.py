@@ -1,0 +1,237 @@
+"""What runs say while they work: kept once in batches, and read by any number of clients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from deepagents_server.database import Database
+from deepagents_server.database.tables import run_events
+from deepagents_server.serialize import dump, dump_text, load, now
+
+END: Final = "end"
+"""The last event of a run; readers stop at it, and clients do not see it."""
+_HELD: Final = 4_000_000
+"""Bytes of a run's events that are held in memory for readers that are a little behind."""
+_BATCH: Final = 0.1
+_SHARED_BATCH: Final = 0.02
+"""Seconds for which events are gathered into one row; shorter where another process reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a run; `data` is JSON."""
+
+    seq: int
+    name: str
+    data: bytes
+
+
+@dataclass
+class _Channel:
+    """The events of a run that works in this process, or is read in it."""
+
+    works: bool = False
+    keep: bool = False
+    seq: int = 0
+    held: deque[Event] = field(default_factory=deque[Event])
+    size: int = 0
+    kept: int = 0
+    """The last event that is in the database."""
+    readers: set[asyncio.Event] = field(default_factory=set[asyncio.Event])
+    timer: asyncio.Task[None] | None = None
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def add(self, name: str, data: Any) -> None:
+        self.seq += 1
+        event = Event(self.seq, name, dump(data))
+        self.held.append(event)
+        self.size += len(event.data)
+        self.trim()
+        self.wake()
+
+    def trim(self) -> None:
+        """Drop the oldest events that no reader will ask the memory for."""
+        while self.size > _HELD and (self.held[0].seq <= self.kept or not (self.keep or self.readers)):
+            self.size -= len(self.held.popleft().data)
+
+    def wake(self) -> None:
+        for news in self.readers:
+            news.set()
+
+
+class EventLog:
+    """Write and read the events of all runs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._channels: dict[str, _Channel] = {}
+        self._ends: dict[str, set[asyncio.Event]] = {}
+        self.on_kept: Callable[[str], Awaitable[None]] | None = None
+        """Called after events of a run came into the database, to tell other processes."""
+        self.on_reader: Callable[[str], Awaitable[None]] | None = None
+        """Called when somebody begins to read a run that works elsewhere."""
+
+    async def open(self, run_id: str, *, keep: bool) -> None:
+        """Begin to take a run's events; they go on where an earlier attempt stopped."""
+        last = sa.select(sa.func.max(run_events.c.seq).label("seq")).where(run_events.c.run_id == run_id)
+        row = await self._database.row(last)
+        channel = self._channels.setdefault(run_id, _Channel())
+        channel.works = True
+        channel.keep = channel.keep or keep
+        channel.kept = (row or {}).get("seq") or 0
+        channel.seq = max(channel.seq, channel.kept)
+
+    def keep(self, run_id: str) -> None:
+        """Write a run's events to the database from now on, since another process reads them."""
+        channel = self._channels.get(run_id)
+        if channel and channel.works:
+            channel.keep = True
+
+    def wanted(self, run_id: str) -> bool:
+        """Tell whether anybody may ever see an event of this run."""
+        channel = self._channels.get(run_id)
+        return bool(channel and (channel.keep or channel.readers))
+
+    async def put(self, run_id: str, name: str, data: Any) -> None:
+        """Add an event; waits only for the database, never for a reader."""
+        channel = self._channels.get(run_id)
+        if channel is None or not channel.works:
+            return
+        channel.add(name, data)
+        if channel.size > _HELD:
+            # A reader is far behind: what it has not read goes to the database, for this run from now on.
+            channel.keep = True
+            await self._flush(run_id, channel)
+            channel.trim()
+        elif channel.keep and channel.timer is None:
+            channel.timer = asyncio.create_task(self._flush_soon(run_id, channel))
+
+    async def close(self, run_id: str, *, ended: bool) -> None:
+        """Stop taking events; an attempt that did not end the run leaves its readers waiting for the next."""
+        channel = self._channels.get(run_id)
+        if channel and channel.works:
+            if ended:
+                channel.add(END, None)
+            channel.works = False
+            if channel.timer:
+                channel.timer.cancel()
+            if channel.keep:
+                await self._flush(run_id, channel)
+            self._drop(run_id, channel)
+        self.wake(run_id)
+
+    async def read(
+        self, run_id: str, after: int, ended: Callable[[], Awaitable[bool]], beat: float
+    ) -> AsyncGenerator[Event | None]:
+        """Yield the events after a number until the run has ended, and `None` after `beat` silent seconds."""
+        async with self._reading(run_id) as (channel, news):
+            over = await ended()
+            while True:
+                news.clear()
+                found = await self._after(run_id, after, channel)
+                over = found[-1].name == END if found else over
+                for event in found[: -1 if over and found else None]:
+                    yield event
+                if over:
+                    return
+                if found:
+                    after = found[-1].seq
+                elif not await _wait(news, beat):
+                    yield None
+                over = not found and not channel.works and await ended()
+
+    @asynccontextmanager
+    async def _reading(self, run_id: str) -> AsyncGenerator[tuple[_Channel, asyncio.Event]]:
+        channel = self._channels.setdefault(run_id, _Channel())
+        news = asyncio.Event()
+        channel.readers.add(news)
+        try:
+            if self.on_reader and not channel.works:
+                await self.on_reader(run_id)
+            yield channel, news
+        finally:
+            channel.readers.discard(news)
+            self._drop(run_id, channel)
+
+    def _drop(self, run_id: str, channel: _Channel) -> None:
+        if not channel.works and not channel.readers:
+            self._channels.pop(run_id, None)
+
+    async def wait_for_end(self, run_id: str, ended: Callable[[], Awaitable[bool]], beat: float) -> None:
+        """Wait until a run has ended; `ended` is asked when its events stop, and every `beat` seconds."""
+        news = asyncio.Event()
+        waiting = self._ends.setdefault(run_id, set())
+        waiting.add(news)
+        try:
+            while not await ended():
+                await _wait(news, beat)
+                news.clear()
+        finally:
+            waiting.discard(news)
+            if not waiting:
+                self._ends.pop(run_id, None)
+
+    def wake(self, run_id: str) -> None:
+        """Let everybody look who reads a run or waits for its end."""
+        for news in self._ends.get(run_id, ()):
+            news.set()
+        if channel := self._channels.get(run_id):
+            channel.wake()
+
+    def wake_all(self) -> None:
+        """Let all readers look again, after a notification may have been missed."""
+        for run_id in {*self._channels, *self._ends}:
+            self.wake(run_id)
+
+    async def _after(self, run_id: str, after: int, channel: _Channel) -> list[Event]:
+        in_memory = [event for event in channel.held if event.seq > after]
+        if in_memory and (in_memory[0].seq == after + 1 or not channel.kept):
+            return in_memory
+        return await self._stored(run_id, after) or in_memory
+
+    async def _stored(self, run_id: str, after: int) -> list[Event]:
+        batches = (
+            sa.select(run_events.c.events)
+            .where(run_events.c.run_id == run_id, run_events.c.seq > after)
+            .order_by(run_events.c.seq)
+            .limit(20)
+        )
+        rows = await self._database.rows(batches)
+        events = [Event(seq, name, dump(data)) for row in rows for seq, name, data in load(row["events"])]
+        return [event for event in events if event.seq > after]
+
+    async def _flush_soon(self, run_id: str, channel: _Channel) -> None:
+        await asyncio.sleep(_SHARED_BATCH if self._database.is_shared else _BATCH)
+        # From here on `close` cannot cancel it.
+        await asyncio.shield(self._flush(run_id, channel))
+        channel.timer = None
+        if channel.kept < channel.seq:
+            channel.timer = asyncio.create_task(self._flush_soon(run_id, channel))
+
+    async def _flush(self, run_id: str, channel: _Channel) -> None:
+        async with channel.writing:
+            batch = [event for event in channel.held if event.seq > channel.kept]
+            if not batch:
+                return
+            texts = (f"[{each.seq},{dump_text(each.name)},{each.data.decode()}]" for each in batch)
+            row = {"run_id": run_id, "seq": batch[-1].seq, "events": f"[{','.join(texts)}]"}
+            await self._database.execute(run_events.insert().values(**row, created_at=now()))
+            channel.kept = batch[-1].seq
+        if self.on_kept:
+            await self.on_kept(run_id)
+
+
+async def _wait(news: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await news.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""Load the graphs that are served, and bind them to the server's saver and store."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, cast
+from uuid import UUID, uuid5
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import StateGraph
+from langgraph.pregel import Pregel
+from langgraph.store.base import BaseStore
+
+from deepagents_server.config import ServerConfig
+from deepagents_server.errors import ServeError, not_found
+
+Graph = Any
+"""A compiled graph; LangGraph types its methods by half."""
+# The namespace with which the protocol names the assistant of each graph.
+_NAMESPACE: Final = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+
+
+def system_assistant_id(graph_id: str) -> str:
+    """Return the id of the assistant that every graph has."""
+    return str(uuid5(_NAMESPACE, graph_id))
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """The graphs of a server, by name: a graph, or a function that makes one for each run."""
+
+    made: Mapping[str, Any]
+    saver: BaseCheckpointSaver[Any]
+    store: BaseStore
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.made)
+
+    def __contains__(self, graph_id: str) -> bool:
+        return graph_id in self.made
+
+    @asynccontextmanager
+    async def open(self, graph_id: str, config: Mapping[str, Any] | None = None) -> AsyncGenerator[Graph]:
+        """Give a graph for one run, or for one look at a thread.
+
+        Raises:
+            ApiError: if there is no such graph.
+        """
+        if graph_id not in self.made:
+            raise not_found("graph", graph_id)
+        made: Any = self.made[graph_id]
+        if not isinstance(made, Pregel) and callable(made):
+            made = await _call(made, dict(config or {}))
+        async with _entered(made) as graph:
+            yield self._bind(graph_id, graph)
+
+    def _bind(self, graph_id: str, graph: Any) -> Graph:
+        compiled = cast(Any, graph).compile() if isinstance(graph, StateGraph) else graph
+        if not isinstance(compiled, Pregel):
+            raise ServeError(f"The graph {graph_id!r} is {type(compiled).__name__}, not a compiled graph.")
+        update = {"checkpointer": self.saver, "store": self.store, "name": graph_id}
+        return cast(Any, compiled).copy(update)
+
+
+@asynccontextmanager
+async def _entered(made: Any) -> AsyncGenerator[Any]:
+    if isinstance(made, AbstractAsyncContextManager):
+        async with cast(AbstractAsyncContextManager[Any], made) as graph:
+            yield graph
+    elif isinstance(made, AbstractContextManager):
+        with cast(AbstractContextManager[Any], made) as graph:
+            yield graph
+    else:
+        yield made
+
+
+async def _call(factory: Callable[..., Any], config: dict[str, Any]) -> Any:
+    """Call a function that makes a graph: with the run's configuration, if it takes one."""
+    made = factory(config) if inspect.signature(factory).parameters else factory()
+    return await made if inspect.isawaitable(made) else made
+
+
+def load_graphs(config: ServerConfig) -> dict[str, Any]:
+    """Import what the configuration names.
+
+    Raises:
+        ServeError: for what is not there, or fails while it is imported.
+    """
+    for path in reversed(config.import_paths):
+        if str(path) not in sys.path:
+            sys.path.insert(0, str(path))
+    return {name: load_object(place, config.directory) for name, place in config.graphs.items()}
+
+
+def load_object(place: str, directory: Path) -> Any:
+    """Import `path.py:name` or `package.module:name`.
+
+    Raises:
+        ServeError: for what is not there, or fails while it is imported.
+    """
+    source, _, name = place.rpartition(":")
+    try:
+        module = _import_file(directory / source) if _is_file(source) else importlib.import_module(source)
+    except Exception as error:
+        # Code of the user ran; whatever it raised keeps the server from starting.
+        raise ServeError(f"{source!r} cannot be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        names = ", ".join(sorted(each for each in vars(module) if not each.startswith("_"))[:20])
+        raise ServeError(f"{source!r} has no {name!r}; it has: {names}.")
+    return getattr(module, name)
+
+
+def _is_file(source: str) -> bool:
+    return source.endswith(".py") or "/" in source
+
+
+def _import_file(path: Path) -> ModuleType:
+    path = path.resolve()
+    # Under its own name, so that what a checkpoint holds of the module is found again.
+    name = path.stem
+    if (known := sys.modules.get(name)) and getattr(known, "__file__", None) == str(path):
+        return known
+    if known or name in sys.stdlib_module_names:
+        name = f"served_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ImportError(f"there is no file {path.name}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,230 @@
+"""Start runs as workflows of DBOS, cancel them, and take up those that a crash has left."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal
+from uuid import uuid4
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError
+
+from deepagents_server.database import Database
+from deepagents_server.database.engine import Row, set_pragmas
+from deepagents_server.database.runs import cancel, claim, hand_back, next_due
+from deepagents_server.database.tables import leases, runs
+from deepagents_server.events import EventLog
+from deepagents_server.graphs import Graphs
+from deepagents_server.runs.execute import Attempt, Executor
+from deepagents_server.runs.rollback import undo
+
+Action = Literal["interrupt", "rollback"]
+WORKFLOW: Final = "deepagents_run"
+RECOVERY_QUEUE: Final = "deepagents_recovered"
+_LOOK_AGAIN: Final = 30.0
+"""Seconds after which a worker looks for runs though nobody said that there are any."""
+_log: Final = logging.getLogger("deepagents.server")
+
+
+@dataclass
+class _Active:
+    """A run that works in this process."""
+
+    task: asyncio.Task[None]
+    attempt: Attempt
+
+
+@dataclass
+class RunEngine:
+    """The runs of this process: as many at once as there is room for, one on each thread."""
+
+    database: Database
+    graphs: Graphs
+    events: EventLog
+    slots: int = 10
+    version: str = "1"
+    worker: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
+    on_finished: Callable[[Row], Awaitable[None]] | None = None
+    _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
+    _starting: set[str] = field(default_factory=set[str], init=False)
+    _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _workflow: Any = field(default=None, init=False)
+    _background: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]], init=False)
+    _stopping: bool = field(default=False, init=False)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Work until the block ends; what still runs then is left for the next start."""
+        self._launch()
+        dispatcher = asyncio.create_task(self._dispatch())
+        try:
+            await self._recover_own()
+            yield
+        finally:
+            self._stopping = True
+            dispatcher.cancel()
+            await self._leave_runs()
+            await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
+
+    def wake(self) -> None:
+        """Look for runs that may start."""
+        self._news.set()
+
+    async def cancel(self, run: Row, action: Action) -> None:
+        """End a run early; `rollback` also takes back what it did to its thread."""
+        if await cancel(self.database, run, action):
+            self.events.wake(run["run_id"])
+            self.wake()
+        else:
+            self.stop_run(run["run_id"])
+
+    def cancel_soon(self, run: Row, action: Action) -> None:
+        """End a run early, from a task that is being cancelled itself."""
+        task = asyncio.create_task(self.cancel(run, action))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def steer(self, run_id: str) -> None:
+        """Let a run end at its next step, so that the one behind it goes on from there."""
+        if active := self._active.get(run_id):
+            active.attempt.steered = True
+
+    def stop_run(self, run_id: str) -> None:
+        """Stop a run, if it works in this process; its row says why."""
+        if active := self._active.get(run_id):
+            active.task.cancel()
+
+    def _launch(self) -> None:
+        engine, url = self._make_engine()
+        DBOS(
+            config=DBOSConfig(
+                name="deepagents",
+                system_database_url=url,
+                system_database_engine=engine,
+                # The one process of a file takes up what the one before it has left.
+                executor_id=self.worker if self.database.is_shared else "server",
+                application_version=self.version,
+                serializer=DBOSPortableJSONSerializer(),
+                log_level="ERROR",
+            )
+        )
+
+        async def run_workflow(run_id: str) -> None:
+            await self._run_workflow(run_id)
+
+        self._workflow = DBOS.workflow(name=WORKFLOW, max_recovery_attempts=1000)(run_workflow)
+        DBOS.launch()
+
+    def _make_engine(self) -> tuple[sa.Engine | None, str]:
+        url = sa.make_url(self.database.url)
+        if self.database.is_shared:
+            return None, url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+        engine = sa.create_engine(f"sqlite:///{url.database}")
+        event.listen(engine, "connect", _prepare_sqlite)
+        return engine, f"sqlite:///{url.database}"
+
+    async def _recover_own(self) -> None:
+        """Let runs start again whose process ended before DBOS had heard of them."""
+        await DBOS.register_queue_async(RECOVERY_QUEUE, worker_concurrency=self.slots)
+        if self.database.is_shared:
+            return
+        known = await DBOS.list_workflows_async(status=["PENDING", "ENQUEUED"], load_input=False)
+        names = {each.workflow_id.rsplit(":", 1)[0] for each in known}
+        for row in await self.database.rows(sa.select(leases.c.run_id).where(leases.c.run_id.is_not(None))):
+            if row["run_id"] not in names:
+                await hand_back(self.database, row["run_id"])
+        self.wake()
+
+    async def _dispatch(self) -> None:
+        while True:
+            self._news.clear()
+            try:
+                await self._start_what_may()
+                pause = await self._pause()
+            except DBAPIError as error:
+                _log.warning("The database does not answer: %s", error)
+                pause = 1.0
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._news.wait()
+
+    async def _start_what_may(self) -> None:
+        room = self.slots - len(self._active) - len(self._starting)
+        if room <= 0:
+            return
+        for run in await claim(self.database, self.worker, room, [*self.graphs]):
+            self._starting.add(run["run_id"])
+            # Each attempt is a workflow of its own; DBOS takes one up again under the same name.
+            with SetWorkflowID(f"{run['run_id']}:{run['attempt'] + 1}"):
+                await DBOS.start_workflow_async(self._workflow, run["run_id"])
+
+    async def _pause(self) -> float:
+        due = await next_due(self.database)
+        if due is None:
+            return _LOOK_AGAIN
+        wait = datetime.fromisoformat(due).timestamp() - datetime.now().timestamp()
+        return max(0.01, min(wait, _LOOK_AGAIN))
+
+    async def _run_workflow(self, run_id: str) -> None:
+        executor = Executor(self.database, self.graphs, self.events)
+        try:
+            attempt = await executor.begin(run_id, self.worker)
+            if attempt is None:
+                return
+            work = asyncio.create_task(attempt.work())
+            self._active[run_id] = _Active(work, attempt)
+        finally:
+            self._starting.discard(run_id)
+        try:
+            await self._see_through(attempt, work)
+        finally:
+            self._active.pop(run_id, None)
+            self.wake()
+
+    async def _see_through(self, attempt: Attempt, work: asyncio.Task[None]) -> None:
+        if await self._cancelled(attempt.run_id):
+            work.cancel()
+        await asyncio.wait([work])
+        if self._stopping:
+            await attempt.leave()
+            # DBOS must not count the workflow as done; the process ends here.
+            await asyncio.Event().wait()
+        action = await self._cancelled(attempt.run_id) if work.cancelled() else None
+        if action == "rollback":
+            outcome = await undo(self.database, attempt)
+        elif work.cancelled():
+            outcome = await attempt.outcome("interrupted")
+        elif error := work.exception():
+            _log.info("Run %s failed", attempt.run_id, exc_info=error)
+            outcome = await attempt.outcome("error", error)
+        else:
+            outcome = await attempt.outcome("success")
+        settled = await attempt.settle(outcome)
+        if settled and self.on_finished:
+            await self.on_finished(attempt.run)
+
+    async def _cancelled(self, run_id: str) -> str | None:
+        row = await self.database.row(sa.select(runs.c.cancelled).where(runs.c.run_id == run_id))
+        return row["cancelled"] if row else None
+
+    async def _leave_runs(self) -> None:
+        working = [active.task for active in self._active.values()]
+        for task in working:
+            task.cancel()
+        if working:
+            await asyncio.wait(working, timeout=10)
+
+
+def _prepare_sqlite(connection: Any, record: Any) -> None:
+    set_pragmas(connection, record)
+    # As DBOS prepares its own connections: its transactions begin as writers.
+    connection.isolation_level = "IMMEDIATE"

@@ -1,0 +1,194 @@
+"""Drive one run: from where it stands to its end, and write down how it ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, cast
+from uuid import UUID
+
+from langgraph.errors import GraphRecursionError
+from langgraph.types import StateSnapshot
+
+from deepagents_server.database import Database
+from deepagents_server.database.engine import Row
+from deepagents_server.database.runs import Ending, finish, take_over
+from deepagents_server.events import EventLog
+from deepagents_server.graphs import Graph, Graphs
+from deepagents_server.runs.stream import Request, stream_graph
+from deepagents_server.serialize import dump_text, load, now, show_interrupts
+
+_log: Final = logging.getLogger("deepagents.server")
+_ATTEMPTS: Final = 20
+"""How often a run may begin again, before it counts as the cause of the crashes."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, and what its thread then holds."""
+
+    status: Ending
+    thread_status: str
+    values: Any
+    interrupts: Mapping[str, Any]
+    error: Mapping[str, str] | None = None
+    rolled_back: bool = False
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Runs graphs, one attempt after the other."""
+
+    database: Database
+    graphs: Graphs
+    events: EventLog
+
+    async def begin(self, run_id: str, worker: str) -> Attempt | None:
+        """Take a run over; `None` if there is nothing left to do."""
+        taken = await take_over(self.database, run_id, worker)
+        return taken and Attempt(self, *taken)
+
+
+class Attempt:
+    """One try at a run, from its last checkpoint."""
+
+    def __init__(self, executor: Executor, run: Row, token: int) -> None:
+        self.run = run
+        self.token = token
+        self.kwargs: dict[str, Any] = load(run["kwargs"]) or {}
+        self.steered = False
+        self._database = executor.database
+        self._graphs = executor.graphs
+        self._events = executor.events
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.run["run_id"]
+
+    async def work(self) -> None:
+        """Run the graph, and say in events what it does.
+
+        Raises:
+            Exception: whatever the graph raises.
+        """
+        await self._events.open(self.run_id, keep=self._is_kept())
+        await self._events.put(
+            self.run_id, "metadata", {"run_id": self.run_id, "attempt": self.run["attempt"]}
+        )
+        if self.run["attempt"] > _ATTEMPTS:
+            raise RuntimeError(f"The run was begun {_ATTEMPTS} times, and each time its worker was lost.")
+        config = self._config()
+        async with self._graphs.open(self.run["graph_id"], config) as graph:
+            request = Request.of(self.kwargs, config)
+            if self.run["attempt"] > 1:
+                state = await graph.aget_state(self._thread_config())
+                if not self._prepare_again(request, state):
+                    return
+            await self._stream(graph, request)
+
+    def _is_kept(self) -> bool:
+        wanted = self.kwargs.get("stream_resumable") or (
+            self._database.is_shared and self.kwargs.get("streamed")
+        )
+        return bool(wanted)
+
+    async def _stream(self, graph: Graph, request: Request) -> None:
+        async with aclosing(stream_graph(graph, request)) as events:
+            async for name, data in events:
+                if self._events.wanted(self.run_id):
+                    await self._events.put(self.run_id, name, data)
+
+    def _prepare_again(self, request: Request, state: StateSnapshot) -> bool:
+        """Go on from the last checkpoint; `False` if all was done but the bookkeeping."""
+        if (state.metadata or {}).get("run_id") != self.run_id:
+            # The former attempt was lost before its first checkpoint.
+            return True
+        # `tasks`, not `next`: between a task's writes and the next checkpoint, `next` is empty.
+        if not state.tasks or any(task.interrupts for task in state.tasks):
+            return False
+        request.input = None
+        request.config = {**request.config, "configurable": dict(request.config["configurable"])}
+        for name in ("checkpoint_id", "checkpoint_ns", "checkpoint_map"):
+            request.config["configurable"].pop(name, None)
+        return True
+
+    def _config(self) -> dict[str, Any]:
+        given: dict[str, Any] = self.kwargs.get("config") or {}
+        named = {
+            "run_id": self.run_id,
+            "thread_id": self.run["thread_id"],
+            "assistant_id": self.run["assistant_id"],
+            "graph_id": self.run["graph_id"],
+        }
+        checkpoint: dict[str, Any] = self.kwargs.get("checkpoint") or {}
+        chosen: dict[str, Any] = given.get("configurable") or {}
+        configurable = {
+            **chosen,
+            **{key: value for key, value in checkpoint.items() if value and key != "thread_id"},
+            **named,
+            # With the id of a tool call, `run_id` is a key under which a tool may find that it ran before.
+            "run_attempt": self.run["attempt"],
+        }
+        own: dict[str, Any] = given.get("metadata") or {}
+        metadata = {**own, **self.run["metadata"], **named, "lease": self.token}
+        return {**given, "configurable": configurable, "metadata": metadata, "run_id": UUID(self.run_id)}
+
+    def _thread_config(self) -> dict[str, Any]:
+        return {"configurable": {"thread_id": self.run["thread_id"], "checkpoint_ns": ""}}
+
+    async def outcome(self, status: Ending, error: BaseException | None = None) -> Outcome:
+        """Look at what the thread holds now."""
+        try:
+            async with self._graphs.open(self.run["graph_id"], self._config()) as graph:
+                state = await graph.aget_state(self._thread_config())
+                values = visible_values(graph, state)
+        except Exception as failure:  # noqa: BLE001
+            # A run ends here, also one whose graph could not even be made; its thread stays as it was.
+            _log.warning("The state of thread %s cannot be read: %r", self.run["thread_id"], failure)
+            return Outcome("error", "error", None, {}, show_error(error or failure))
+        interrupts = show_interrupts(state)
+        waits = "interrupted" if state.tasks else "idle"
+        thread_status = "error" if status == "error" else waits
+        return Outcome(status, thread_status, values, interrupts, show_error(error) if error else None)
+
+    async def settle(self, outcome: Outcome) -> bool:
+        """Write how the run ended, and let its readers go; `False` if another worker has it now."""
+        error = dump_text(outcome.error) if outcome.error else None
+        values: dict[str, Any] = {"status": outcome.thread_status, "error": error}
+        if outcome.values is not None:
+            values |= {
+                "values": dump_text(outcome.values),
+                "interrupts": dump_text(outcome.interrupts),
+                "state_updated_at": now(),
+            }
+        ended = {"status": outcome.status, "error": error}
+        done = await finish(
+            self._database, self.run, self.token, ended, values, rolled_back=outcome.rolled_back
+        )
+        if done and outcome.error:
+            await self._events.put(self.run_id, "error", outcome.error)
+        await self._events.close(self.run_id, ended=done)
+        return done
+
+    async def leave(self) -> None:
+        """Stop without an end: the run goes on elsewhere, or after a restart."""
+        await self._events.close(self.run_id, ended=False)
+
+
+def visible_values(graph: Graph, state: StateSnapshot) -> Any:
+    """Return what a graph shows of its state: the keys that it also returns."""
+    shown = graph.output_channels
+    values: Any = state.values
+    if isinstance(shown, str) or not isinstance(values, dict):
+        return values
+    return {key: value for key, value in cast(dict[str, Any], values).items() if key in shown}
+
+
+def show_error(error: BaseException) -> dict[str, str]:
+    """Name an error for clients, without its trace."""
+    if isinstance(error, GraphRecursionError):
+        return {"error": "GraphRecursionError", "message": str(error).split("\n", 1)[0]}
+    return {"error": type(error).__name__, "message": str(error)[:2000]}

@@ -1,0 +1,154 @@
+"""Run a graph and name what it streams as clients of the protocol expect."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from langchain_core.messages import BaseMessage, BaseMessageChunk
+from langgraph.types import Command, Send
+
+from deepagents_server.graphs import Graph
+
+STREAM_MODES: Final = (
+    "values", "updates", "custom", "messages", "messages-tuple", "tasks", "checkpoints", "debug", "events"
+)  # fmt: skip
+_OPTIONS: Final = ("interrupt_before", "interrupt_after", "context")
+
+Named = tuple[str, Any]
+
+
+@dataclass
+class Request:
+    """What a run asks of a graph."""
+
+    input: Any
+    config: dict[str, Any]
+    modes: Sequence[str]
+    subgraphs: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, kwargs: Mapping[str, Any], config: dict[str, Any]) -> Request:
+        """Read what a client sent."""
+        modes = kwargs.get("stream_mode") or ["values"]
+        command = kwargs.get("command")
+        return cls(
+            as_command(command) if command else kwargs.get("input"),
+            config,
+            [modes] if isinstance(modes, str) else list(modes),
+            bool(kwargs.get("stream_subgraphs")),
+            {name: kwargs[name] for name in _OPTIONS if kwargs.get(name) is not None},
+        )
+
+
+def as_command(given: Mapping[str, Any]) -> Command[Any]:
+    """Read a command: where to go, what to change, what to answer."""
+    goto = given.get("goto") or ()
+    targets = cast(list[Any], goto) if isinstance(goto, list) else [goto] if goto else []
+    sent = [_target(each) for each in targets]
+    return Command(update=given.get("update"), resume=given.get("resume"), goto=cast(Any, sent))
+
+
+def _target(given: Any) -> Any:
+    if not isinstance(given, dict):
+        return given
+    sent = cast(dict[str, Any], given)
+    return Send(sent["node"], sent.get("input"))
+
+
+async def stream_graph(graph: Graph, request: Request) -> AsyncGenerator[Named]:
+    """Yield the events of a run, named, in the order in which they happen."""
+    stream = _stream_events if "events" in request.modes else _stream
+    async with aclosing(stream(graph, request)) as events:
+        async for event in events:
+            yield event
+
+
+def _graph_modes(modes: Sequence[str]) -> list[str]:
+    """Return the modes as LangGraph names them."""
+    named = ("messages" if mode == "messages-tuple" else mode for mode in modes)
+    return [*dict.fromkeys(mode for mode in named if mode != "events")]
+
+
+async def _stream(graph: Graph, request: Request) -> AsyncGenerator[Named]:
+    name = _Names(request.modes)
+    parts: Any = graph.astream(
+        request.input,
+        cast(Any, request.config),
+        stream_mode=cast(Any, _graph_modes(request.modes)),
+        subgraphs=request.subgraphs,
+        durability="sync",
+        **request.options,
+    )
+    async with aclosing(parts) as opened:
+        async for part in opened:
+            namespace, mode, data = part if request.subgraphs else ((), *part)
+            for named in name(mode, namespace, data):
+                yield named
+
+
+async def _stream_events(graph: Graph, request: Request) -> AsyncGenerator[Named]:
+    name = _Names(request.modes)
+    modes = _graph_modes(request.modes)
+    events: Any = graph.astream_events(
+        request.input,
+        cast(Any, request.config),
+        version="v2",
+        stream_mode=cast(Any, modes or ["values"]),
+        subgraphs=True,
+        durability="sync",
+        **request.options,
+    )
+    async with aclosing(events) as opened:
+        async for event in opened:
+            yield "events", event
+            namespace, mode, data = _part_of(event) or ((), "", None)
+            wanted = mode in modes and (request.subgraphs or not namespace)
+            for named in name(mode, namespace, data) if wanted else ():
+                yield named
+
+
+def _part_of(event: Any) -> tuple[Any, str, Any] | None:
+    """Return what the graph itself streamed, if this event is about that."""
+    chunk = event["data"].get("chunk")
+    if event["event"] != "on_chain_stream" or event["parent_ids"] or not isinstance(chunk, tuple):
+        return None
+    return cast(tuple[Any, str, Any], chunk)
+
+
+class _Names:
+    """Names the parts of one run's stream; the older mode of messages needs what came before."""
+
+    def __init__(self, modes: Sequence[str]) -> None:
+        self._tuples = "messages-tuple" in modes
+        self._whole = "messages" in modes
+        self._seen: dict[str, BaseMessage] = {}
+
+    def __call__(self, mode: str, namespace: Sequence[str], data: Any) -> list[Named]:
+        tail = "".join(f"|{part}" for part in namespace)
+        if mode != "messages":
+            return [(f"{mode}{tail}", data)]
+        tuples: list[Named] = [(f"messages{tail}", list(data))] if self._tuples else []
+        return tuples + (self._grown(tail, *data) if self._whole else [])
+
+    def _grown(self, tail: str, message: BaseMessage, metadata: Any) -> list[Named]:
+        key = str(message.id)
+        before = self._seen.get(key)
+        if not isinstance(message, BaseMessageChunk):
+            self._seen[key] = message
+            return (
+                []
+                if before is not None
+                else [self._first(tail, key, metadata), (f"messages/complete{tail}", [message])]
+            )
+        grown = before + message if isinstance(before, BaseMessageChunk) else message
+        self._seen[key] = cast(BaseMessage, grown)
+        first = [] if before is not None else [self._first(tail, key, metadata)]
+        return [*first, (f"messages/partial{tail}", [grown])]
+
+    @staticmethod
+    def _first(tail: str, key: str, metadata: Any) -> Named:
+        return f"messages/metadata{tail}", {key: {"metadata": metadata}}

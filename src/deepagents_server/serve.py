@@ -1,0 +1,83 @@
+"""Listen: the server behind uvicorn."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from deepagents_server.api import create_app
+from deepagents_server.config import ServerConfig
+from deepagents_server.errors import ServeError
+from deepagents_server.server import Server, Settings, open_server
+
+
+def check_host(host: str, *, trusted: bool) -> None:
+    """Refuse to listen where others could reach agents without a key.
+
+    Raises:
+        ServeError: for another address than loopback.
+    """
+    try:
+        is_loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not is_loopback and not trusted:
+        raise ServeError(
+            f"{host!r} can be reached by others, and this server asks nobody for a key; leave --host out, "
+            "put a proxy that does in front, or, if everybody who reaches it may run your agents, add "
+            "--allow-anyone."
+        )
+
+
+def database_url(given: str | None, directory: Path) -> str:
+    """Return the address of a database: by default a file in the directory."""
+    if given and "://" in given:
+        return given
+    return (
+        f"sqlite:///{Path(given).resolve() if given else directory.resolve() / '.deepagents' / 'server.db'}"
+    )
+
+
+async def serve(
+    config: ServerConfig, settings: Settings, host: str, port: int, ready: Callable[[str], None]
+) -> None:
+    """Answer requests until the process is asked to end; `ready` gets the address.
+
+    Raises:
+        ServeError: if there is nothing to serve, or nowhere to listen.
+    """
+    async with open_server(config, settings) as server:
+        with _listen(host, port) as listening:
+            shown = f"[{host}]" if ":" in host else host
+            ready(f"http://{shown}:{listening.getsockname()[1]}")
+            await listener(server, settings).serve([listening])
+
+
+def listener(server: Server, settings: Settings) -> uvicorn.Server:
+    """Make what takes connections."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            create_app(server, settings),
+            lifespan="off",
+            log_level="warning",
+            timeout_keep_alive=30,
+            # Open streams do not keep a server from ending; their clients come back with the last event.
+            timeout_graceful_shutdown=3,
+            server_header=False,
+            h11_max_incomplete_event_size=65536,
+        )
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ServeError(
+            f"{host}:{port} cannot be listened on: {error.strerror}; name another with --port."
+        ) from error

@@ -1,0 +1,68 @@
+"""A server's parts, opened and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from deepagents_server.config import ServerConfig, apply_environment
+from deepagents_server.database import Database, open_database
+from deepagents_server.database.assistants import add_system_assistants
+from deepagents_server.events import EventLog
+from deepagents_server.graphs import Graphs, load_graphs
+from deepagents_server.runs import RunEngine
+
+
+@dataclass(frozen=True)
+class Server:
+    """Everything that answers requests and runs graphs."""
+
+    config: ServerConfig
+    database: Database
+    graphs: Graphs
+    events: EventLog
+    engine: RunEngine
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line says about a server."""
+
+    database: str
+    slots: int = 10
+    cors: tuple[str, ...] = field(default=("*",))
+    runs_here: bool = True
+    """Whether runs work in the process that answers requests."""
+
+
+@asynccontextmanager
+async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerator[Server]:
+    """Load the graphs, open the database and work until the block ends.
+
+    Raises:
+        ServeError: if a graph cannot be loaded or the database cannot be opened.
+    """
+    apply_environment(config)
+    made = load_graphs(config)
+    index: Any = config.store.get("index")
+    async with open_database(settings.database, index) as database:
+        graphs = Graphs(made, database.saver, database.store)
+        await add_system_assistants(database, graphs, config.descriptions)
+        events = EventLog(database)
+        engine = RunEngine(database, graphs, events, settings.slots)
+        async with engine.running():
+            yield Server(config, database, graphs, events, engine)
+
+
+async def is_ready(server: Server) -> bool:
+    """Tell whether the database answers."""
+    try:
+        await server.database.rows(sa.select(sa.literal(1)))
+    except DBAPIError:
+        return False
+    return True

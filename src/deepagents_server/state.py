@@ -1,0 +1,116 @@
+"""Read and change what threads hold, outside of runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import sqlalchemy as sa
+from langgraph.errors import InvalidUpdateError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from deepagents_server.database.engine import Row
+from deepagents_server.database.tables import threads
+from deepagents_server.errors import ApiError
+from deepagents_server.graphs import Graph
+from deepagents_server.runs.execute import visible_values
+from deepagents_server.serialize import dump_text, now, show_checkpoint, show_interrupts
+from deepagents_server.server import Server
+
+
+@dataclass(frozen=True)
+class ThreadGraph:
+    """The graph that has worked on a thread."""
+
+    graph: Graph
+    thread_id: str
+
+    def config(self, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+        """Name the thread, or one of its checkpoints."""
+        named = {name: value for name, value in checkpoint.items() if value is not None}
+        return {"configurable": {"checkpoint_ns": "", **named, "thread_id": self.thread_id}}
+
+
+class Update(Protocol):
+    """A change of a thread's state."""
+
+    values: Any
+    as_node: str | None
+    checkpoint: dict[str, Any] | None
+    checkpoint_id: str | None
+
+
+@asynccontextmanager
+async def open_graph(server: Server, thread: Row) -> AsyncGenerator[ThreadGraph | None]:
+    """Open the graph of a thread; `None` if no run has named it."""
+    graph_id: Any = thread["metadata"].get("graph_id")
+    if not isinstance(graph_id, str) or graph_id not in server.graphs:
+        yield None
+        return
+    async with server.graphs.open(graph_id) as graph:
+        yield ThreadGraph(graph, thread["thread_id"])
+
+
+async def update_state(server: Server, thread: Row, change: Update) -> dict[str, Any]:
+    """Change a thread's state as if a node had done it; return the new checkpoint.
+
+    Raises:
+        ApiError: if the thread has no graph, is at work, or the change does not fit.
+    """
+    async with open_graph(server, thread) as opened:
+        if opened is None:
+            raise ApiError(422, "No graph has worked on this thread; name one as graph_id in its metadata.")
+        await _refuse_busy(server, thread)
+        named = {**(change.checkpoint or {})}
+        if change.checkpoint_id:
+            named["checkpoint_id"] = change.checkpoint_id
+        try:
+            config = await opened.graph.aupdate_state(
+                cast(Any, opened.config(named)), change.values, change.as_node
+            )
+        except (InvalidUpdateError, ValueError, TypeError, KeyError) as error:
+            raise ApiError(422, f"The state cannot be changed so: {str(error)[:500]}") from error
+        state = await opened.graph.aget_state(cast(Any, opened.config({})))
+        shown = {
+            "values": dump_text(visible_values(opened.graph, state)),
+            "interrupts": dump_text(show_interrupts(state)),
+            "status": "interrupted" if state.tasks else "idle",
+            "state_updated_at": now(),
+            "updated_at": now(),
+            "error": None,
+        }
+    await server.database.execute(
+        threads.update().where(threads.c.thread_id == thread["thread_id"]).values(shown)
+    )
+    checkpoint = show_checkpoint(config) or {}
+    return {
+        "checkpoint": checkpoint,
+        "configurable": config["configurable"],
+        "checkpoint_id": checkpoint["checkpoint_id"],
+    }
+
+
+async def _refuse_busy(server: Server, thread: Row) -> None:
+    if thread["status"] == "busy":
+        raise ApiError(409, "The thread is busy with a run; wait for it, or cancel it.")
+
+
+async def copy_thread(connection: AsyncConnection, source: str, target: str) -> None:
+    """Copy every checkpoint of a thread, with the writes that its channels are made of."""
+    postgres = connection.dialect.name == "postgresql"
+    tables = (
+        ("checkpoints", "checkpoint_blobs", "checkpoint_writes") if postgres else ("checkpoints", "writes")
+    )
+    for table in tables:
+        reflected = await connection.run_sync(_reflect, table)
+        kept = [column for column in reflected.columns if column.name != "thread_id"]
+        rows = sa.select(sa.literal(target), *kept).where(reflected.c.thread_id == source)
+        await connection.execute(
+            reflected.insert().from_select(["thread_id", *(each.name for each in kept)], rows)
+        )
+
+
+def _reflect(connection: sa.Connection, name: str) -> sa.Table:
+    return sa.Table(name, sa.MetaData(), autoload_with=connection)

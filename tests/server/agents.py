@@ -1,0 +1,78 @@
+"""The graphs that the tests serve."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, StateGraph, add_messages
+from langgraph.types import interrupt
+
+from deepagents import create_deep_agent
+from deepagents.testing import ScriptedModel
+
+
+class State(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+    steps: Annotated[list[str], operator.add]
+
+
+GATES: dict[str, asyncio.Event] = {}
+"""What nodes wait for, by the name in the message: `wait NAME`."""
+
+
+async def answer(state: State, config: RunnableConfig) -> dict[str, Any]:
+    said = str(state["messages"][-1].content)
+    match said.split(" ", 1):
+        case ["ask", question]:
+            return _say(f"You said {interrupt(question)}.")
+        case ["fail", text]:
+            raise ValueError(text)
+        case ["wait", name]:
+            get_stream_writer()({"waiting": name})
+            await GATES.setdefault(name, asyncio.Event()).wait()
+        case ["tone", _]:
+            return _say(str(config.get("configurable", {}).get("tone")))
+        case ["progress", text]:
+            get_stream_writer()({"progress": text})
+        case _:
+            pass
+    return _say(f"Echo: {said}")
+
+
+def _say(text: str) -> dict[str, Any]:
+    return {"messages": [AIMessage(text)], "steps": ["answered"]}
+
+
+async def open_gate(state: State) -> dict[str, Any]:
+    """Let the nodes go on that wait for a name."""
+    GATES.setdefault(str(state["messages"][-1].content), asyncio.Event()).set()
+    return {}
+
+
+def _graph(node: Any) -> StateGraph[State]:
+    builder = StateGraph(State)
+    builder.add_node("answer", node)
+    builder.add_edge(START, "answer")
+    builder.add_edge("answer", END)
+    return builder
+
+
+echo = _graph(answer).compile()
+gate = _graph(open_gate).compile()
+
+
+def make_outer() -> StateGraph[State]:
+    """Make a graph with another inside, anew for each run."""
+    builder = StateGraph(State)
+    builder.add_node("inner", echo)
+    builder.add_edge(START, "inner")
+    builder.add_edge("inner", END)
+    return builder
+
+
+deep = create_deep_agent(ScriptedModel(always=lambda asked: "Thirteen metres."))

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from langgraph_sdk import get_client, get_sync_client
+from langgraph_sdk.client import LangGraphClient, SyncLangGraphClient
+
+from tests.server.serving import serving
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One server for many stories: each has threads of its own."""
+    with serving(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+@pytest.fixture
+async def client(url: str) -> AsyncIterator[LangGraphClient]:
+    async with get_client(url=url, api_key=None) as client:
+        yield client
+
+
+@pytest.fixture
+def sync_client(url: str) -> Iterator[SyncLangGraphClient]:
+    with get_sync_client(url=url, api_key=None) as client:
+        yield client

@@ -1,0 +1,67 @@
+"""A server of the tests' own: in a thread, or as a process that can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from deepagents_server.config import ServerConfig
+from deepagents_server.serve import listener
+from deepagents_server.server import Settings, open_server
+
+AGENTS = Path(__file__).with_name("agents.py")
+GRAPHS = {name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep")} | {"outer": f"{AGENTS}:make_outer"}
+
+
+class _Thread:
+    """Runs a server with an event loop of its own."""
+
+    def __init__(self, config: ServerConfig, settings: Settings) -> None:
+        self._opened = open_server(config, settings)
+        self._settings = settings
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._failure: BaseException | None = None
+        self._server: uvicorn.Server | None = None
+
+    async def _serve(self) -> None:
+        try:
+            async with self._opened as server:
+                self._server = listener(server, self._settings)
+                self._started.set()
+                await self._server.serve([self._listening])
+        except BaseException as failure:
+            self._failure = failure
+            self._started.set()
+            raise
+
+    def start(self) -> str:
+        self._thread.start()
+        assert self._started.wait(60)
+        assert self._failure is None, self._failure
+        return f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    def stop(self) -> None:
+        if self._server:
+            self._server.should_exit = True
+        self._thread.join()
+        self._listening.close()
+
+
+@contextmanager
+def serving(directory: Path, database: str | None = None, **settings: Any) -> Generator[str]:
+    """Serve the graphs of the tests and yield the address."""
+    config = ServerConfig(directory, GRAPHS, **settings)
+    thread = _Thread(config, Settings(database or f"sqlite:///{directory / 'server.db'}"))
+    try:
+        yield thread.start()
+    finally:
+        thread.stop()

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deepagents_server.config import load_config
+from deepagents_server.errors import ServeError
+from deepagents_server.graphs import load_graphs
+
+
+def test_one_agent_is_named_by_its_file(tmp_path: Path) -> None:
+    config = load_config("agent.py:helper", tmp_path)
+
+    assert config.graphs == {"helper": "agent.py:helper"}
+
+
+def test_a_file_names_graphs_variables_and_directories(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "shared_by_graphs.py").write_text("ANSWER = 42\n")
+    (tmp_path / "two.py").write_text("from shared_by_graphs import ANSWER\ndef make(): ...\n")
+    (tmp_path / ".env").write_text("# keys\nexport COLOUR='dark red'\nSIZE = 3\n")
+    graphs = {"two": {"path": "./two.py:make", "description": "Counts to two."}}
+    given = {"graphs": graphs, "env": ".env", "dependencies": [".", "./lib"]}
+    (tmp_path / "langgraph.json").write_text(json.dumps(given))
+
+    config = load_config(None, tmp_path)
+
+    assert config.env == {"COLOUR": "dark red", "SIZE": "3"}
+    assert config.descriptions == {"two": "Counts to two."}
+    assert callable(load_graphs(config)["two"])
+
+
+def test_a_file_called_like_a_module_of_python_hides_it_from_nobody(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("def agent(): ...\n")
+
+    assert load_graphs(load_config("./json.py:agent", tmp_path))["agent"].__module__ == "served_json"
+    assert json.loads("1") == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "message"),
+    [
+        (None, "{", "cannot be read as JSON"),
+        (None, "{}", "names no graphs"),
+        (None, '{"graphs": {"a/b": "x.py:y"}}', "no name of a graph"),
+        (None, '{"graphs": {"a": "x.py"}}', "must be given as"),
+        ("gone.json", "{}", "There is no 'gone.json'"),
+        ("gone.py:agent", "{}", "there is no file gone.py"),
+        ("broken.py:agent", "{}", "ZeroDivisionError"),
+        ("empty.py:agent", "{}", "has no 'agent'"),
+    ],
+)
+def test_what_cannot_be_served_is_named(tmp_path: Path, target: str | None, text: str, message: str) -> None:
+    (tmp_path / "langgraph.json").write_text(text)
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "empty.py").write_text("")
+
+    with pytest.raises(ServeError, match=message):
+        load_graphs(load_config(target, tmp_path))

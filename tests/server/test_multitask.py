@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import ConflictError, NotFoundError
+
+from tests.server.test_runs import last, say
+
+
+class Busy:
+    """A thread whose run waits at a gate, which the test opens."""
+
+    def __init__(self, client: LangGraphClient) -> None:
+        self.client = client
+        self.gate = str(uuid4())
+        self.thread = ""
+        self.run = ""
+
+    async def begin(self) -> Busy:
+        self.thread = (await self.client.threads.create())["thread_id"]
+        await self.client.runs.wait(self.thread, "echo", input=say("before"))
+        run = await self.client.runs.create(
+            self.thread, "echo", input=say(f"wait {self.gate}"), stream_mode="custom", stream_resumable=True
+        )
+        self.run = run["run_id"]
+        async for part in self.client.runs.join_stream(self.thread, self.run, last_event_id="-1"):
+            if part.event == "custom":
+                break
+        return self
+
+    async def open(self) -> None:
+        await self.client.runs.wait(None, "gate", input=say(self.gate))
+
+    async def add(self, strategy: Any) -> Any:
+        return await self.client.runs.create(
+            self.thread, "echo", input=say("next"), multitask_strategy=strategy
+        )
+
+    async def contents(self) -> list[str]:
+        state: Any = await self.client.threads.get_state(self.thread)
+        return [each["content"] for each in state["values"]["messages"]]
+
+
+async def test_a_busy_thread_refuses_if_asked_to(client: LangGraphClient) -> None:
+    busy = await Busy(client).begin()
+    assert (await client.threads.get(busy.thread))["status"] == "busy"
+
+    with pytest.raises(ConflictError):
+        await busy.add("reject")
+
+    await busy.open()
+    await client.runs.join(busy.thread, busy.run)
+
+
+async def test_runs_wait_for_each_other(client: LangGraphClient) -> None:
+    busy = await Busy(client).begin()
+    queued = await busy.add("enqueue")
+    assert (await client.runs.get(busy.thread, queued["run_id"]))["status"] == "pending"
+
+    await busy.open()
+    values = await client.runs.join(busy.thread, queued["run_id"])
+
+    contents = [each["content"] for each in values["messages"]]
+    assert contents[2:] == [f"wait {busy.gate}", f"Echo: wait {busy.gate}", "next", "Echo: next"]
+
+
+async def test_a_run_can_interrupt_another(client: LangGraphClient) -> None:
+    busy = await Busy(client).begin()
+
+    run = await busy.add("interrupt")
+    await client.runs.join(busy.thread, run["run_id"])
+
+    assert (await client.runs.get(busy.thread, busy.run))["status"] == "interrupted"
+    assert await busy.contents() == ["before", "Echo: before", f"wait {busy.gate}", "next", "Echo: next"]
+
+
+async def test_a_run_can_take_anothers_place(client: LangGraphClient) -> None:
+    busy = await Busy(client).begin()
+
+    run = await busy.add("rollback")
+    await client.runs.join(busy.thread, run["run_id"])
+
+    with pytest.raises(NotFoundError):
+        await client.runs.get(busy.thread, busy.run)
+    assert await busy.contents() == ["before", "Echo: before", "next", "Echo: next"]
+
+
+@pytest.mark.parametrize("action", ["interrupt", "rollback"])
+async def test_a_run_is_cancelled_at_work(client: LangGraphClient, action: Any) -> None:
+    busy = await Busy(client).begin()
+
+    await client.runs.cancel(busy.thread, busy.run, wait=True, action=action)
+
+    kept = ["before", "Echo: before"]
+    assert await busy.contents() == (kept if action == "rollback" else [*kept, f"wait {busy.gate}"])
+    with pytest.raises(NotFoundError):
+        await client.runs.cancel(busy.thread, busy.run)
+    values = await client.runs.wait(busy.thread, "echo", input=say("on"))
+    assert last(values) == "Echo: on"
+
+
+async def test_a_run_is_cancelled_before_it_begins(client: LangGraphClient) -> None:
+    busy = await Busy(client).begin()
+    queued = await busy.add("enqueue")
+
+    await client.runs.cancel(busy.thread, queued["run_id"], wait=True)
+    await busy.open()
+    await client.runs.join(busy.thread, busy.run)
+
+    assert (await client.runs.get(busy.thread, queued["run_id"]))["status"] == "interrupted"
+    assert (await client.threads.get(busy.thread))["status"] == "idle"
+
+
+async def test_a_client_that_hangs_up_may_end_its_run(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    gate = str(uuid4())
+    stream = client.runs.stream(
+        thread, "echo", input=say(f"wait {gate}"), stream_mode="custom", on_disconnect="cancel"
+    )
+    async for part in stream:
+        if part.event == "custom":
+            break
+    await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+
+    (run,) = await client.runs.list(thread)
+    await client.runs.join(thread, run["run_id"])
+    assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"

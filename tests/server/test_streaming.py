@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph_sdk.client import LangGraphClient, SyncLangGraphClient
+
+from tests.server.test_runs import say
+
+
+async def events(stream: Any) -> list[tuple[str, Any]]:
+    return [(part.event, part.data) async for part in stream]
+
+
+async def test_each_mode_has_its_events(client: LangGraphClient) -> None:
+    modes: Any = ["values", "updates", "custom", "messages-tuple", "tasks", "checkpoints", "debug"]
+
+    seen = await events(client.runs.stream(None, "echo", input=say("progress half"), stream_mode=modes))
+
+    names = [name for name, _ in seen]
+    assert names[0] == "metadata"
+    assert {*names} == {
+        "metadata",
+        "values",
+        "updates",
+        "custom",
+        "messages",
+        "tasks",
+        "checkpoints",
+        "debug",
+    }
+    of_name = dict(seen)
+    assert of_name["custom"] == {"progress": "half"}
+    assert of_name["updates"]["answer"]["steps"] == ["answered"]
+    assert of_name["messages"][0]["content"] == "Echo: progress half"
+    assert of_name["messages"][1]["langgraph_node"] == "answer"
+    assert [each["type"] for each in of_name["values"]["messages"]] == ["human", "ai"]
+
+
+def test_a_blocking_client_streams_too(sync_client: SyncLangGraphClient) -> None:
+    made: list[Any] = []
+    thread = sync_client.threads.create()["thread_id"]
+
+    seen = list(
+        sync_client.runs.stream(
+            thread, "deep", input=say("hello"), stream_mode="messages", on_run_created=made.append
+        )
+    )
+
+    assert made[0]["thread_id"] == thread
+    assert seen[0].data == {"run_id": made[0]["run_id"], "attempt": 1}
+    assert {part.event for part in seen} >= {"messages/metadata", "messages/partial"}
+    assert seen[-1].data[0]["content"] == "Thirteen metres."
+
+
+async def test_graphs_inside_are_named(client: LangGraphClient) -> None:
+    stream = client.runs.stream(
+        None, "outer", input=say("hello"), stream_mode="updates", stream_subgraphs=True
+    )
+
+    names = [name for name, _ in await events(stream)]
+
+    assert [name for name in names if name.startswith("updates|inner:")]
+    assert "updates" in names
+
+
+async def test_every_callback_is_an_event(client: LangGraphClient) -> None:
+    seen = await events(
+        client.runs.stream(None, "echo", input=say("hello"), stream_mode=["events", "values"])
+    )
+
+    assert [name for name, _ in seen].count("values") == 2
+    assert {data["event"] for name, data in seen if name == "events"} >= {"on_chain_start", "on_chain_end"}
+
+
+async def test_a_question_and_a_failure_are_events(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+
+    asked = await events(
+        client.runs.stream(thread, "echo", input=say("ask Why?"), stream_mode=["updates", "values"])
+    )
+    failed = await events(client.runs.stream(None, "echo", input=say("fail badly")))
+
+    (question,) = [
+        data["__interrupt__"] for name, data in asked if name == "updates" and "__interrupt__" in data
+    ]
+    assert question[0]["value"] == "Why?"
+    assert failed[-1] == ("error", {"error": "ValueError", "message": "badly"})
+
+
+async def test_a_resumable_run_can_be_read_again_from_any_event(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    first = [
+        part async for part in client.runs.stream(thread, "echo", input=say("hello"), stream_resumable=True)
+    ]
+    run = first[0].data["run_id"]
+
+    again = [part async for part in client.runs.join_stream(thread, run, last_event_id="-1")]
+    rest = [part async for part in client.runs.join_stream(thread, run, last_event_id=first[1].id)]
+
+    assert again == first
+    assert rest == first[2:]
+
+
+async def test_a_run_that_keeps_nothing_leaves_an_empty_stream(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    run = (await client.runs.create(thread, "echo", input=say("hello")))["run_id"]
+    await client.runs.join(thread, run)
+
+    assert await events(client.runs.join_stream(thread, run)) == []

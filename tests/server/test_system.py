@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from deepagents_server.errors import ServeError
+from deepagents_server.serve import check_host
+
+
+def test_the_server_says_that_it_works_and_what_it_is(url: str) -> None:
+    assert httpx.get(f"{url}/ok").json() == {"ok": True}
+    assert httpx.get(f"{url}/info").json()["flags"]["assistants"] is True
+
+
+def test_web_pages_of_others_may_ask_and_see_where_a_run_is(url: str) -> None:
+    origin = {"origin": "http://localhost:3000"}
+    asked = {**origin, "access-control-request-method": "POST", "access-control-request-headers": "x-api-key"}
+
+    allowed = httpx.options(f"{url}/threads", headers=asked)
+    made = httpx.post(f"{url}/threads", headers=origin, json={})
+
+    assert allowed.status_code == 200
+    assert allowed.headers["access-control-allow-headers"] == "x-api-key"
+    assert "content-location" in made.headers["access-control-expose-headers"].lower()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org"])
+def test_another_address_needs_a_word(host: str) -> None:
+    with pytest.raises(ServeError, match="--allow-anyone"):
+        check_host(host, trusted=False)
+    check_host(host, trusted=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_this_machine_does_not(host: str) -> None:
+    check_host(host, trusted=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"{", 422, "not JSON"),
+        (b"[]", 422, "the body"),
+        (b'{"thread_id": "x"}', 422, "thread_id"),
+        (b'{"metadata": ' + b'{"a":' * 300 + b"1" + b"}" * 301, 422, "200 levels"),
+        (b'{"metadata": {"a": "\\u0000"}}', 422, "NUL"),
+    ],
+)
+def test_a_wrong_body_is_explained(url: str, body: bytes, status: int, said: str) -> None:
+    refused = httpx.post(f"{url}/threads", content=body)
+
+    assert refused.status_code == status
+    assert said in refused.json()["detail"]
+
+
+def test_what_has_no_form_in_a_path_is_refused(url: str) -> None:
+    assert httpx.get(f"{url}/threads/no-uuid").status_code == 422
+    assert httpx.get(f"{url}/nothing").json() == {"detail": "Not Found"}
+    assert httpx.put(f"{url}/threads").status_code == 405
