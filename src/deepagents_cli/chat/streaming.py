@@ -86,6 +86,8 @@ class MarkdownStream:
     def _line_of_text(self, line: str) -> Iterator[Piece]:
         if self._inner is None and self._ends_before(line):
             yield from self._cut()
+        if not line.strip() and not self._lines:
+            return
         self._lines.append(line)
         if (found := _INNER_FENCE.match(line)) and self._in_list(line):
             self._inner = None if self._inner else found["mark"]

@@ -1,0 +1,114 @@
+"""Answers are cut into blocks while they stream; files are listed within bounds; the status line fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepagents_cli.chat.composer import Composer
+from deepagents_cli.chat.files import walk
+from deepagents_cli.chat.status import status_line, status_parts
+from deepagents_cli.chat.streaming import MarkdownStream, Piece
+from deepagents_cli.chat.theme import take_answer
+
+ANSWER = """Intro
+goes on.
+
+1. one
+
+   ```sh
+   make
+   ```
+2. two
+
+# Title
+```python
+x = 1
+
+y = 2
+```
+End."""
+
+
+@given(st.lists(st.integers(1, 30), max_size=20))
+def test_blocks_do_not_depend_on_how_the_text_arrives(sizes: list[int]) -> None:
+    stream, rest, pieces = MarkdownStream(), ANSWER, list[Piece]()
+    for size in sizes:
+        pieces += stream.feed(rest[:size])
+        rest = rest[size:]
+    pieces += [*stream.feed(rest), *stream.finish()]
+
+    assert pieces == [
+        Piece("Intro\ngoes on."),
+        Piece("1. one\n\n   ```sh\n   make\n   ```\n2. two"),
+        Piece("# Title"),
+        Piece("x = 1\n\ny = 2", "python"),
+        Piece("End."),
+    ]
+
+
+def test_long_code_is_given_in_parts_that_make_up_the_whole() -> None:
+    stream = MarkdownStream()
+    lines = [f"line {number}" for number in range(500)]
+
+    pieces = stream.feed("\n".join(["```", *lines, "```", ""])) + stream.finish()
+
+    assert len(pieces) > 4
+    assert "\n".join(piece.text for piece in pieces).split("\n") == lines
+    assert [piece.continues for piece in pieces] == [False, *[True] * (len(pieces) - 1)]
+
+
+def test_files_are_listed_without_what_is_ignored_and_never_outside(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "src").mkdir(parents=True)
+    (root / "build" / "deep").mkdir(parents=True)
+    for name in ("src/a.py", "src/a.log", "src/keep.log", "build/deep/x", "evil\x1b[2J", "two words"):
+        (root / name).touch()
+    (root / ".gitignore").write_text("*.log\n!keep.log\n/build/\n")
+    (root / "out").symlink_to(tmp_path, target_is_directory=True)
+
+    assert sorted(walk(root)) == [".gitignore", "out", "src/", "src/a.py", "src/keep.log", "two words"]
+
+
+def test_a_huge_tree_is_not_walked_for_long(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}").touch()
+    seconds = iter(range(100))
+
+    assert len(list(walk(tmp_path, clock=lambda: next(seconds) / 10))) < 12
+
+
+@pytest.mark.parametrize("pasted", ["'{}'", "file://{}", "{}\n"])
+def test_the_path_of_a_picture_attaches_it(tmp_path: Path, pasted: str) -> None:
+    picture = tmp_path / "shot.png"
+    picture.touch()
+    composer = Composer(tmp_path)
+
+    mark = composer.paste(pasted.format(picture))
+
+    assert composer.expand(f"see {mark}") == (f"see {mark}", [str(picture)])
+
+
+def test_the_status_line_keeps_what_matters_most() -> None:
+    status = {
+        "model": "m:x",
+        "mode": "auto",
+        "branch": "main",
+        "context": 0.5,
+        "cost": 0.001,
+    }
+    parts = status_parts(status, 75)
+
+    assert status_line(parts, 80, "·") == "m:x · 50% of context · < $0.01 · 1 min 15 s · main · auto"
+    assert status_line(parts, 12, "·") == "m:x · auto"
+
+
+def test_an_answer_of_the_terminal_is_taken_out_in_pieces_too() -> None:
+    typed, dark, held = take_answer("a\x1b]11;rgb:00")
+
+    assert (typed, dark) == ("a", None)
+    assert take_answer(f"{held}00/0000/0000\x07b") == ("b", True, "")
+    assert take_answer("\x1b") == ("\x1b", None, "")
