@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import aiosqlite
 from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END
 from langgraph.types import Command
@@ -59,7 +60,7 @@ class Session:
 
     def __init__(self, agent: Any, thread: str, show: Show) -> None:
         self.agent = agent
-        self.config = {"configurable": {"thread_id": thread}}
+        self.config: RunnableConfig = {"configurable": {"thread_id": thread}}
         self._show = show
         self._observer = Observer()
 

@@ -135,7 +135,9 @@ class _Reader:
     def steps(self, thread: str) -> Iterator[tuple[str, Sequence[BaseMessage]]]:
         """Yield each checkpoint and the messages it has, the latest first."""
         for state in self._graph.get_state_history({"configurable": {"thread_id": thread}}):
-            yield state.config["configurable"]["checkpoint_id"], state.values.get("messages", [])
+            # One that waits for an input to be taken has that input in it already.
+            if (state.metadata or {}).get("source") != "input":
+                yield state.config["configurable"]["checkpoint_id"], state.values.get("messages", [])
 
     def close(self) -> None:
         """Close the database."""

@@ -22,11 +22,18 @@ if sys.platform == "win32":
         os.lseek(handle, offset, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
 
+    def _unlock(handle: int, offset: int) -> None:
+        os.lseek(handle, offset, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
     def _lock(handle: int, offset: int) -> None:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset, os.SEEK_SET)
+
+    def _unlock(handle: int, offset: int) -> None:
+        fcntl.lockf(handle, fcntl.LOCK_UN, 1, offset, os.SEEK_SET)
 
 
 FILE = "threads.sqlite"
@@ -80,6 +87,8 @@ class Threads:
 
     def __init__(self, state: Path) -> None:
         self.path = state / FILE
+        self._locks = -1
+        self._held: set[int] = set()
         try:
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.path.touch(mode=0o600)
@@ -193,14 +202,28 @@ class Threads:
         """
         # One byte of one file for each thread: such a lock is released when the process dies.
         offset = int.from_bytes(sha256(thread.encode()).digest()[:4]) >> 2
-        with open(self.path.with_suffix(".lock"), "wb", opener=_open_private) as file:
-            try:
-                _lock(file.fileno(), offset)
-            except OSError as error:
-                raise CommandError(
-                    f"Thread {thread!r} is in use by another run; wait for it, or leave --continue out"
-                ) from error
+        if offset in self._held:
             yield
+            return
+        # Closing any descriptor of a file releases all locks of a process on it, so there is one for all.
+        if not self._held:
+            self._locks = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _lock(self._locks, offset)
+            self._held.add(offset)
+            yield
+        except OSError as error:
+            if offset in self._held:
+                raise
+            raise CommandError(
+                f"Thread {thread!r} is in use by another run; wait for it, or leave --continue out"
+            ) from error
+        finally:
+            if offset in self._held:
+                self._held.remove(offset)
+                _unlock(self._locks, offset)
+            if not self._held:
+                os.close(self._locks)
 
     def _latest(self, directory: Path) -> str:
         with self._open() as database:
@@ -248,7 +271,3 @@ def _sizes(database: sqlite3.Connection) -> dict[str, int]:
         ):
             sizes[thread] = sizes.get(thread, 0) + (size or 0)
     return sizes
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
-from asyncio import Queue, Task, create_task, to_thread
-from collections.abc import Callable, Sequence
+from asyncio import Future, Queue, Task, create_task, get_running_loop, to_thread
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
 
-from deepagents.events import Event, ToolCalled, ToolFinished, Usage
+from deepagents.events import ApprovalRequest, Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
+from deepagents.tools import specs_by_name
 from deepagents_cli.errors import CommandError, choose_exit_code, describe_error
 from deepagents_cli.output import call_line, result_line
 from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session, messages_in
 from deepagents_cli.terminal import one_line
 from deepagents_cli.worker.asking import Asking, Say
-from deepagents_cli.worker.commands import COMMANDS, carry_out, list_commands
+from deepagents_cli.worker.attachments import read_attachments
+from deepagents_cli.worker.commands import carry_out, find_skills, list_commands, read_text
 from deepagents_cli.worker.history import past_messages
 from deepagents_cli.worker.inbox import Inbox
 from deepagents_cli.worker.meter import Meter, cost_of, last_context
@@ -27,6 +30,7 @@ from deepagents_cli.worker.turns import Turns
 from deepagents_cli.worker.workplace import Workplace
 
 logger = logging.getLogger(__name__)
+_SPECS: Final = specs_by_name()
 _IN_ORDER: Final = frozenset({"open", "send", "command", "save"})
 """What is carried out one after the other; the rest at once, also while such a thing is under way."""
 
@@ -41,6 +45,10 @@ class Conversation:
         self._task: Task[None] = create_task(self._carry_out_orders())
         self._held = ExitStack()
         self._workplace: Workplace | None = None
+        self.changed: dict[str, str | None] = {}
+        """The files that tools were to change, by path, with what they held before."""
+        self.proposed: dict[int, Path] = {}
+        self._trust: Future[str] | None = None
         self.thread = self.name = ""
 
     def take(self, message: Message) -> None:
@@ -48,6 +56,8 @@ class Conversation:
         kind = message.get("do")
         if kind in _IN_ORDER:
             self._orders.put_nowait(message)
+        elif kind == "trust" and self._trust is not None and not self._trust.done():
+            self._trust.set_result(message["answer"])
         elif self._workplace is not None and self.thread:
             self._take_at_once(str(kind), message)
 
@@ -116,7 +126,18 @@ class Conversation:
 
     def make_agent(self) -> Any:
         """Make the agent of the open thread."""
-        return self.workplace.make_agent(Steering(lambda: self.inbox.hand_over(), lambda: self.mode))
+        self.steering = Steering(lambda: self.inbox.hand_over(), lambda: self.mode)
+        return self.workplace.make_agent(self.steering)
+
+    def propose(self, path: Path, text: str) -> dict[str, Any]:
+        """Return the part of a result that shows a file before it is written.
+
+        Raises:
+            CommandError: where a link would lead the writing elsewhere.
+        """
+        if path.is_symlink() or not path.parent.resolve() == path.parent:
+            raise CommandError(f"{one_line(str(path))!r} is a link; write to the file itself")
+        return {"edit": {"text": text, "path": str(path)}, "path": path}
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
@@ -168,8 +189,15 @@ class Conversation:
                 await carry_out(self, message)
 
     async def _open(self, message: Message) -> None:
-        place = self._workplace = Workplace(message)
-        await place.open()
+        place = Workplace(message, lambda text: self.say("notice", {"text": text}))
+        trust = False
+        if place.setup.items and not place.setup.trusted:
+            items = [each.shown() for each in place.setup.items]
+            self._trust = get_running_loop().create_future()
+            self.say("trust", {"directory": str(place.directory), "items": items})
+            trust = await self._trust == "yes"
+        await place.open(trust=trust)
+        self._workplace = place
         self.meter = Meter(place.record, self.say_status)
         wanted, latest = message.get("thread"), bool(message.get("resume"))
         thread = place.threads.choose(place.directory, wanted, latest=latest)
@@ -177,11 +205,13 @@ class Conversation:
 
     async def _send(self, message: Message) -> None:
         text: str = message.get("text") or ""
-        if text.strip():
+        attached: list[str] = message.get("attachments") or []
+        if text.strip() or attached:
+            content = await to_thread(read_attachments, text, attached, self.workplace)
             # Not in the event loop: the saver may be in the middle of a change, which needs the loop.
             await to_thread(self.workplace.threads.note, self.thread, self.workplace.directory, text)
             self.name = self.name or one_line(text)[:80]
-            await self.inbox.put(text, text)
+            await self.inbox.put(text, content)
         self.turns.begin()
 
     def _take_at_once(self, kind: str, message: Message) -> None:
@@ -206,12 +236,20 @@ class Conversation:
             case Usage():
                 self.meter.count(self.workplace.model, event)
             case ToolCalled(name=name, args=args):
+                self._note_before(name, args)
                 line = call_line(name, args, directory=str(self.workplace.directory))
             case ToolFinished(name=name, status=status, text=text):
                 line = result_line(name, status, text, exit_code=event.exit_code)
             case _:
                 pass
         self.say("event", {"event": event.as_dict(), "line": line})
+
+    def _note_before(self, name: str, args: Mapping[str, Any]) -> None:
+        """Keep what a file holds that a call is about to change for the first time."""
+        spec, policy = _SPECS.get(name), self.workplace.policy
+        path = policy.place_of(ApprovalRequest("", name, args)) if spec and spec.changes_files else None
+        if path is not None and path not in self.changed:
+            self.changed[path] = read_text(path)
 
     def _say_ready(self, messages: Sequence[BaseMessage], *, resumed: bool, waiting: bool) -> None:
         place = self.workplace
@@ -226,10 +264,10 @@ class Conversation:
                 "branch": place.project.branch(),
                 "resumed": resumed,
                 "memory": [str(each) for each in place.project.memory()],
-                "skills": [],
-                "agents": [],
+                "skills": [name for name, _ in find_skills(place.project)],
+                "agents": list(place.setup.agents),
                 "notices": place.notices,
-                "commands": list_commands(COMMANDS),
+                "commands": list_commands(place.setup.commands),
                 "history": past_messages(messages),
                 "waiting": waiting,
             },

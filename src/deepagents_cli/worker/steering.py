@@ -35,6 +35,8 @@ class Steering(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._hand_over = hand_over
         self._mode = mode
+        self.request: ModelRequest[Any] | None = None
+        """What the model was asked last, for people who want to see what fills its context."""
         self.tools: Sequence[BaseTool] = [present_plan]
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -48,6 +50,7 @@ class Steering(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """Ask the model, in plan mode with its rules; the mode may have changed since the last call."""
+        self.request = request
         if self._mode() == PLAN:
             return await handler(request.override(system_message=_with_rules(request.system_message)))
         others = [each for each in request.tools if getattr(each, "name", None) != present_plan.name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from deepagents_cli.agents import (
     Access,
     choose_backend,
     choose_model,
+    is_local,
     make_agent,
     make_policy,
     model_label,
@@ -27,6 +28,9 @@ from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project
 from deepagents_cli.protocol import Message
 from deepagents_cli.session import open_saver
+from deepagents_cli.settings import user_file
+from deepagents_cli.settings_file import add_trusted
+from deepagents_cli.setup import describe_untrusted, load_setup
 from deepagents_cli.threads import Threads, state_dir
 from deepagents_cli.worker.record import Record
 from deepagents_cli.worker.steering import Steering
@@ -52,17 +56,17 @@ class Workplace:
         UnknownModel: when there is no such model.
     """
 
-    def __init__(self, opened: Message) -> None:
+    def __init__(self, opened: Message, notify: Callable[[str], None]) -> None:
+        self.notify = notify
         directory = Path(opened["directory"]).expanduser().resolve()
         if not directory.is_dir():
             raise CommandError(f"{opened['directory']!r} is not a directory")
-        options = Namespace(**{**_OPTIONS, **(opened.get("options") or {})})
+        self.options = options = Namespace(**{**_OPTIONS, **(opened.get("options") or {})})
         options.mode = opened.get("mode") or options.mode
         options.price = Price(*options.price) if options.price else None
         self.directory = directory
-        self.project = Project(directory, Path.home())
-        self.access = Access.of(options)
-        self.limits: Limits | None = limits_of(options)
+        self.setup = load_setup(Project(directory, Path.home()))
+        self._named: str | None = opened.get("model")
         self.threads = Threads(state_dir())
         self.record = Record(self.threads.path)
         self.notices: list[str] = []
@@ -70,11 +74,26 @@ class Workplace:
         self._resources = ExitStack()
         self._resources.callback(self.record.close)
         self._policy: Policy | None = None
-        self._set_model(choose_model(opened.get("model")))
 
-    async def open(self) -> None:
-        """Open the file of the checkpoints."""
+    async def open(self, *, trust: bool) -> None:
+        """Open the file of the checkpoints, and make the model and its backend.
+
+        Args:
+            trust: whether what the directory brings is used from now on.
+        """
+        if trust:
+            add_trusted(user_file(Path.home()), self.setup.trust())
+            self.setup = load_setup(self.project)
+        settings = self.setup.settings
+        self.access = Access.of(self.options, settings)
+        self.limits: Limits | None = limits_of(self.options, settings.limits)
+        self._set_model(choose_model(self._named, settings))
         self.saver = await open_saver(self.threads.path)
+
+    @property
+    def project(self) -> Project:
+        """The directory, and what lies in it."""
+        return self.setup.project
 
     async def close(self) -> None:
         """End what runs in the background, and close the files."""
@@ -95,7 +114,7 @@ class Workplace:
 
     def choose_model(self, name: str) -> None:
         """Change the model; agents that are made from now on have it."""
-        self._set_model(choose_model(name))
+        self._set_model(choose_model(name, self.setup.settings))
 
     def make_agent(self, steering: Steering) -> Any:
         """Make the agent."""
@@ -105,7 +124,8 @@ class Workplace:
             self.saver,
             self.policy,
             self.limits,
-            project=self.project,
+            setup=self.setup,
+            notify=self.notify,
             middleware=[steering],
         )
 
@@ -113,7 +133,7 @@ class Workplace:
         approving = self.access.approving
         refuse_options(model, approve_all=approving, for_commands=self.access.typed, limits=self.limits)
         backend, _, notice = choose_backend(self.project, model, self.access)
-        self.notices = [notice] if notice else []
+        self.notices = [*filter(None, [notice, *self.setup.notices, describe_untrusted(self.setup)])]
         self.model = model
         known = self._policy
         # Commands in the background belong to the backend, so it stays where it would be the same.
@@ -121,6 +141,8 @@ class Workplace:
             backend = known.backend
         elif isinstance(backend, AbstractContextManager):
             self._resources.enter_context(backend)
-        self._policy = make_policy(backend, self.project, self.access, model)
-        if known is not None:
-            self._policy.mode, self._policy.rules = known.mode, known.rules
+        if known is None:
+            self._policy = make_policy(backend, self.project, self.access, model)
+        else:
+            # The same policy, with the mode and the rules of this session.
+            known.backend, known.watched = backend, is_local(model)

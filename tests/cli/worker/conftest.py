@@ -69,12 +69,19 @@ class Worker:
     def wait(self, kind: str, **fields: Any) -> Message:
         """Wait for the next message of a kind, with these fields."""
         while True:
-            message = self._next()
+            message = self.take()
             assert message is not None, f"the worker ended before {kind!r}: {self.log}"
             if message["is"] == kind and all(message.get(key) == value for key, value in fields.items()):
                 return message
             unexpected = message["is"] == "failed" or (message["is"] == "idle" and message["error"])
             assert not unexpected, f"waiting for {kind!r}: {message}\n{self.log}"
+
+    def wait_for_failure(self) -> str:
+        """Wait until the worker says that it cannot go on, and why."""
+        while (message := self.take()) is not None:
+            if message["is"] == "failed":
+                return message["text"]
+        raise AssertionError(f"the worker ended without a word: {self.log}")
 
     def status(self, **fields: Any) -> Message:
         """Wait until the status has these fields."""
@@ -123,7 +130,8 @@ class Worker:
         """What the worker wrote to standard error."""
         return self._log.read_text("utf-8", "replace")
 
-    def _next(self) -> Message | None:
+    def take(self) -> Message | None:
+        """Read the next message, whatever it is."""
         while b"\n" not in self._rest:
             assert self.process.stdout is not None
             ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)

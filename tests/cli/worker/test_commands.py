@@ -2,17 +2,151 @@
 
 from __future__ import annotations
 
-from tests.cli.openai_server import OpenAIServer
-from tests.cli.worker.conftest import Worker
+from pathlib import Path
+
+import pytest
+
+from deepagents_cli.protocol import Message
+from tests.cli.openai_server import OpenAIServer, Reply, call
+from tests.cli.worker.conftest import StartWorker, Worker
 
 
-def test_sessions_and_modes_are_changed_by_commands(worker: Worker, server: OpenAIServer) -> None:
+def values(result: Message) -> list[str]:
+    return [each["value"] for each in result["choices"]]
+
+
+@pytest.fixture
+def project(directory: Path) -> Path:
+    """A directory with instructions, a skill, an agent and a command."""
+    (directory / "AGENTS.md").write_text("- Write short lines.\n")
+    for path, text in {
+        "skills/cook/SKILL.md": "---\nname: cook\ndescription: Cooks.\n---\nCook.",
+        "agents/taster.md": "---\nname: taster\ndescription: Tastes dishes.\n---\nYou taste.",
+        "commands/greet.md": "---\ndescription: Greets\n---\nGreet $ARGUMENTS.",
+    }.items():
+        (directory / ".deepagents" / path).parent.mkdir(parents=True)
+        (directory / ".deepagents" / path).write_text(text)
+    return directory
+
+
+def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
+    worker: Worker, server: OpenAIServer, project: Path
+) -> None:
+    ready = worker.open()
+    assert ready["memory"] == [str(project / "AGENTS.md")]
+    assert (ready["skills"], ready["agents"]) == (["cook"], ["taster"])
+    assert "greet" in [each["name"] for each in ready["commands"]]
+
+    assert f"`{project}/AGENTS.md`, 21 bytes" in worker.command("memory")["text"]
+    assert "cook" in worker.command("skills")["text"]
+    assert "taster** Tastes dishes." in worker.command("agents")["text"]
+    assert "- `write_file`: asks" in worker.command("tools")["text"]
+    assert worker.command("greet", "Ada")["send"] == "Greet Ada."
+    assert "AGENTS.md" in worker.command("init")["send"]
+    assert "not committed" in worker.command("review")["send"]
+    assert "Yours are in" in worker.command("settings")["text"]
+    assert "Python" in worker.command("doctor")["text"]
+    assert worker.command("permissions")["text"]
+    assert worker.command("nonsense")["text"] == "There is no command /nonsense; /help lists them"
+
+    assert values(worker.command("remember", "Test first.")) == ["home Test first.", "repository Test first."]
+    shown = worker.command("remember", "repository Test first.")
+    assert shown["edit"] == {
+        "text": "- Write short lines.\n- Test first.\n",
+        "path": str(project / "AGENTS.md"),
+    }
+    worker.send("save", id=shown["id"], text="- Test before you write.\n")
+    worker.wait("result", text=f"Written: {project}/AGENTS.md")
+    assert (project / "AGENTS.md").read_text() == "- Test before you write.\n"
+    worker.send("save", id=99, text="what nobody proposed")
+    worker.wait("result", text="Nothing was proposed that could be written")
+
+
+def test_a_note_does_not_follow_a_link(worker: Worker, directory: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    (directory / "AGENTS.md").symlink_to(tmp_path / "mine")
+    worker.open()
+
+    assert "is a link" in worker.command("remember", "repository Be kind.")["text"]
+
+
+def test_a_session_is_renamed_forked_exported_and_opened_again(
+    worker: Worker, start: StartWorker, server: OpenAIServer, directory: Path
+) -> None:
+    server.then("One.", "Two.", "Another two.")
     first = worker.open()
-    assert {"mode", "new"} <= {each["name"] for each in first["commands"]}
+    worker.turn("Count to one.")
+    worker.turn("And to two.")
 
+    assert "now called counting" in worker.command("rename", "counting")["text"]
+    assert worker.last("status")["name"] == "counting"
+    assert values(worker.command("fork")) == ["4", "3", "2", "1"]
+    worker.command("fork", "2")
+    assert [each["text"] for each in worker.last("ready")["history"]] == ["Count to one.", "One."]
+    worker.turn("And again to two.")
+    assert server.requests[-1].texts("user") == ["Count to one.", "And again to two."]
+
+    assert values(worker.command("sessions")) == [first["thread"]]
+    worker.command("resume", "counting")
+    assert worker.last("ready")["thread"] == first["thread"]
+    exported = worker.command("export", "talk.md")["edit"]
+    assert exported["path"] == str(directory / "talk.md")
+    assert "And to two." in exported["text"]
+
+    other = start()
+    other.send("open", directory=str(directory), thread=first["thread"], model="local-server:scripted")
+    assert "in use by another run" in other.wait_for_failure()
+    worker.command("new")
+    assert worker.last("ready")["history"] == []
+
+
+def test_what_the_context_holds_and_costs_is_shown_and_made_smaller(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    server.models.append("gpt-4.1")
+    server.then(
+        call("edit_file", file_path="notes.md", old_string="second", new_string="another"),
+        Reply("Written.", usage=(50_000, 500)),
+        "Fine.",
+        "Well.",
+        "They greeted each other.",
+        "Yes.",
+    )
+    worker.open(model="gpt-4.1", mode="auto")
+    worker.turn("Change the notes.")
+    worker.turn("How are you?")
+    worker.turn("Really?")
+
+    picture = worker.command("context")["ansi"]
+    assert "of 1,047,576 tokens" in picture
+    assert all(each in picture for each in ("system prompt", "tools", "your messages", "free"))
+    assert "| main | gpt-4.1 |" in worker.command("cost")["text"]
+    changed = worker.command("diff")["text"]
+    assert "-second line\n+another line" in changed
+    assert worker.command("compact")["text"].endswith("they are kept whole in an archive.")
+    worker.turn("Are you still there?")
+    assert "They greeted each other." in str(server.requests[-1].messages)
+    assert "Change the notes." not in server.requests[-1].texts("user")
+
+
+def test_models_that_can_be_used_are_offered_and_others_say_what_is_missing(
+    worker: Worker, server: OpenAIServer
+) -> None:
+    server.models.append("other")
+    server.then("Hello.")
+    worker.open()
+
+    offered = {each["value"]: each for each in worker.command("model")["choices"]}
+    assert offered["local-server:other"]["usable"]
+    assert any("_API_KEY" in each["detail"] for each in offered.values() if not each["usable"])
+    assert worker.command("model", "local-server:other")["text"] == "From now on local-server:other answers."
+    worker.turn("Hi.")
+    assert server.requests[-1].body["model"] == "other"
+
+
+def test_modes_are_offered_and_changed(worker: Worker) -> None:
+    worker.open()
+
+    assert values(worker.command("mode")) == ["ask", "auto", "plan", "full"]
     assert worker.command("mode", "auto")["text"].startswith("Mode auto: ")
     assert worker.last("status")["mode"] == "auto"
-    assert [each["value"] for each in worker.command("mode")["choices"]] == ["ask", "auto", "plan", "full"]
-    worker.command("new")
-    assert worker.last("ready")["thread"] != first["thread"]
-    assert worker.command("nonsense")["text"] == "There is no command /nonsense; /help lists them"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Final, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -16,6 +17,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
 from deepagents import _models
+from deepagents._async import arun
 from deepagents._deprecation import warn_legacy
 from deepagents._state.runtime import writes_undone_on_failure
 from deepagents._text import describe_exception
@@ -202,6 +204,10 @@ class SummarizationMiddleware(BaseMiddleware):
         """Return the messages of a state as the model is shown them."""
         messages = list(state.get("messages", ()))
         return self._compactor.reader.show(messages, CompactionState.of(state)).messages
+
+    async def acompact(self, state: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]] | None:
+        """Compact a thread by its state, from outside of a run; return what `compact_now` returns."""
+        return await arun(self.compact_now(cast("Any", SimpleNamespace(state=state))))
 
     async def compact_now(self, runtime: Runtime) -> tuple[int, Mapping[str, Any]] | None:
         """Compact because the model asks for it; return how many messages went, and the update for the state.

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session
 from deepagents_cli.worker.meter import Meter
+from deepagents_cli.worker.steering import Steering
 from deepagents_cli.worker.workplace import Workplace
+
+Answer: TypeAlias = dict[str, Any]
+"""Parts of a `protocol.Result`; `path` is the file that may be written with what `edit` shows."""
 
 
 class Talk(Protocol):
@@ -19,6 +24,9 @@ class Talk(Protocol):
     name: str
     session: Session
     meter: Meter
+    steering: Steering
+    changed: dict[str, str | None]
+    proposed: dict[int, Path]
 
     @property
     def workplace(self) -> Workplace: ...
@@ -38,9 +46,7 @@ class Talk(Protocol):
 
     def make_agent(self) -> Any: ...
 
-
-Answer: TypeAlias = dict[str, Any]
-"""Parts of a `protocol.Result`."""
+    def propose(self, path: Path, text: str) -> Answer: ...
 
 
 @dataclass(frozen=True)

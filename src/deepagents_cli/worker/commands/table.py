@@ -1,36 +1,45 @@
-"""The table of slash commands: name, description, arguments, function."""
+"""The table of slash commands, with those that files bring, and how one is carried out."""
 
 from __future__ import annotations
 
 import logging
+from asyncio import to_thread
 from collections.abc import Mapping
 
+from deepagents_cli.agents import expand_command
 from deepagents_cli.errors import CommandError, describe_error
+from deepagents_cli.file_commands import FileCommand
 from deepagents_cli.protocol import CommandInfo, Message
-from deepagents_cli.worker.commands import threads
-from deepagents_cli.worker.commands.parts import SlashCommand, Talk
+from deepagents_cli.terminal import one_line
+from deepagents_cli.worker.commands import project, threads, usage
+from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk
 
 logger = logging.getLogger(__name__)
 
-COMMANDS: Mapping[str, SlashCommand] = {each.name: each for each in (*threads.COMMANDS,)}
+COMMANDS: Mapping[str, SlashCommand] = {
+    each.name: each for each in (*threads.COMMANDS, *usage.COMMANDS, *project.COMMANDS)
+}
 
 
-def list_commands(commands: Mapping[str, SlashCommand]) -> list[CommandInfo]:
-    """Describe commands for help and completion."""
-    return [
+def list_commands(brought: Mapping[str, FileCommand]) -> list[CommandInfo]:
+    """Describe all commands for help and completion; those of files come last, and replace none."""
+    own: list[CommandInfo] = [
         {"name": each.name, "description": each.description, "arguments": each.arguments}
-        for each in commands.values()
+        for each in COMMANDS.values()
     ]
+    further: list[CommandInfo] = [
+        {"name": one_line(name), "description": one_line(each.description), "arguments": one_line(each.hint)}
+        for name, each in brought.items()
+        if name not in COMMANDS
+    ]
+    return own + further
 
 
 async def carry_out(talk: Talk, message: Message) -> None:
     """Carry out a command, or the writing of what it proposed, and send its result."""
     empty = dict.fromkeys(("text", "choices", "ansi", "edit", "send"))
     try:
-        command = COMMANDS.get(message.get("name", ""))
-        if command is None:
-            raise CommandError(f"There is no command /{message.get('name')}; /help lists them")
-        given = await command.run(talk, str(message.get("arguments") or "").strip())
+        given = await (_save(talk, message) if message["do"] == "save" else _run(talk, message))
     except CommandError as error:
         given = {"text": describe_error(error)}
     except Exception as error:
@@ -38,3 +47,25 @@ async def carry_out(talk: Talk, message: Message) -> None:
         logger.exception("The command failed.")
         given = {"text": describe_error(error)}
     talk.say("result", {"id": message.get("id"), **empty, **given})
+
+
+async def _run(talk: Talk, message: Message) -> Answer:
+    name, arguments = str(message.get("name")), str(message.get("arguments") or "").strip()
+    if command := COMMANDS.get(name):
+        answer = await command.run(talk, arguments)
+        if proposed := answer.pop("path", None):
+            talk.proposed[message["id"]] = proposed
+        return answer
+    place = talk.workplace
+    if name in place.setup.commands:
+        return {"send": await expand_command(f"/{name} {arguments}", place.setup, place.policy.backend)}
+    raise CommandError(f"There is no command /{one_line(name)}; /help lists them")
+
+
+async def _save(talk: Talk, message: Message) -> Answer:
+    path = talk.proposed.pop(message["id"], None)
+    if path is None:
+        raise CommandError("Nothing was proposed that could be written")
+    await to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+    await to_thread(path.write_text, message["text"], "utf-8")
+    return {"text": f"Written: {one_line(str(path))}"}

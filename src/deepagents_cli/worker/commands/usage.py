@@ -1,0 +1,149 @@
+"""Commands about the model, its context, and what was used."""
+
+from __future__ import annotations
+
+import json
+from asyncio import create_task, to_thread
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables.config import set_config_context
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.graph import END
+
+from deepagents.middleware.summarization import SummarizationMiddleware
+from deepagents.models.traits import input_window
+from deepagents_cli.models_here import find_models
+from deepagents_cli.session import messages_in
+from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk
+from deepagents_cli.worker.meter import cost_of
+from deepagents_cli.worker.steering import NODE
+
+_WIDTH: Final = 40
+_COLOURS: Final = ("35", "34", "36", "33", "32", "31", "95", "94")
+_FREE: Final = "90"
+_KEPT: Final = 4
+"""Messages that stay whole when the context is made smaller."""
+
+
+async def _model(talk: Talk, name: str) -> Answer:
+    if not name:
+        found = await to_thread(find_models)
+        choices = [
+            {
+                "value": each.name,
+                "label": each.name,
+                "detail": each.missing or each.detail,
+                "usable": each.usable,
+            }
+            for each in found
+        ]
+        return {"choices": choices}
+    talk.require_idle("change the model")
+    await to_thread(talk.workplace.choose_model, name)
+    talk.session.agent = talk.make_agent()
+    talk.say_status()
+    return {"text": f"From now on {talk.workplace.label} answers."}
+
+
+async def _cost(talk: Talk, arguments: str) -> Answer:
+    await talk.meter.finish()
+    used = talk.meter.used
+    if not used:
+        return {"text": "Nothing was used yet."}
+    lines = ["| agent | model | read | of it cached | written | cost |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {each.agent or 'main'} | {each.model} | {each.input:,} | {each.cached:,} | {each.output:,} "
+        f"| {_money(each.cost)} |"
+        for each in sorted(used, key=lambda each: -each.input)
+    ]
+    return {"text": "\n".join([*lines, "", f"In all: {_money(cost_of(used))}"])}
+
+
+async def _compact(talk: Talk, arguments: str) -> Answer:
+    talk.require_idle("compact the context")
+    place, session = talk.workplace, talk.session
+    state = await session.read()
+    summarizing = SummarizationMiddleware(
+        place.model, backend=place.policy.backend, trigger=("messages", 1), keep=("messages", _KEPT)
+    )
+    # So that the archive is that of this thread, as where the agent compacts by itself.
+    with set_config_context(session.config) as context:
+        done = await create_task(summarizing.acompact(state.values), context=context)
+    if done is None:
+        return {"text": "There is nothing to compact yet."}
+    count, update = done
+    await session.agent.aupdate_state(session.config, update, as_node=NODE)
+    await session.agent.aupdate_state(session.config, None, as_node=END)
+    return {"text": f"{count} messages were replaced by a summary; they are kept whole in an archive."}
+
+
+async def _context(talk: Talk, arguments: str) -> Answer:
+    parts = await _count_parts(talk)
+    window = input_window(talk.workplace.model)
+    total = sum(parts.values())
+    most = max(window or total, 1)
+    lines = [_line(name, count, most, _COLOURS[at % 8]) for at, (name, count) in enumerate(parts.items())]
+    if window:
+        lines.append(_line("free", max(window - total, 0), most, _FREE))
+    known = f"of {window:,} tokens" if window else "tokens; the model does not tell how large its window is"
+    return {"ansi": "\n".join([f"About {total:,} {known}", "", *lines])}
+
+
+async def _count_parts(talk: Talk) -> dict[str, int]:
+    """Estimate the tokens of each part of the next request."""
+    place, request = talk.workplace, talk.steering.request
+    messages = messages_in(await talk.session.read())
+    memory = sum(_tokens(each.read_text("utf-8", "replace")) for each in place.project.memory())
+    tools = (
+        sum(_tokens(json.dumps(each, default=str)) for each in map(_as_sent, request.tools)) if request else 0
+    )
+    system = request.system_message if request else None
+    whole = _tokens(system.text) if system else 0
+    kinds: Counter[str] = Counter()
+    for each in messages:
+        kinds[_kind(each)] += count_tokens_approximately([each])
+    fixed = {"system prompt": max(whole - memory, 0), "tools": tools, "memory": memory}
+    return {name: count for name, count in {**fixed, **kinds}.items() if count}
+
+
+def _as_sent(tool: Any) -> Any:
+    return convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool
+
+
+def _kind(message: BaseMessage) -> str:
+    match message:
+        case HumanMessage():
+            return "your messages"
+        case AIMessage():
+            return "answers and calls"
+        case ToolMessage():
+            return "results of tools"
+        case _:
+            return "other messages"
+
+
+def _line(name: str, count: int, most: int, colour: str) -> str:
+    filled = max(round(_WIDTH * count / most), 1 if count else 0)
+    bar = f"\x1b[{colour}m{'█' * filled}\x1b[0m{'·' * (_WIDTH - filled)}"
+    return f"{name:18} {bar} {count:>9,}  {count / most:>4.0%}"
+
+
+def _tokens(text: str) -> int:
+    return len(text) // 4
+
+
+def _money(cost: float | None) -> str:
+    return "not known" if cost is None else f"${cost:,.4f}"
+
+
+COMMANDS: Sequence[SlashCommand] = (
+    SlashCommand("model", "show or change the model", "[PROVIDER:NAME]", _model),
+    SlashCommand("compact", "replace older messages by a summary now", "", _compact),
+    SlashCommand("context", "show what fills the model's window", "", _context),
+    SlashCommand("cost", "show tokens and cost by agent and model", "", _cost),
+)
