@@ -24,7 +24,7 @@ from deepagents_cli.worker.meter import cost_of
 from deepagents_cli.worker.steering import NODE
 
 _WIDTH: Final = 40
-_COLOURS: Final = ("35", "34", "36", "33", "32", "31", "95", "94")
+_STYLES: Final = ("35", "34", "36", "33", "32", "31", "95", "94")
 _FREE: Final = "90"
 _KEPT: Final = 4
 """Messages that stay whole when the context is made smaller."""
@@ -87,7 +87,7 @@ async def _context(talk: Talk, arguments: str) -> Answer:
     window = input_window(talk.workplace.model)
     total = sum(parts.values())
     most = max(window or total, 1)
-    lines = [_line(name, count, most, _COLOURS[at % 8]) for at, (name, count) in enumerate(parts.items())]
+    lines = [_line(name, count, most, _STYLES[at % 8]) for at, (name, count) in enumerate(parts.items())]
     if window:
         lines.append(_line("free", max(window - total, 0), most, _FREE))
     known = f"of {window:,} tokens" if window else "tokens; the model does not tell how large its window is"
@@ -127,9 +127,9 @@ def _kind(message: BaseMessage) -> str:
             return "other messages"
 
 
-def _line(name: str, count: int, most: int, colour: str) -> str:
+def _line(name: str, count: int, most: int, style: str) -> str:
     filled = max(round(_WIDTH * count / most), 1 if count else 0)
-    bar = f"\x1b[{colour}m{'█' * filled}\x1b[0m{'·' * (_WIDTH - filled)}"
+    bar = f"\x1b[{style}m{'█' * filled}\x1b[0m{'·' * (_WIDTH - filled)}"
     return f"{name:18} {bar} {count:>9,}  {count / most:>4.0%}"
 
 
