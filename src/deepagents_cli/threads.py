@@ -180,10 +180,11 @@ class Threads:
             for table in _tables(database, *_OF_CHECKPOINTS):
                 columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
                 others = ", ".join(each for each in columns if each != "thread_id")
-                # Their ids sort by time.
+                # Their ids sort by time. The writes of a checkpoint are what came after it.
+                until = "<=" if table == "checkpoints" else "<"
                 database.execute(
                     f"INSERT INTO {table} (thread_id, {others}) SELECT ?, {others} FROM {table} "
-                    "WHERE thread_id = ? AND (? IS NULL OR checkpoint_id <= ?)",
+                    f"WHERE thread_id = ? AND (? IS NULL OR checkpoint_id {until} ?)",
                     (copy, source.id, last, last),
                 )
         self.note(copy, source.directory, f"{source.name} (fork)")
