@@ -180,11 +180,10 @@ class Threads:
             for table in _tables(database, *_OF_CHECKPOINTS):
                 columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
                 others = ", ".join(each for each in columns if each != "thread_id")
-                # Their ids sort by time. The writes of a checkpoint are what came after it.
-                until = "<=" if table == "checkpoints" else "<"
+                # Their ids sort by time.
                 database.execute(
                     f"INSERT INTO {table} (thread_id, {others}) SELECT ?, {others} FROM {table} "
-                    f"WHERE thread_id = ? AND (? IS NULL OR checkpoint_id {until} ?)",
+                    "WHERE thread_id = ? AND (? IS NULL OR checkpoint_id <= ?)",
                     (copy, source.id, last, last),
                 )
         self.note(copy, source.directory, f"{source.name} (fork)")
