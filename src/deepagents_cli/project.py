@@ -77,6 +77,8 @@ class Project:
         where = [] if branch is None else [f"branch {branch}" if branch else "no branch"]
         return ", ".join([_printable(self.root), *where])
 
+    # Not how many files have changed: only git knows that, and a repository can name programs for git to run
+    # (filters of attributes too, which no option turns off).
     def branch(self) -> str | None:
         """Return the branch, `""` on none; a worktree and a submodule have a file that names its place."""
         place = self.root / ".git"

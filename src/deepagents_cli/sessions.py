@@ -136,7 +136,7 @@ class _Reader:
         """Yield each checkpoint and the messages it has, the latest first."""
         for state in self._graph.get_state_history({"configurable": {"thread_id": thread}}):
             # One that waits for an input to be taken has that input in it already.
-            if (state.metadata or {}).get("source") != "input":
+            if state.metadata is None or state.metadata.get("source") != "input":
                 yield state.config["configurable"]["checkpoint_id"], state.values.get("messages", [])
 
     def close(self) -> None:
