@@ -14,6 +14,7 @@ from deepagents._globs.segments import (
     alternatives,
     anchor,
     any_name,
+    any_of,
     name_expression,
     path_expression,
     plain_path,
@@ -24,6 +25,7 @@ Step: TypeAlias = re.Pattern[str] | None
 """A pattern that one name must match; `None` for any number of directories."""
 EVERY_FILE: Final = "{*,.*}"
 """Matches every file at any depth, hidden ones included."""
+_MOST_REACHED: Final = 4096
 _SPECIAL = re.compile(r"[*?\[{}\\]")
 
 
@@ -39,11 +41,12 @@ class GlobPattern:
         self._dots = dots
         self._by_name = "/" not in pattern
         self._alternatives = alternatives(pattern)
-        self.expression = "|".join(path_expression(each, dots) for each in self._alternatives) or NOTHING
+        self.expression = "|".join(path_expression(*each, dots) for each in self._groups) or NOTHING
         self._match = re.compile(self.expression, re.DOTALL).fullmatch
         # Most patterns are such as `*.py`, for which comparing the end of a name is enough and cheap.
         self._ending = None if dots else _ending(pattern)
         self._names: dict[frozenset[Step], Callable[[str], object]] = {}
+        self._reached: dict[str, Sequence[set[int]]] = {}
 
     def __call__(self, path: str) -> bool:
         """Return whether the file at `path` matches."""
@@ -71,10 +74,8 @@ class GlobPattern:
         """Return what tells by its name alone, and fast, whether a file right in `directory` matches."""
         if self._by_name:
             return self._match
-        names = directory.split("/") if directory else []
-        last = frozenset(
-            steps[-1] for steps in self._steps if len(steps) - 1 in self._positions(steps, names)
-        )
+        reached = zip(self._steps, self._reach(directory), strict=True)
+        last = frozenset(steps[-1] for steps, positions in reached if len(steps) - 1 in positions)
         if last not in self._names:
             wanted = (
                 "|".join(any_name(self._dots) if each is None else each.pattern for each in last) or NOTHING
@@ -86,20 +87,17 @@ class GlobPattern:
         """Return whether a file anywhere below `directory` could match, so that a walk may skip it if not."""
         if self._by_name or not directory:
             return bool(self._alternatives)
-        names = directory.split("/")
-        return any(
-            position < len(steps) for steps in self._steps for position in self._positions(steps, names)
-        )
+        reached = zip(self._steps, self._reach(directory), strict=True)
+        return any(position < len(steps) for steps, positions in reached for position in positions)
 
     def matches_all_below(self, directory: str) -> bool:
         """Return whether every file below `directory` that wildcards can match is surely matched."""
         if self._by_name:
             return False
-        names = directory.split("/") if directory else []
         return any(
             all(step is None for step in steps[position:]) and position < len(steps)
-            for steps in self._steps
-            for position in self._positions(steps, names)
+            for steps, positions in zip(self._steps, self._reach(directory), strict=True)
+            for position in positions
         )
 
     @property
@@ -108,8 +106,26 @@ class GlobPattern:
         anchors = [(plain_path(segments, len(segments)), segments) for segments in self._alternatives]
         return [(path, segments[path.rstrip("/").count("/") :]) for path, segments in anchors]
 
-    def _positions(self, steps: Sequence[Step], names: Sequence[str]) -> set[int]:
-        return _positions_after(steps, names, self._dots)
+    def _reach(self, directory: str) -> Sequence[set[int]]:
+        """Return for each of the steps which may come next below a directory.
+
+        A walk asks about each directory several times, right after the one above it.
+        """
+        missing: list[str] = []
+        while directory and directory not in self._reached:
+            missing.append(directory)
+            directory = directory.rpartition("/")[0]
+        found = self._reached.get(directory) or [_with_skips({0}, steps) for steps in self._steps]
+        if len(self._reached) > _MOST_REACHED:
+            self._reached = {}
+        for each in reversed(missing):
+            name = each.rpartition("/")[2]
+            found = [
+                _with_skips(set(_after(positions, name, steps, self._dots)), steps)
+                for steps, positions in zip(self._steps, found, strict=True)
+            ]
+            self._reached[each] = found
+        return found
 
     def below(self, directory: str) -> list[str]:
         """Return patterns that match, from `directory` on, what this one matches in there."""
@@ -117,8 +133,9 @@ class GlobPattern:
             return [self.pattern] if self._alternatives else []
         names = directory.split("/")
         found = dict[str, None]()
-        for segments, steps in zip(self._alternatives, self._steps, strict=True):
-            positions = self._positions(steps, names)
+        for segments in self._alternatives:
+            steps = [_compile_step(each, self._dots) for each in segments]
+            positions = _positions_after(steps, names, self._dots)
             skips = {
                 # What `**` may skip to is covered by the pattern that still begins with it.
                 position + 1
@@ -132,7 +149,28 @@ class GlobPattern:
 
     @cached_property
     def _steps(self) -> list[list[Step]]:
-        return [[_compile_step(each, self._dots) for each in segments] for segments in self._alternatives]
+        return [
+            [
+                *(_compile_step(each, self._dots) for each in above),
+                re.compile(any_of(names, self._dots), re.DOTALL) if names else None,
+            ]
+            for above, names in self._groups
+        ]
+
+    @cached_property
+    def _groups(self) -> list[tuple[tuple[str, ...], list[str]]]:
+        """The names that each list of segments may end with; no names where it ends with `**`.
+
+        A hundred names in the same directories are then tried in one go.
+        """
+        names: dict[tuple[str, ...], list[str]] = {}
+        deep: list[tuple[tuple[str, ...], list[str]]] = []
+        for *above, last in self._alternatives:
+            if last == ANY_DIRECTORIES:
+                deep.append((tuple(above), []))
+            else:
+                names.setdefault(tuple(above), []).append(last)
+        return [*deep, *names.items()]
 
 
 @lru_cache(maxsize=256)

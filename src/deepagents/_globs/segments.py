@@ -89,15 +89,15 @@ def _segments(pattern: str) -> list[str]:
     return parts
 
 
-def path_expression(segments: Sequence[str], dots: bool) -> str:
-    """Translate segments; a run between two `**` is taken where it first fits, as good as any later one."""
-    runs = list(_runs(segments))
+def path_expression(above: Sequence[str], names: Sequence[str], dots: bool) -> str:
+    """Translate segments that end with one of these names, or with `**` where there are none.
+
+    A run between two `**` is taken where it first fits, as good as any later one.
+    """
+    runs = list(_runs(above if names else [*above, ANY_DIRECTORIES]))
     skipped = rf"(?:{any_name(dots)}/)*"
-    last = (
-        skipped + any_name(dots)
-        if not runs[-1]
-        else "/".join(name_expression(each, dots) for each in runs[-1])
-    )
+    ending = "".join(name_expression(each, dots) + "/" for each in runs[-1])
+    last = ending + any_of(names, dots) if names else skipped + any_name(dots)
     if len(runs) == 1:
         return last
     first = "".join(name_expression(each, dots) + "/" for each in runs[0])
@@ -106,7 +106,13 @@ def path_expression(segments: Sequence[str], dots: bool) -> str:
         for run in runs[1:-1]
         if run
     )
-    return first + middle + (last if not runs[-1] else f"{skipped}?{last}")
+    return first + middle + (f"{skipped}?{last}" if names else last)
+
+
+def any_of(names: Sequence[str], dots: bool) -> str:
+    """Return what matches any of the names."""
+    wanted = [name_expression(each, dots) for each in names]
+    return wanted[0] if len(wanted) == 1 else f"(?:{'|'.join(wanted)})"
 
 
 def _runs(segments: Sequence[str]) -> Iterator[list[str]]:
