@@ -48,7 +48,7 @@ _SECRETS: Final = (
 )  # fmt: skip
 _DEPENDENCIES: Final = ("node_modules", "site-packages", "dist-packages")
 """Packages of others, with test keys and certificates for all: no secrets of this person, and huge trees."""
-_TOGETHER: Final = 10
+_TOGETHER: Final = 11
 """Lines of names that make one pattern, which has a longest length."""
 _GIT: Final = (".git", ".git/**")
 _READS_GIT: Final = frozenset({
@@ -62,11 +62,9 @@ _WORD: Final = re.compile(r"[^\s\"'`;|&<>()={}$,\[\]\\]+")
 def _anywhere(names: Sequence[str]) -> list[str]:
     """Return patterns for names at any depth, in any case: not every disk tells `.git` from `.GIT`."""
     in_any_case = [re.sub("[a-z]", lambda each: f"[{each[0]}{each[0].upper()}]", name) for name in names]
-    plain = [each for each in in_any_case if "/" not in each]
     # A few patterns of many names each are far faster than many patterns.
-    together = [plain[at : at + _TOGETHER] for at in range(0, len(plain), _TOGETHER)]
-    merged = [f"{{{','.join(each)}}}" if len(each) > 1 else each[0] for each in together]
-    return [f"/**/{each}" for each in (*merged, *(each for each in in_any_case if "/" in each))]
+    together = [in_any_case[at : at + _TOGETHER] for at in range(0, len(names), _TOGETHER)]
+    return [f"/**/{{{','.join(each)}}}" if len(each) > 1 else f"/**/{each[0]}" for each in together]
 
 
 _CHANGES_GIT: Final = FilesystemPermission(["write"], _anywhere(_GIT), "interrupt")

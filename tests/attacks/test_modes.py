@@ -20,7 +20,6 @@ MODES = (
     ["--mode", "auto", "--yes"],
     ["--mode", "plan", "--yes"],
 )
-BACKENDS = ([], ["--shell"])
 
 
 @pytest.fixture(autouse=True)
@@ -65,12 +64,11 @@ WRITES = [
 ]
 
 
-@pytest.mark.parametrize("backend", BACKENDS, ids=str)
-@pytest.mark.parametrize("mode", MODES, ids=" ".join)
-def test_nothing_of_git_changes(directory: Path, mode: list[str], backend: list[str]) -> None:
+@pytest.mark.parametrize("mode", [*MODES, ["--mode", "auto", "--yes", "--shell"]], ids=" ".join)
+def test_nothing_of_git_changes(directory: Path, mode: list[str]) -> None:
     before = tree(directory)
 
-    attack(directory, [*mode, *backend], *WRITES)
+    attack(directory, mode, *WRITES)
 
     assert tree(directory) == before
     assert not (directory / "sub").exists()
@@ -88,14 +86,21 @@ READS = [
 ]
 
 
-@pytest.mark.parametrize("backend", BACKENDS, ids=str)
-@pytest.mark.parametrize("mode", MODES, ids=" ".join)
-def test_no_secret_is_read_or_changed(directory: Path, mode: list[str], backend: list[str]) -> None:
-    code, read = attack(directory, [*mode, *backend], *READS)
+@pytest.mark.parametrize("mode", [*MODES, ["--mode", "auto", "--yes", "--shell"]], ids=" ".join)
+def test_no_secret_is_read_or_changed(directory: Path, mode: list[str]) -> None:
+    code, read = attack(directory, mode, *READS)
 
     assert KEY not in read
     assert (directory / ".env").read_text() == f"KEY={KEY}\n"
     assert code == 3
+
+
+def test_a_search_says_in_few_words_what_it_left_out(directory: Path) -> None:
+    _, read = attack(directory, ["--mode", "auto"], READS[2])
+
+    (line,) = [each for each in read.splitlines() if "left out" in each]
+    assert ".env" in line
+    assert len(line) < 500
 
 
 def test_a_subagent_has_no_more_rights(directory: Path) -> None:

@@ -45,7 +45,7 @@ class GlobPattern:
         self._match = re.compile(self.expression, re.DOTALL).fullmatch
         # Most patterns are such as `*.py`, for which comparing the end of a name is enough and cheap.
         self._ending = None if dots else _ending(pattern)
-        self._names: dict[frozenset[Step], Callable[[str], object]] = {}
+        self._names: dict[tuple[int, ...], Callable[[str], object]] = {}
         self._reached: dict[str, Sequence[set[int]]] = {}
 
     def __call__(self, path: str) -> bool:
@@ -74,14 +74,17 @@ class GlobPattern:
         """Return what tells by its name alone, and fast, whether a file right in `directory` matches."""
         if self._by_name:
             return self._match
-        reached = zip(self._steps, self._reach(directory), strict=True)
-        last = frozenset(steps[-1] for steps, positions in reached if len(steps) - 1 in positions)
+        steps = self._steps
+        reached = self._reach(directory)
+        last = tuple([at for at, each in enumerate(steps) if len(each) - 1 in reached[at]])
         if last not in self._names:
-            wanted = (
-                "|".join(any_name(self._dots) if each is None else each.pattern for each in last) or NOTHING
-            )
+            wanted = "|".join(self._name_at(at) for at in last) or NOTHING
             self._names[last] = re.compile(wanted, re.DOTALL).fullmatch
         return self._names[last]
+
+    def _name_at(self, at: int) -> str:
+        last = self._steps[at][-1]
+        return any_name(self._dots) if last is None else last.pattern
 
     def may_match_below(self, directory: str) -> bool:
         """Return whether a file anywhere below `directory` could match, so that a walk may skip it if not."""

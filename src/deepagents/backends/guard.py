@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
+from deepagents._text import truncate
 from deepagents.backends import operations as ops
 from deepagents.backends.capabilities import Capabilities
 from deepagents.backends.enforcement import Denied, is_file
@@ -15,6 +16,8 @@ from deepagents.backends.operations import Operation, Perform
 from deepagents.errors import BackendError, ToolFailure, UnenforceableRule
 from deepagents.permissions import Access, CommandAccess, DeleteAccess, Rules
 
+_EITHER_CASE: Final = re.compile(r"\[([a-z])[A-Z]\]")
+_MOST_OF_A_PATTERN: Final = 120
 PATHLESS_DENIED_HINT: Final = "Give a path that the rules allow."
 
 
@@ -62,7 +65,9 @@ class CallRights:
         patterns = sorted(self.held_back)
         if not patterns:
             return None
-        shown = ", ".join(patterns[:3]) + (f" and {len(patterns) - 3} more" if len(patterns) > 3 else "")
+        shown = ", ".join(map(_readable, patterns[:3])) + (
+            f" and {len(patterns) - 3} more" if len(patterns) > 3 else ""
+        )
         onward = (
             "name the directory or file itself to ask for it" if self.asks else "nobody is set up to give it"
         )
@@ -144,6 +149,11 @@ def _deletion_failure(access: DeleteAccess, real: str, path: str) -> ToolFailure
         waiting = access.rules.waiting_below("write", real)
         text += f": {waiting} needs a person's approval, which was not given"
     return ToolFailure("permission_denied", text)
+
+
+def _readable(pattern: str) -> str:
+    """Return a pattern for a reader: letters of either case as one, and not all of a long list."""
+    return truncate(_EITHER_CASE.sub(lambda each: each[1], pattern), _MOST_OF_A_PATTERN)
 
 
 def _without_text(error: BackendError, path: str) -> ToolFailure:
