@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -153,7 +154,7 @@ def _deletion_failure(access: DeleteAccess, real: str, path: str) -> ToolFailure
 
 def _readable(pattern: str) -> str:
     """Return a pattern for a reader: letters of either case as one, and not all of a long list."""
-    return truncate(_EITHER_CASE.sub(lambda each: each[1], pattern), _MOST_OF_A_PATTERN)
+    return truncate(_EITHER_CASE.sub(r"\1", pattern), _MOST_OF_A_PATTERN)
 
 
 def _without_text(error: BackendError, path: str) -> ToolFailure:
