@@ -15,12 +15,11 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import Syntax
-from rich.text import Text
 
 from deepagents_cli.chat.streaming import Piece
 from deepagents_cli.chat.theme import Look
 from deepagents_cli.chat.transcript import Block, Kind
-from deepagents_cli.terminal import clean, one_line
+from deepagents_cli.terminal import clean, one_line, style_text
 
 _DIFF: Final = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES: Final[dict[Kind, str]] = {
@@ -79,7 +78,7 @@ class Renderer:
 
     def line(self, text: str, style: str = "", indent: str = "") -> str:
         """Render one line, cut to the width."""
-        shown = Text(one_line(text), style=style, no_wrap=True, overflow="ellipsis")
+        shown = style_text(one_line(text), style)
         shown.truncate(max(self.width - cell_len(indent), 1), overflow="ellipsis")
         return self._segments([Segment(indent), *shown.render(self._console)])
 
@@ -104,7 +103,7 @@ class Renderer:
 
     def _plain(self, block: Block) -> list[str]:
         indent = self.look.prompt if block.kind == "person" else "    " if block.kind == "output" else ""
-        text = Text(clean(block.text).rstrip("\n"), style=_STYLES.get(block.kind, ""))
+        text = style_text(block.text.rstrip("\n"), _STYLES.get(block.kind, ""))
         if block.kind == "output":
             return [
                 self.line(line, "dim", f"{_whose(block.agent)}{indent}") for line in block.text.split("\n")
@@ -122,12 +121,12 @@ class Renderer:
         name, _, rest = call.partition(" ")
         room = max(self.width - cell_len(whose) - 2, 8)
         # A long call must not hide how it ended.
-        shown = Text(name, "cyan" if block.kind != "agent" else "magenta")
+        shown = style_text(name, "cyan" if block.kind != "agent" else "magenta")
         shown.append(f" {rest}" if rest else "", "default")
         if result and block.kind == "failed_call" and cell_len(call) + cell_len(result) + 2 > room:
             # Why something failed is shown whole.
             shown.truncate(room, overflow="ellipsis")
-            why = self._paint(Text(result, "red"), max(self.width - 4, 8))
+            why = self._paint(style_text(result, "red"), max(self.width - 4, 8))
             return [self._segments([*head, *shown.render(self._console)]), *(f"    {line}" for line in why)]
         shown.truncate(max(room - min(cell_len(result), 30) - 2, 8), overflow="ellipsis")
         shown.append(f"  {result}" if result else "", "red" if block.kind == "failed_call" else "dim")
@@ -139,7 +138,7 @@ class Renderer:
         for line in block.text.split("\n"):
             style = _DIFF.get(line[:1], "dim") if block.kind == "diff" else ""
             # Nothing is cut here: what is not seen cannot be agreed to.
-            text = Text(clean(line).expandtabs(), style)
+            text = style_text(line.expandtabs(), style)
             lines += self._paint(text, max(self.width - _INDENT, 4), "  ") or [""]
         return lines
 
