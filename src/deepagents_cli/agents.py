@@ -24,6 +24,7 @@ from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
 from deepagents.models import default_model, resolve_model
 from deepagents.models.prices import price_of_model
 from deepagents.models.traits import is_served_here, model_identifier, model_provider
+from deepagents_cli.always import read_rule
 from deepagents_cli.args import approving_flag, command_flags, mode_of
 from deepagents_cli.confined import AskedShell, GuardedSandbox
 from deepagents_cli.errors import CommandError, Exit, complain
@@ -35,7 +36,7 @@ from deepagents_cli.project import Project
 from deepagents_cli.protocol import Mode
 from deepagents_cli.schema import FitAnswer
 from deepagents_cli.settings import NOTHING_SET, Permission, Settings, merge, read_user, user_file
-from deepagents_cli.settings_file import add_permission
+from deepagents_cli.settings_file import add_permission, remove_permission
 from deepagents_cli.setup import Setup
 
 LOCAL: Final = "local"
@@ -214,6 +215,12 @@ def make_policy(
     """Make what decides about calls: with the rules of this person alone, whatever a project brings."""
     path = user_file(project.home)
     kept = merge(read_user(project.home)).permissions
+
+    def drop(rule: str) -> None:
+        for each in merge(read_user(project.home)).permissions:
+            if rules_in([each], project.directory) == [read_rule(rule)]:
+                remove_permission(path, each)
+
     return Policy(
         backend,
         project.directory,
@@ -223,6 +230,7 @@ def make_policy(
         yes=yes,
         watched=is_local(model),
         keep=lambda rule, directory: add_permission(path, Permission(rule, directory)),
+        drop=drop,
     )
 
 

@@ -119,7 +119,8 @@ class Policy:
 
     `network`: whether commands in the sandbox reach any of it. `yes`: every question is answered with yes,
     apart from those about guarded files. `watched`: a person sees each change, as for a model that is too
-    weak to be trusted. `keep` keeps rules beyond the session.
+    weak to be trusted. `keep` and `drop` keep rules
+    beyond the session, and no longer.
     """
 
     backend: FilesystemBackend
@@ -130,6 +131,7 @@ class Policy:
     yes: bool = False
     watched: bool = False
     keep: Keep | None = None
+    drop: Callable[[str], None] | None = None
     specs: Mapping[str, ToolSpec] = field(default_factory=specs_by_name)
     _asked: set[str] = field(default_factory=set[str])
     _led_to: dict[str, str] = field(default_factory=dict[str, str])
@@ -234,6 +236,15 @@ class Policy:
         if scope != "session" and self.keep is not None:
             self.keep(rule, self.directory if scope == "directory" else None)
         self.rules.append(read)
+
+    def forget(self, rule: str) -> bool:
+        """Ask again about what a rule lets through, also where it was kept; return whether there was one."""
+        found = [each for each in self.rules if str(each) == rule]
+        if found and self.drop is not None:
+            self.drop(rule)
+        # The list itself: others may hold it.
+        self.rules[:] = [each for each in self.rules if each not in found]
+        return bool(found)
 
     def place_of(self, request: ApprovalRequest) -> str | None:
         """Return where on this machine the file of a call is."""

@@ -108,8 +108,18 @@ async def _tools(talk: Talk, arguments: str) -> Answer:
 
 
 async def _permissions(talk: Talk, arguments: str) -> Answer:
-    lines = [f"- {one_line(str(each))}" for each in talk.workplace.policy.rules]
-    return {"text": "\n".join(lines) or "No call is allowed for good; choose always when you are asked."}
+    policy = talk.workplace.policy
+    if arguments:
+        known = policy.forget(arguments)
+        return {"text": "It is asked about again." if known else f"There is no rule {one_line(arguments)!r}."}
+    if not policy.rules:
+        return {"text": "No call is allowed for good; choose always when you are asked."}
+    rules = dict.fromkeys(map(str, policy.rules))
+    return {
+        "choices": [
+            {"value": each, "label": one_line(each), "detail": "remove", "usable": True} for each in rules
+        ]
+    }
 
 
 def read_text(path: str) -> str | None:
@@ -162,7 +172,7 @@ COMMANDS: Sequence[SlashCommand] = (
     SlashCommand("skills", "list the skills", "", _skills),
     SlashCommand("agents", "list the subagents", "", _agents),
     SlashCommand("tools", "list the tools, and which ask", "", _tools),
-    SlashCommand("permissions", "list what is allowed for good", "", _permissions),
+    SlashCommand("permissions", "list what is allowed for good, to remove it", "[RULE]", _permissions),
     SlashCommand("diff", "show what the agent has changed in this conversation", "", _diff),
     SlashCommand("init", "let the agent write an AGENTS.md", "[WISHES]", _init),
     SlashCommand("review", "let the agent review what is not committed", "[WISHES]", _review),
