@@ -30,7 +30,7 @@ def add_serve(commands: Any) -> None:
         help="what to serve, or a file like langgraph.json (the default)",
     )
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
-    serve.add_argument("--port", type=read_count, default=2024, help="the port (default: 2024)")
+    serve.add_argument("--port", type=int, default=2024, help="the port (default: 2024; 0: any that is free)")
     serve.add_argument(
         "--allow-anyone",
         action="store_true",

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import Scope, clean_metadata
-from deepagents_server.database.runs import active_runs, new_run
+from deepagents_server.database.runs import active_runs, new_run, take
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread
 from deepagents_server.errors import ApiError
@@ -49,6 +49,11 @@ async def create_run(
         row = _row(assistant, thread, given, temporary=thread_id is None)
         await connection.execute(runs.insert().values(row))
         await _mark_thread(connection, thread, assistant)
+        begins = not busy and not given.get("after_seconds") and server.engine.room > 0
+        taken = await take(connection, row["run_id"], server.engine.worker) if begins else None
+    if taken:
+        await server.engine.start(taken)
+        return row
     for other in busy:
         await _make_way(server, other, strategy)
     server.engine.wake()

@@ -19,6 +19,7 @@ END: Final = "end"
 """The last event of a run; readers stop at it, and clients do not see it."""
 _HELD: Final = 4_000_000
 """Bytes of a run's events that are held in memory for readers that are a little behind."""
+_PER_ATTEMPT: Final = 2**32
 _BATCH: Final = 0.1
 _SHARED_BATCH: Final = 0.02
 """Seconds for which events are gathered into one row; shorter where another process reads them."""
@@ -78,15 +79,13 @@ class EventLog:
         self.on_reader: Callable[[str], Awaitable[None]] | None = None
         """Called when somebody begins to read a run that works elsewhere."""
 
-    async def open(self, run_id: str, *, keep: bool) -> None:
-        """Begin to take a run's events; they go on where an earlier attempt stopped."""
-        last = sa.select(sa.func.max(run_events.c.seq).label("seq")).where(run_events.c.run_id == run_id)
-        row = await self._database.row(last)
+    def open(self, run_id: str, attempt: int, *, keep: bool) -> None:
+        """Begin to take the events of an attempt at a run."""
         channel = self._channels.setdefault(run_id, _Channel())
         channel.works = True
         channel.keep = channel.keep or keep
-        channel.kept = (row or {}).get("seq") or 0
-        channel.seq = max(channel.seq, channel.kept)
+        # Above all numbers of the attempt before, whose last ones a reader may have and the database not.
+        channel.seq = channel.kept = (attempt - 1) * _PER_ATTEMPT
 
     def keep(self, run_id: str) -> None:
         """Write a run's events to the database from now on, since another process reads them."""
@@ -192,7 +191,7 @@ class EventLog:
 
     async def _after(self, run_id: str, after: int, channel: _Channel) -> list[Event]:
         in_memory = [event for event in channel.held if event.seq > after]
-        if in_memory and (in_memory[0].seq == after + 1 or not channel.kept):
+        if in_memory and (in_memory[0].seq == after + 1 or not channel.keep):
             return in_memory
         return await self._stored(run_id, after) or in_memory
 

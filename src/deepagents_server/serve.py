@@ -51,7 +51,7 @@ async def serve(
         ServeError: if there is nothing to serve, or nowhere to listen.
     """
     async with open_server(config, settings) as server:
-        with _listen(host, port) as listening:
+        with listen(host, port) as listening:
             shown = f"[{host}]" if ":" in host else host
             ready(f"http://{shown}:{listening.getsockname()[1]}")
             await listener(server, settings).serve([listening])
@@ -73,11 +73,22 @@ def listener(server: Server, settings: Settings) -> uvicorn.Server:
     )
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Take an address; port 0 is any that is free.
+
+    Raises:
+        ServeError: if it is taken, or not of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named as TCP, for asyncio sends small answers at once only then; otherwise each waits for 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
+        listening.bind((host, port))
+        listening.listen(2048)
+        return listening
+    except (OSError, OverflowError) as error:
+        listening.close()
         raise ServeError(
-            f"{host}:{port} cannot be listened on: {error.strerror}; name another with --port."
+            f"{host}:{port} cannot be listened on: {error}; name another with --port."
         ) from error

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import os
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import interrupt
 
 from deepagents import create_deep_agent
-from deepagents.testing import ScriptedModel
+from deepagents.testing import ScriptedModel, call
 
 
 class State(TypedDict):
@@ -75,4 +78,23 @@ def make_outer() -> StateGraph[State]:
     return builder
 
 
+@tool
+async def lift(stone: str, config: RunnableConfig, tool_call_id: Annotated[str, InjectedToolCallId]) -> str:
+    """Lift a stone; the heavy one is not lifted at the first try."""
+    configured = config.get("configurable", {})
+    key = f"{configured['run_id']}:{tool_call_id}"
+    with Path(os.environ["LIFTED"]).open("a") as log:
+        log.write(f"{configured['run_attempt']} {stone} {key}\n")
+    if stone == "heavy" and configured["run_attempt"] == 1:
+        get_stream_writer()({"lifting": stone})
+        await asyncio.Event().wait()
+    return f"lifted {stone}"
+
+
+def _lift_both(asked: Any) -> Any:
+    done = [message for message in asked.messages if message.type == "tool"]
+    return call("lift", stone=("light", "heavy")[len(done)]) if len(done) < 2 else "Both are up."
+
+
+lifter = create_deep_agent(ScriptedModel(always=_lift_both), tools=[lift])
 deep = create_deep_agent(ScriptedModel(always=lambda asked: "Thirteen metres."))

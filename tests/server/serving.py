@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,11 +17,13 @@ from typing import Any
 import uvicorn
 
 from deepagents_server.config import ServerConfig
-from deepagents_server.serve import listener
+from deepagents_server.serve import listen, listener
 from deepagents_server.server import Settings, open_server
 
 AGENTS = Path(__file__).with_name("agents.py")
-GRAPHS = {name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep")} | {"outer": f"{AGENTS}:make_outer"}
+GRAPHS = {name: f"{AGENTS}:{name}" for name in ("echo", "gate", "deep", "lifter")} | {
+    "outer": f"{AGENTS}:make_outer"
+}
 
 
 class _Thread:
@@ -28,7 +34,7 @@ class _Thread:
         self._settings = settings
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening = listen("127.0.0.1", 0)
         self._failure: BaseException | None = None
         self._server: uvicorn.Server | None = None
 
@@ -65,3 +71,43 @@ def serving(directory: Path, database: str | None = None, **settings: Any) -> Ge
         yield thread.start()
     finally:
         thread.stop()
+
+
+class Process:
+    """A server that can be killed, and started again on what it left."""
+
+    def __init__(self, directory: Path, *options: str, command: str = "serve", **environ: str) -> None:
+        self._directory = directory
+        self._command = [sys.executable, "-m", "deepagents_cli", command, "--port", "0", *options]
+        self._environ = {**os.environ, **environ}
+        self._running: subprocess.Popen[str] | None = None
+        (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS}))
+
+    def start(self) -> str:
+        """Start, and return the address once it answers."""
+        self._running = subprocess.Popen(
+            self._command,
+            cwd=self._directory,
+            env=self._environ,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._running.stdout
+        said = self._running.stdout.readline()
+        assert said.startswith("Serving "), said
+        return said.split()[-1]
+
+    def end(self, how: signal.Signals) -> int:
+        """End it by a signal."""
+        assert self._running
+        self._running.send_signal(how)
+        code = self._running.wait()
+        assert self._running.stdout
+        self._running.stdout.close()
+        self._running = None
+        return code
+
+    def close(self) -> None:
+        """Leave no process."""
+        if self._running:
+            self.end(signal.SIGKILL)

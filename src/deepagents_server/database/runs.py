@@ -14,6 +14,8 @@ from deepagents_server.database.tables import leases, run_events, runs, threads
 from deepagents_server.serialize import dump_text, load, now
 
 Ending = Literal["success", "error", "interrupted", "timeout"]
+Taken = tuple[Row, int]
+"""A run that a worker has begun, and the number of its lease."""
 ACTIVE: Final = ("pending", "running")
 
 
@@ -38,7 +40,7 @@ async def make_lease(connection: AsyncConnection, thread_id: str) -> None:
     await connection.execute(added)
 
 
-async def claim(database: Database, worker: str, limit: int, graphs: Sequence[str]) -> list[Row]:
+async def claim(database: Database, worker: str, limit: int, graphs: Sequence[str]) -> list[Taken]:
     """Take runs that may start: due, first on their thread, and the thread free; return them."""
     first = runs.alias()
     earlier = sa.exists().where(
@@ -48,7 +50,7 @@ async def claim(database: Database, worker: str, limit: int, graphs: Sequence[st
         first.c.due_at <= now(),
     )
     query = (
-        sa.select(runs)
+        sa.select(runs.c.thread_id, runs.c.run_id)
         .join(leases, leases.c.thread_id == runs.c.thread_id)
         .where(
             runs.c.status == "pending",
@@ -62,10 +64,37 @@ async def claim(database: Database, worker: str, limit: int, graphs: Sequence[st
         .with_for_update(of=leases, skip_locked=True)
     )
     async with database.write() as connection:
-        found = {row["thread_id"]: dict(row) for row in (await connection.execute(query)).mappings()}
-        for row in found.values():
-            await connection.execute(_lease(row["thread_id"]).values(run_id=row["run_id"], worker=worker))
-    return list(found.values())
+        found = {row["thread_id"]: row["run_id"] for row in (await connection.execute(query)).mappings()}
+        taken = [await take(connection, run_id, worker) for run_id in found.values()]
+    return [each for each in taken if each]
+
+
+async def take(connection: AsyncConnection, run_id: str, worker: str) -> Taken | None:
+    """Begin an attempt: the lease gets a new number, and earlier owners can no longer write.
+
+    `None` if the run is over, or the thread is at work on another.
+    """
+    started = (
+        runs.update()
+        .where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
+        .values(status="running", attempt=runs.c.attempt + 1, updated_at=now())
+        .returning(runs)
+    )
+    row = (await connection.execute(started)).mappings().first()
+    if row is None:
+        return None
+    leased = (
+        _lease(row["thread_id"])
+        .where(sa.or_(leases.c.run_id == run_id, leases.c.run_id.is_(None)))
+        .values(run_id=run_id, worker=worker, token=leases.c.token + 1)
+        .returning(leases.c.token)
+    )
+    token = (await connection.execute(leased)).scalar()
+    if token is None:
+        put_back = runs.update().where(runs.c.run_id == run_id)
+        await connection.execute(put_back.values(status="pending", attempt=runs.c.attempt - 1))
+        return None
+    return dict(row), int(token)
 
 
 def _lease(thread_id: str) -> sa.Update:
@@ -81,35 +110,14 @@ async def next_due(database: Database) -> str | None:
     return row["due"] if row else None
 
 
-async def take_over(database: Database, run_id: str, worker: str) -> tuple[Row, int] | None:
-    """Begin an attempt: the lease gets a new number, and earlier owners can no longer write.
-
-    `None` if the run is over, or the thread is at work on another.
-    """
+async def take_over(database: Database, run_id: str, worker: str) -> Taken | None:
+    """Begin a further attempt at a run whose worker was lost."""
     async with database.write() as connection:
-        started = (
-            runs.update()
-            .where(runs.c.run_id == run_id, runs.c.status.in_(ACTIVE))
-            .values(status="running", attempt=runs.c.attempt + 1, updated_at=now())
-            .returning(runs)
-        )
-        row = (await connection.execute(started)).mappings().first()
-        if row is None:
-            await connection.execute(
-                leases.update().where(leases.c.run_id == run_id).values(run_id=None, worker=None)
-            )
-            return None
-        taken = (
-            _lease(row["thread_id"])
-            .where(sa.or_(leases.c.run_id == run_id, leases.c.run_id.is_(None)))
-            .values(run_id=run_id, worker=worker, token=leases.c.token + 1)
-            .returning(leases.c.token)
-        )
-        token = (await connection.execute(taken)).scalar()
-        if token is None:
-            await connection.rollback()
-            return None
-    return dict(row), int(token)
+        taken = await take(connection, run_id, worker)
+        if taken is None:
+            freed = leases.update().where(leases.c.run_id == run_id, leases.c.worker == worker)
+            await connection.execute(freed.values(run_id=None, worker=None))
+    return taken
 
 
 async def finish(

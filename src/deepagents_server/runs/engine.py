@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row, set_pragmas
-from deepagents_server.database.runs import cancel, claim, hand_back, next_due
+from deepagents_server.database.runs import Taken, cancel, claim, hand_back, next_due
 from deepagents_server.database.tables import leases, runs
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
@@ -55,7 +55,7 @@ class RunEngine:
     worker: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
     on_finished: Callable[[Row], Awaitable[None]] | None = None
     _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
-    _starting: set[str] = field(default_factory=set[str], init=False)
+    _taken: dict[str, Taken] = field(default_factory=dict[str, Taken], init=False)
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _workflow: Any = field(default=None, init=False)
     _background: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]], init=False)
@@ -102,6 +102,8 @@ class RunEngine:
         """Stop a run, if it works in this process; its row says why."""
         if active := self._active.get(run_id):
             active.task.cancel()
+        elif taken := self._taken.get(run_id):
+            self._taken[run_id] = ({**taken[0], "cancelled": "interrupt"}, taken[1])
 
     def _launch(self) -> None:
         engine, url = self._make_engine()
@@ -158,14 +160,22 @@ class RunEngine:
                     await self._news.wait()
 
     async def _start_what_may(self) -> None:
-        room = self.slots - len(self._active) - len(self._starting)
-        if room <= 0:
-            return
-        for run in await claim(self.database, self.worker, room, [*self.graphs]):
-            self._starting.add(run["run_id"])
-            # Each attempt is a workflow of its own; DBOS takes one up again under the same name.
-            with SetWorkflowID(f"{run['run_id']}:{run['attempt'] + 1}"):
-                await DBOS.start_workflow_async(self._workflow, run["run_id"])
+        if (room := self.room) > 0:
+            for taken in await claim(self.database, self.worker, room, [*self.graphs]):
+                await self.start(taken)
+
+    @property
+    def room(self) -> int:
+        """How many more runs can work here."""
+        return 0 if self._stopping else self.slots - len({*self._active, *self._taken})
+
+    async def start(self, taken: Taken) -> None:
+        """Let a run begin that this worker has taken."""
+        run, _ = taken
+        self._taken[run["run_id"]] = taken
+        # Each attempt is a workflow of its own; DBOS takes one up again under the same name.
+        with SetWorkflowID(f"{run['run_id']}:{run['attempt']}"):
+            await DBOS.start_workflow_async(self._workflow, run["run_id"])
 
     async def _pause(self) -> float:
         due = await next_due(self.database)
@@ -176,14 +186,12 @@ class RunEngine:
 
     async def _run_workflow(self, run_id: str) -> None:
         executor = Executor(self.database, self.graphs, self.events)
-        try:
-            attempt = await executor.begin(run_id, self.worker)
-            if attempt is None:
-                return
-            work = asyncio.create_task(attempt.work())
-            self._active[run_id] = _Active(work, attempt)
-        finally:
-            self._starting.discard(run_id)
+        attempt = await executor.begin(run_id, self.worker, self._taken.get(run_id))
+        self._taken.pop(run_id, None)
+        if attempt is None:
+            return
+        work = asyncio.create_task(attempt.work())
+        self._active[run_id] = _Active(work, attempt)
         try:
             await self._see_through(attempt, work)
         finally:
@@ -191,7 +199,7 @@ class RunEngine:
             self.wake()
 
     async def _see_through(self, attempt: Attempt, work: asyncio.Task[None]) -> None:
-        if await self._cancelled(attempt.run_id):
+        if attempt.run["cancelled"]:
             work.cancel()
         await asyncio.wait([work])
         if self._stopping:

@@ -14,7 +14,7 @@ from langgraph.types import StateSnapshot
 
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
-from deepagents_server.database.runs import Ending, finish, take_over
+from deepagents_server.database.runs import Ending, Taken, finish, take_over
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
 from deepagents_server.runs.stream import Request, stream_graph
@@ -45,10 +45,10 @@ class Executor:
     graphs: Graphs
     events: EventLog
 
-    async def begin(self, run_id: str, worker: str) -> Attempt | None:
-        """Take a run over; `None` if there is nothing left to do."""
-        taken = await take_over(self.database, run_id, worker)
-        return taken and Attempt(self, *taken)
+    async def begin(self, run_id: str, worker: str, taken: Taken | None) -> Attempt | None:
+        """Begin an attempt; `None` if there is nothing left to do."""
+        taken = taken or await take_over(self.database, run_id, worker)
+        return Attempt(self, *taken) if taken else None
 
 
 class Attempt:
@@ -74,7 +74,7 @@ class Attempt:
         Raises:
             Exception: whatever the graph raises.
         """
-        await self._events.open(self.run_id, keep=self._is_kept())
+        self._events.open(self.run_id, self.run["attempt"], keep=self._is_kept())
         await self._events.put(
             self.run_id, "metadata", {"run_id": self.run_id, "attempt": self.run["attempt"]}
         )

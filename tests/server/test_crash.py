@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_sync_client
+
+from tests.server.serving import Process
+from tests.server.test_runs import last, say
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[Process]:
+    process = Process(tmp_path, LIFTED=str(tmp_path / "lifted"))
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_goes_on_where_the_server_ended(process: Process, tmp_path: Path, how: signal.Signals) -> None:
+    """The tool at work starts again, and can know it; nothing is done twice, and no event is missed."""
+    seen: list[Any] = []
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        thread = client.threads.create()["thread_id"]
+        run = client.runs.create(
+            thread, "lifter", input=say("up"), stream_mode=["updates", "custom"], stream_resumable=True
+        )["run_id"]
+        queued = client.runs.create(thread, "echo", input=say("next"))["run_id"]
+        for part in client.runs.join_stream(thread, run, last_event_id="-1"):
+            seen.append(part)
+            if part.event == "custom":
+                break
+        process.end(how)
+
+    with get_sync_client(url=process.start(), api_key=None) as client:
+        seen += client.runs.join_stream(thread, run, last_event_id=seen[-1].id)
+        values: Any = client.runs.join(thread, queued)
+
+        assert client.runs.get(thread, run)["status"] == "success"
+        assert last(values) == "Echo: next"
+    lifted = [line.split() for line in (tmp_path / "lifted").read_text().splitlines()]
+    assert [line[:2] for line in lifted] == [["1", "light"], ["1", "heavy"], ["2", "heavy"]]
+    assert lifted[1][2] == lifted[2][2]
+    contents = [each["content"] for each in values["messages"]]
+    assert [each for each in contents if each] == [
+        "up",
+        "lifted light",
+        "lifted heavy",
+        "Both are up.",
+        "next",
+        "Echo: next",
+    ]
+    assert [part.data["attempt"] for part in seen if part.event == "metadata"] == [1, 2]
+    numbers = [int(part.id) for part in seen]
+    assert numbers == sorted({*numbers})
+    tools = [part.data["tools"] for part in seen if part.event == "updates" and "tools" in part.data]
+    assert [each["messages"][0]["content"] for each in tools] == ["lifted light", "lifted heavy"]
