@@ -96,5 +96,19 @@ def _lift_both(asked: Any) -> Any:
     return call("lift", stone=("light", "heavy")[len(done)]) if len(done) < 2 else "Both are up."
 
 
+@tool
+async def wait_for(name: str) -> str:
+    """Wait until something happens."""
+    get_stream_writer()({"waiting": name})
+    await GATES.setdefault(name, asyncio.Event()).wait()
+    return f"{name} happened"
+
+
+def _wait_then_tell(asked: Any) -> Any:
+    texts = [str(message.content) for message in asked.messages if message.type in ("human", "tool")]
+    return call("wait_for", name=texts[0]) if len(texts) == 1 else f"I know: {', '.join(texts)}"
+
+
+waiter = create_deep_agent(ScriptedModel(always=_wait_then_tell), tools=[wait_for])
 lifter = create_deep_agent(ScriptedModel(always=_lift_both), tools=[lift])
 deep = create_deep_agent(ScriptedModel(always=lambda asked: "Thirteen metres."))

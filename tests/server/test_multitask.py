@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -19,11 +19,16 @@ class Busy:
         self.thread = ""
         self.run = ""
 
-    async def begin(self) -> Busy:
+    async def begin(self, graph: str = "echo", text: str = "") -> Busy:
         self.thread = (await self.client.threads.create())["thread_id"]
-        await self.client.runs.wait(self.thread, "echo", input=say("before"))
+        if graph == "echo":
+            await self.client.runs.wait(self.thread, graph, input=say("before"))
         run = await self.client.runs.create(
-            self.thread, "echo", input=say(f"wait {self.gate}"), stream_mode="custom", stream_resumable=True
+            self.thread,
+            graph,
+            input=say(text or f"wait {self.gate}"),
+            stream_mode="custom",
+            stream_resumable=True,
         )
         self.run = run["run_id"]
         async for part in self.client.runs.join_stream(self.thread, self.run, last_event_id="-1"):
@@ -128,3 +133,19 @@ async def test_a_client_that_hangs_up_may_end_its_run(client: LangGraphClient) -
     (run,) = await client.runs.list(thread)
     await client.runs.join(thread, run["run_id"])
     assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"
+
+
+async def test_a_message_reaches_an_agent_at_its_next_step(client: LangGraphClient) -> None:
+    """The tool at work is waited for, its result stays, and the next request to the model has the message."""
+    busy = Busy(client)
+    await busy.begin("waiter", busy.gate)
+
+    steering = await client.runs.create(
+        busy.thread, "waiter", input=say("and hurry"), multitask_strategy=cast(Any, "steer")
+    )
+    await busy.open()
+    values = await client.runs.join(busy.thread, steering["run_id"])
+
+    assert last(values) == f"I know: {busy.gate}, {busy.gate} happened, and hurry"
+    assert (await client.runs.get(busy.thread, busy.run))["status"] == "interrupted"
+    assert (await client.threads.get(busy.thread))["status"] == "idle"

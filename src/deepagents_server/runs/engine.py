@@ -215,7 +215,7 @@ class RunEngine:
             _log.info("Run %s failed", attempt.run_id, exc_info=error)
             outcome = await attempt.outcome("error", error)
         else:
-            outcome = await attempt.outcome("success")
+            outcome = await attempt.outcome("interrupted" if attempt.gave_way else "success")
         settled = await attempt.settle(outcome)
         if settled and self.on_finished:
             await self.on_finished(attempt.run)

@@ -6,9 +6,11 @@ import logging
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import StateSnapshot
 
@@ -59,6 +61,8 @@ class Attempt:
         self.token = token
         self.kwargs: dict[str, Any] = load(run["kwargs"]) or {}
         self.steered = False
+        """Whether a run waits that is to take over at the next step."""
+        self.gave_way = False
         self._database = executor.database
         self._graphs = executor.graphs
         self._events = executor.events
@@ -87,7 +91,16 @@ class Attempt:
                 state = await graph.aget_state(self._thread_config())
                 if not self._prepare_again(request, state):
                     return
+            request.ends_here = partial(self._gives_way, graph)
             await self._stream(graph, request)
+
+    async def _gives_way(self, graph: Graph) -> bool:
+        """Tell whether a message waits for this run, and no tool call for its result."""
+        if not self.steered:
+            return False
+        state = await graph.aget_state(self._thread_config())
+        self.gave_way = not has_open_calls(state.values)
+        return self.gave_way
 
     def _is_kept(self) -> bool:
         wanted = self.kwargs.get("stream_resumable") or (
@@ -185,6 +198,18 @@ def visible_values(graph: Graph, state: StateSnapshot) -> Any:
     if isinstance(shown, str) or not isinstance(values, dict):
         return values
     return {key: value for key, value in cast(dict[str, Any], values).items() if key in shown}
+
+
+def has_open_calls(values: Any) -> bool:
+    """Tell whether the last message of a model has tool calls without results."""
+    messages: list[Any] = values.get("messages") or [] if isinstance(values, dict) else []
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            return any(call["id"] not in answered for call in message.tool_calls)
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+    return False
 
 
 def show_error(error: BaseException) -> dict[str, str]:

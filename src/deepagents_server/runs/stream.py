@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -29,6 +29,8 @@ class Request:
     modes: Sequence[str]
     subgraphs: bool = False
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    ends_here: Callable[[], Awaitable[bool]] | None = None
+    """Asked before each step whether the run is to end without it."""
 
     @classmethod
     def of(cls, kwargs: Mapping[str, Any], config: dict[str, Any]) -> Request:
@@ -78,7 +80,8 @@ async def _stream(graph: Graph, request: Request) -> AsyncGenerator[Named]:
     parts: Any = graph.astream(
         request.input,
         cast(Any, request.config),
-        stream_mode=cast(Any, _graph_modes(request.modes)),
+        # The beginning of a task tells that a step begins, and costs next to nothing.
+        stream_mode=[*{*_graph_modes(request.modes), "tasks"}],
         subgraphs=request.subgraphs,
         durability="sync",
         **request.options,
@@ -86,8 +89,16 @@ async def _stream(graph: Graph, request: Request) -> AsyncGenerator[Named]:
     async with aclosing(parts) as opened:
         async for part in opened:
             namespace, mode, data = part if request.subgraphs else ((), *part)
+            if mode == "tasks" and await _ends(request, namespace, data):
+                return
             for named in name(mode, namespace, data):
                 yield named
+
+
+async def _ends(request: Request, namespace: Sequence[str], task: Mapping[str, Any]) -> bool:
+    """Tell whether a run is to end before this task, which is about to begin."""
+    begins = not namespace and "triggers" in task
+    return begins and request.ends_here is not None and await request.ends_here()
 
 
 async def _stream_events(graph: Graph, request: Request) -> AsyncGenerator[Named]:
@@ -123,11 +134,14 @@ class _Names:
     """Names the parts of one run's stream; the older mode of messages needs what came before."""
 
     def __init__(self, modes: Sequence[str]) -> None:
+        self._graph_modes = _graph_modes(modes)
         self._tuples = "messages-tuple" in modes
         self._whole = "messages" in modes
         self._seen: dict[str, BaseMessage] = {}
 
     def __call__(self, mode: str, namespace: Sequence[str], data: Any) -> list[Named]:
+        if mode not in self._graph_modes:
+            return []
         tail = "".join(f"|{part}" for part in namespace)
         if mode != "messages":
             return [(f"{mode}{tail}", data)]
