@@ -33,9 +33,10 @@ def _load_command(name: str) -> Any:
     from deepagents_cli.errors import CommandError
 
     try:
-        return import_module(f"deepagents_cli.{name.replace('-', '_')}").run
+        module = "serve" if name == "worker" else name.replace("-", "_")
+        return import_module(f"deepagents_cli.{module}").run
     except ModuleNotFoundError as error:
-        extra = "server" if name == "serve" else "cli"
+        extra = "server" if name in ("serve", "worker") else "cli"
         raise CommandError(
             f"This command needs more packages ({error.name} is missing): pip install 'deepagents[{extra}]'"
         ) from error

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from deepagents.limits import Limits
 from deepagents_cli.protocol import MODES, Mode
-from deepagents_cli.serve import add_serve
+from deepagents_cli.serve import add_serve, add_worker
 from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
 
 _MORE: Final = """examples:
@@ -136,6 +136,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     completion.add_argument("shell", choices=("bash", "zsh", "fish", "sessions"), help="for which shell")
     _add_debug(completion)
     add_serve(commands)
+    add_worker(commands)
     return parser, list(commands.choices)
 
 

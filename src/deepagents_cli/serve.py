@@ -1,10 +1,9 @@
-"""Serve agents over HTTP."""
+"""Serve agents over HTTP, and work for servers that share a database."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,12 +38,40 @@ def add_serve(commands: Any) -> None:
     serve.add_argument(
         "--database", metavar="FILE|URL", help="a file (default: .deepagents/server.db) or postgresql://..."
     )
-    serve.add_argument("--runs", type=read_count, default=10, help="how many runs work at once (default: 10)")
+    serve.add_argument(
+        "--runs",
+        type=_read_number,
+        default=10,
+        help="how many runs work at once (default: 10; 0: leave them to workers)",
+    )
     serve.add_argument("--debug", action="store_true", help="show the traceback when something fails")
 
 
+def add_worker(commands: Any) -> None:
+    """Describe the command and its options."""
+    worker = commands.add_parser(
+        "worker",
+        help="run the agents of servers that share a PostgreSQL",
+        description=(
+            "Run agents for servers that share a PostgreSQL: any number of workers, on any machine. If "
+            "one is lost, its runs go on with another within seconds."
+        ),
+    )
+    worker.add_argument(
+        "agent",
+        nargs="?",
+        metavar="MODULE.py:AGENT",
+        help="the agents, as for `deepagents serve` (default: langgraph.json)",
+    )
+    worker.add_argument("--database", metavar="URL", required=True, help="postgresql://USER@HOST/NAME")
+    worker.add_argument(
+        "--runs", type=read_count, default=10, help="how many runs work at once (default: 10)"
+    )
+    worker.add_argument("--debug", action="store_true", help="show the traceback when something fails")
+
+
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
-    """Answer requests until Ctrl-C.
+    """Answer requests, or work for servers, until Ctrl-C or SIGTERM.
 
     Raises:
         CommandError: if there is nothing to serve, or nowhere to listen.
@@ -53,20 +80,27 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
 
     from deepagents_server.config import load_config
     from deepagents_server.errors import ServeError
-    from deepagents_server.serve import check_host, database_url, serve
+    from deepagents_server.serve import check_host, database_url, serve, work
     from deepagents_server.server import Settings
 
     try:
-        check_host(arguments.host, trusted=arguments.allow_anyone)
         config = load_config(arguments.agent, Path.cwd())
         settings = Settings(database_url(arguments.database, config.directory), slots=arguments.runs)
-        ready = partial(_say_ready, config.graphs)
+        if arguments.command == "worker":
+            asyncio.run(work(config, settings, partial(_say, "Working as")))
+            return Exit.DONE
+        check_host(arguments.host, trusted=arguments.allow_anyone)
+        ready = partial(_say, f"Serving {', '.join(config.graphs)} on")
         asyncio.run(serve(config, settings, arguments.host, arguments.port, ready))
     except ServeError as error:
         raise CommandError(str(error), Exit.USAGE) from error
     return Exit.DONE
 
 
-def _say_ready(graphs: Iterable[str], url: str) -> None:
-    sys.stdout.write(f"Serving {', '.join(graphs)} on {url}\n")
+def _say(what: str, ready: str) -> None:
+    sys.stdout.write(f"{what} {ready}\n")
     sys.stdout.flush()
+
+
+def _read_number(text: str) -> int:
+    return 0 if text == "0" else read_count(text)

@@ -56,7 +56,7 @@ async def create_run(
         return row
     for other in busy:
         await _make_way(server, other, strategy)
-    server.engine.wake()
+    await server.engine.wake()
     return row
 
 
@@ -64,7 +64,7 @@ async def _make_way(server: Server, other: Row, strategy: str) -> None:
     if strategy in ("interrupt", "rollback"):
         await server.engine.cancel(other, strategy)
     elif strategy == "steer":
-        server.engine.steer(other["run_id"])
+        await server.engine.steer(other["run_id"])
 
 
 async def _thread(

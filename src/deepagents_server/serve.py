@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +57,24 @@ async def serve(
             shown = f"[{host}]" if ":" in host else host
             ready(f"http://{shown}:{listening.getsockname()[1]}")
             await listener(server, settings).serve([listening])
+
+
+async def work(config: ServerConfig, settings: Settings, ready: Callable[[str], None]) -> None:
+    """Run agents for the servers of a database until the process is asked to end.
+
+    Raises:
+        ServeError: if the database cannot be shared.
+    """
+    if settings.database.split(":")[0] not in ("postgresql", "postgres"):
+        raise ServeError(
+            f"Workers share a PostgreSQL, as postgresql://USER@HOST/NAME, not {settings.database!r}."
+        )
+    over = asyncio.Event()
+    async with open_server(config, settings) as server:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, over.set)
+        ready(server.engine.worker)
+        await over.wait()
 
 
 def listener(server: Server, settings: Settings) -> uvicorn.Server:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from deepagents_server.config import ServerConfig, apply_environment
 from deepagents_server.database import Database, open_database
 from deepagents_server.database.assistants import add_system_assistants
+from deepagents_server.database.notices import Notices
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs, load_graphs
 from deepagents_server.runs import RunEngine
@@ -35,9 +36,8 @@ class Settings:
 
     database: str
     slots: int = 10
+    """How many runs work in this process at once; 0 leaves them to workers."""
     cors: tuple[str, ...] = field(default=("*",))
-    runs_here: bool = True
-    """Whether runs work in the process that answers requests."""
 
 
 @asynccontextmanager
@@ -54,7 +54,7 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         graphs = Graphs(made, database.saver, database.store)
         await add_system_assistants(database, graphs, config.descriptions)
         events = EventLog(database)
-        engine = RunEngine(database, graphs, events, settings.slots)
+        engine = RunEngine(database, graphs, events, Notices(database), settings.slots)
         async with engine.running():
             yield Server(config, database, graphs, events, engine)
 

@@ -30,6 +30,8 @@ TESTED_BY: dict[str, str] = {
     "deepagents_server/api/bodies.py": "server/test_system.py",
     "deepagents_server/api/common.py": "server/test_threads.py",
     "deepagents_server/database/filters.py": "server/test_threads.py",
+    "deepagents_server/database/notices.py": "server/test_workers.py",
+    "deepagents_server/runs/liveness.py": "server/test_workers.py",
     "deepagents_server/runs/rollback.py": "server/test_multitask.py",
     "deepagents_server/runs/stream.py": "server/test_streaming.py",
     "deepagents/limits.py": "middleware/test_limits.py",

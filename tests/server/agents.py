@@ -83,12 +83,19 @@ async def lift(stone: str, config: RunnableConfig, tool_call_id: Annotated[str, 
     """Lift a stone; the heavy one is not lifted at the first try."""
     configured = config.get("configurable", {})
     key = f"{configured['run_id']}:{tool_call_id}"
-    with Path(os.environ["LIFTED"]).open("a") as log:
-        log.write(f"{configured['run_attempt']} {stone} {key}\n")
+    log = Path(os.environ["LIFTED"])
+    _write(log, f"{configured['run_attempt']} {stone} {key} {os.getpid()}")
     if stone == "heavy" and configured["run_attempt"] == 1:
         get_stream_writer()({"lifting": stone})
-        await asyncio.Event().wait()
+        while not log.with_name("go").exists():
+            await asyncio.sleep(0.05)
+        _write(log, "woke")
     return f"lifted {stone}"
+
+
+def _write(log: Path, line: str) -> None:
+    with log.open("a") as opened:
+        opened.write(f"{line}\n")
 
 
 def _lift_both(asked: Any) -> Any:

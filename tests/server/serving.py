@@ -63,10 +63,10 @@ class _Thread:
 
 
 @contextmanager
-def serving(directory: Path, database: str | None = None, **settings: Any) -> Generator[str]:
+def serving(directory: Path, database: str | None = None, slots: int = 10, **settings: Any) -> Generator[str]:
     """Serve the graphs of the tests and yield the address."""
     config = ServerConfig(directory, GRAPHS, **settings)
-    thread = _Thread(config, Settings(database or f"sqlite:///{directory / 'server.db'}"))
+    thread = _Thread(config, Settings(database or f"sqlite:///{directory / 'server.db'}", slots=slots))
     try:
         yield thread.start()
     finally:
@@ -78,13 +78,15 @@ class Process:
 
     def __init__(self, directory: Path, *options: str, command: str = "serve", **environ: str) -> None:
         self._directory = directory
-        self._command = [sys.executable, "-m", "deepagents_cli", command, "--port", "0", *options]
+        self._command = [sys.executable, "-m", "deepagents_cli", command, *options]
+        if command == "serve":
+            self._command += ["--port", "0"]
         self._environ = {**os.environ, **environ}
         self._running: subprocess.Popen[str] | None = None
         (directory / "langgraph.json").write_text(json.dumps({"graphs": GRAPHS}))
 
     def start(self) -> str:
-        """Start, and return the address once it answers."""
+        """Start, and return the address of a server, or the name of a worker."""
         self._running = subprocess.Popen(
             self._command,
             cwd=self._directory,
@@ -94,8 +96,18 @@ class Process:
         )
         assert self._running.stdout
         said = self._running.stdout.readline()
-        assert said.startswith("Serving "), said
+        assert said.startswith(("Serving ", "Working ")), said
         return said.split()[-1]
+
+    @property
+    def pid(self) -> int:
+        """Its number; 0 when it does not run."""
+        return self._running.pid if self._running else 0
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        assert self._running
+        self._running.send_signal(number)
 
     def end(self, how: signal.Signals) -> int:
         """End it by a signal."""

@@ -43,7 +43,7 @@ def test_a_run_goes_on_where_the_server_ended(process: Process, tmp_path: Path, 
         assert last(values) == "Echo: next"
     lifted = [line.split() for line in (tmp_path / "lifted").read_text().splitlines()]
     assert [line[:2] for line in lifted] == [["1", "light"], ["1", "heavy"], ["2", "heavy"]]
-    assert lifted[1][2] == lifted[2][2]
+    assert lifted[1][2] == lifted[2][2], "the key of run and call"
     contents = [each["content"] for each in values["messages"]]
     assert [each for each in contents if each] == [
         "up",

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
 from deepagents_server.database.filters import Scope, visible
-from deepagents_server.database.runs import insert
+from deepagents_server.database.runs import add
 from deepagents_server.database.tables import assistant_versions, assistants
 from deepagents_server.errors import not_found
 from deepagents_server.graphs import system_assistant_id
@@ -44,8 +44,7 @@ async def add_system_assistants(
 
 async def add_assistant(connection: AsyncConnection, row: Row) -> bool:
     """Insert an assistant and its first version; `False` if it is there."""
-    added = insert(connection, assistants).values(row).on_conflict_do_nothing()
-    if not (await connection.execute(added)).rowcount:
+    if not await add(connection, assistants, row):
         return False
     await add_version(connection, row)
     return True
@@ -54,7 +53,7 @@ async def add_assistant(connection: AsyncConnection, row: Row) -> bool:
 async def add_version(connection: AsyncConnection, row: Row) -> None:
     """Keep what an assistant is now under its version."""
     kept = {name: row[name] for name in ("assistant_id", "owner", "version", *_VERSIONED)}
-    await connection.execute(insert(connection, assistant_versions).values({**kept, "created_at": now()}))
+    await add(connection, assistant_versions, {**kept, "created_at": now()})
 
 
 async def get_assistant(connection: AsyncConnection, scope: Scope, name: str) -> Row:

@@ -20,7 +20,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from deepagents_server.database.migrations import migrate
+from deepagents_server.database.migrations import MIGRATION_LOCK, migrate
 from deepagents_server.errors import ServeError
 
 Row = Mapping[str, Any]
@@ -34,6 +34,8 @@ class Database:
     engine: AsyncEngine
     saver: BaseCheckpointSaver[Any]
     store: BaseStore
+    driver_errors: tuple[type[Exception], ...]
+    """What the driver raises by itself, where SQLAlchemy is not between."""
     # SQLite has one writer; to wait here is cheaper than in its busy handler, which sleeps.
     _writing: asyncio.Lock
 
@@ -112,7 +114,7 @@ async def _open_sqlite(url: str, stack: AsyncExitStack, index: Mapping[str, Any]
     await stack.enter_async_context(store)
     async with engine.begin() as opened:
         await opened.run_sync(migrate)
-    return Database(url, engine, saver, store, asyncio.Lock())
+    return Database(url, engine, saver, store, (), asyncio.Lock())
 
 
 @asynccontextmanager
@@ -125,6 +127,7 @@ async def _connect(path: Path, *, autocommit: bool = False) -> AsyncGenerator[ai
 
 
 async def _open_postgres(url: str, stack: AsyncExitStack, index: Mapping[str, Any] | None) -> Database:
+    import psycopg
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from langgraph.store.postgres.aio import AsyncPostgresStore
     from psycopg.rows import dict_row
@@ -138,11 +141,13 @@ async def _open_postgres(url: str, stack: AsyncExitStack, index: Mapping[str, An
     await stack.enter_async_context(pool)
     saver = AsyncPostgresSaver(pool)
     store = AsyncPostgresStore(pool, index=cast(Any, index))
-    await saver.setup()
-    await store.setup()
     async with engine.begin() as opened:
+        # Processes that start at once prepare the tables one after the other.
+        await opened.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        await saver.setup()
+        await store.setup()
         await opened.run_sync(migrate)
-    return Database(url, engine, saver, store, asyncio.Lock())
+    return Database(url, engine, saver, store, (psycopg.Error,), asyncio.Lock())
 
 
 def set_pragmas(connection: Any, _record: Any) -> None:

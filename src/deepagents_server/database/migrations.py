@@ -15,8 +15,7 @@ _VERSIONS: Final = sa.Table(
     sa.MetaData(),
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
 )
-# So that servers that start at once migrate one after the other.
-_LOCK: Final = 0x6465_6570
+MIGRATION_LOCK: Final = 0x6465_6570
 
 # LangGraph's savers write `lease` into a checkpoint's metadata because the run's configuration has it there.
 _FENCE_SQLITE: Final = """
@@ -63,8 +62,6 @@ def migrate(connection: sa.Connection) -> None:
     Raises:
         ServeError: if a newer release has written to the database.
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
     _VERSIONS.create(connection, checkfirst=True)
     seen = connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar() or 0
     if seen > len(STEPS):

@@ -19,9 +19,13 @@ Taken = tuple[Row, int]
 ACTIVE: Final = ("pending", "running")
 
 
-def insert(connection: AsyncConnection, table: sa.Table) -> Any:
-    """Begin an insert that may say what to do about a row that is there."""
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+async def add(connection: AsyncConnection, table: sa.Table, row: Row) -> bool:
+    """Insert a row; `False` if there is one with its key."""
+    inserts = postgresql if connection.dialect.name == "postgresql" else sqlite
+    key = next(iter(table.primary_key.columns))
+    added = inserts.insert(table).values(dict(row)).on_conflict_do_nothing().returning(key)
+    # How many rows an insert touched is not known to every driver.
+    return (await connection.execute(added)).first() is not None
 
 
 async def active_runs(connection: AsyncConnection, thread_id: str) -> list[Row]:
@@ -36,8 +40,7 @@ async def active_runs(connection: AsyncConnection, thread_id: str) -> list[Row]:
 
 async def make_lease(connection: AsyncConnection, thread_id: str) -> None:
     """Give a thread the row by which its runs exclude each other."""
-    added = insert(connection, leases).values(thread_id=thread_id).on_conflict_do_nothing()
-    await connection.execute(added)
+    await add(connection, leases, {"thread_id": thread_id})
 
 
 async def claim(database: Database, worker: str, limit: int, graphs: Sequence[str]) -> list[Taken]:

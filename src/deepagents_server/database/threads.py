@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Row
 from deepagents_server.database.filters import Scope, clean_metadata, visible
-from deepagents_server.database.runs import insert, make_lease
+from deepagents_server.database.runs import add, make_lease
 from deepagents_server.database.tables import threads
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.serialize import load, now
@@ -57,8 +57,7 @@ async def add_thread(
         "updated_at": stamp,
         "state_updated_at": stamp,
     }
-    added = insert(connection, threads).values(row).on_conflict_do_nothing()
-    if (await connection.execute(added)).rowcount:
+    if await add(connection, threads, row):
         await make_lease(connection, row["thread_id"])
         return row
     if not may_exist:

@@ -7,24 +7,28 @@ import logging
 import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal
 from uuid import uuid4
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
+from dbos import error as dbos_error
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row, set_pragmas
+from deepagents_server.database.notices import Notices
 from deepagents_server.database.runs import Taken, cancel, claim, hand_back, next_due
 from deepagents_server.database.tables import leases, runs
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
 from deepagents_server.runs.execute import Attempt, Executor
+from deepagents_server.runs.liveness import BEAT, beating, reap
 from deepagents_server.runs.rollback import undo
 
 Action = Literal["interrupt", "rollback"]
@@ -41,6 +45,7 @@ class _Active:
 
     task: asyncio.Task[None]
     attempt: Attempt
+    workflow: str
 
 
 @dataclass
@@ -50,6 +55,7 @@ class RunEngine:
     database: Database
     graphs: Graphs
     events: EventLog
+    notices: Notices
     slots: int = 10
     version: str = "1"
     worker: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
@@ -63,29 +69,64 @@ class RunEngine:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Work until the block ends; what still runs then is left for the next start."""
+        """Work until the block ends; what still runs then goes on elsewhere, or at the next start."""
+        self._listen_to_others()
+        async with self.notices.listening():
+            if self.slots == 0:
+                yield
+                return
+            url = sa.make_url(self.database.url)
+            with beating(url, self.worker) if self.database.is_shared else nullcontext():
+                async with self._working():
+                    yield
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncGenerator[None]:
         self._launch()
-        dispatcher = asyncio.create_task(self._dispatch())
+        tasks = [asyncio.create_task(self._dispatch())]
+        if self.database.is_shared:
+            tasks.append(asyncio.create_task(self._reap()))
         try:
             await self._recover_own()
             yield
         finally:
             self._stopping = True
-            dispatcher.cancel()
+            for task in tasks:
+                task.cancel()
             await self._leave_runs()
             await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
 
-    def wake(self) -> None:
-        """Look for runs that may start."""
+    def _listen_to_others(self) -> None:
+        self.notices.on("runs", lambda _: self._news.set())
+        self.notices.on("stop", self._stop_run)
+        self.notices.on("steer", self._steer_run)
+        self.notices.on("events", self.events.wake)
+        self.notices.on("end", self.events.wake)
+        self.notices.on("watch", self.events.keep)
+        self.notices.on_return = self._look_again
+        if self.database.is_shared:
+            self.events.on_kept = partial(self.notices.send, "events")
+            self.events.on_reader = partial(self.notices.send, "watch")
+
+    def _look_again(self) -> None:
         self._news.set()
+        self.events.wake_all()
+
+    async def wake(self) -> None:
+        """Let workers look for runs that may start."""
+        await self.notices.send("runs")
 
     async def cancel(self, run: Row, action: Action) -> None:
         """End a run early; `rollback` also takes back what it did to its thread."""
         if await cancel(self.database, run, action):
-            self.events.wake(run["run_id"])
-            self.wake()
+            await self.notices.send("end", run["run_id"])
+            await self.wake()
         else:
-            self.stop_run(run["run_id"])
+            await self.notices.send("stop", run["run_id"])
+
+    async def steer(self, run_id: str) -> None:
+        """Let a run end at its next step, so that the one behind it goes on from there."""
+        await self.notices.send("steer", run_id)
 
     def cancel_soon(self, run: Row, action: Action) -> None:
         """End a run early, from a task that is being cancelled itself."""
@@ -93,13 +134,11 @@ class RunEngine:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def steer(self, run_id: str) -> None:
-        """Let a run end at its next step, so that the one behind it goes on from there."""
+    def _steer_run(self, run_id: str) -> None:
         if active := self._active.get(run_id):
             active.attempt.steered = True
 
-    def stop_run(self, run_id: str) -> None:
-        """Stop a run, if it works in this process; its row says why."""
+    def _stop_run(self, run_id: str) -> None:
         if active := self._active.get(run_id):
             active.task.cancel()
         elif taken := self._taken.get(run_id):
@@ -144,7 +183,15 @@ class RunEngine:
         for row in await self.database.rows(sa.select(leases.c.run_id).where(leases.c.run_id.is_not(None))):
             if row["run_id"] not in names:
                 await hand_back(self.database, row["run_id"])
-        self.wake()
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            try:
+                if await reap(self.database, RECOVERY_QUEUE):
+                    await self.wake()
+            except (DBAPIError, dbos_error.DBOSException) as error:
+                _log.warning("Lost workers cannot be looked for: %s", error)
 
     async def _dispatch(self) -> None:
         while True:
@@ -191,12 +238,15 @@ class RunEngine:
         if attempt is None:
             return
         work = asyncio.create_task(attempt.work())
-        self._active[run_id] = _Active(work, attempt)
+        self._active[run_id] = _Active(work, attempt, str(DBOS.workflow_id))
         try:
             await self._see_through(attempt, work)
         finally:
             self._active.pop(run_id, None)
-            self.wake()
+        self._news.set()
+        if self.database.is_shared:
+            await self.notices.send("end", run_id)
+            await self.wake()
 
     async def _see_through(self, attempt: Attempt, work: asyncio.Task[None]) -> None:
         if attempt.run["cancelled"]:
@@ -230,6 +280,13 @@ class RunEngine:
             task.cancel()
         if working:
             await asyncio.wait(working, timeout=10)
+        if not self.database.is_shared:
+            return
+        for run_id, active in self._active.items():
+            # Another worker begins a new attempt, so this one's workflow is over.
+            await hand_back(self.database, run_id)
+            await DBOS.cancel_workflow_async(active.workflow)
+        await self.wake()
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:

@@ -202,7 +202,8 @@ def visible_values(graph: Graph, state: StateSnapshot) -> Any:
 
 def has_open_calls(values: Any) -> bool:
     """Tell whether the last message of a model has tool calls without results."""
-    messages: list[Any] = values.get("messages") or [] if isinstance(values, dict) else []
+    held = cast(dict[str, Any], values) if isinstance(values, dict) else {}
+    messages: list[Any] = held.get("messages") or []
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, AIMessage):

@@ -1,0 +1,79 @@
+"""Words between the processes that share a PostgreSQL: what happened, and to which run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from deepagents_server.database.engine import Database
+
+Kind = Literal["runs", "stop", "steer", "events", "end", "watch"]
+"""There are runs to start; a run is to stop or to give way; it has events, or an end; somebody reads it."""
+_CHANNEL: Final = "deepagents"
+_log: Final = logging.getLogger("deepagents.server")
+
+
+class Notices:
+    """Sends to all processes, and hears what they send; with SQLite there is only one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._handlers: dict[str, Callable[[str], None]] = {}
+        self.on_return: Callable[[], None] | None = None
+        """Called when the connection is there again, since something may have been missed."""
+
+    def on(self, kind: Kind, handler: Callable[[str], None]) -> None:
+        """Call a function with the run's id for each notice of a kind."""
+        self._handlers[kind] = handler
+
+    async def send(self, kind: Kind, run_id: str = "") -> None:
+        """Tell all processes, this one among them."""
+        if self._database.is_shared:
+            noticed = sa.func.pg_notify(_CHANNEL, f"{kind}:{run_id}")
+            await self._database.execute(sa.select(noticed))
+        else:
+            self._handle(f"{kind}:{run_id}")
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator[None]:
+        """Hear the other processes until the block ends."""
+        task = asyncio.create_task(self._listen()) if self._database.is_shared else None
+        try:
+            yield
+        finally:
+            if task:
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._listen_once()
+            except (DBAPIError, OSError, *self._database.driver_errors) as error:
+                _log.warning("The database does not answer: %s", error)
+            await asyncio.sleep(1)
+
+    async def _listen_once(self) -> None:
+        async with self._database.engine.connect() as connection:
+            raw: Any = (await connection.get_raw_connection()).driver_connection
+            await raw.set_autocommit(True)
+            await raw.execute(f"LISTEN {_CHANNEL}")
+            if self.on_return:
+                self.on_return()
+            try:
+                async for notice in raw.notifies():
+                    self._handle(notice.payload)
+            finally:
+                # It listens, so it must not go back among the others.
+                await connection.invalidate()
+
+    def _handle(self, payload: str) -> None:
+        kind, _, run_id = payload.partition(":")
+        if handler := self._handlers.get(kind):
+            handler(run_id)

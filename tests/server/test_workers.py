@@ -1,0 +1,154 @@
+"""Servers and workers that share a PostgreSQL."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from tests.server.serving import Process, serving
+from tests.server.test_runs import last, say
+
+
+@dataclass
+class Shared:
+    """A server that runs nothing itself, and workers, by the address of their database."""
+
+    url: str
+    workers: list[Process]
+    lifted: Path
+
+
+@pytest.fixture(scope="module")
+def shared(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    directory = tmp_path_factory.mktemp("shared")
+    host = dict(part.split("=") for part in postgres.split())["host"]
+    database = f"postgresql://postgres@/postgres?host={host}"
+    lifted = directory / "lifted"
+    options = ("--database", database)
+    workers = [Process(directory, *options, command="worker", LIFTED=str(lifted)) for _ in range(2)]
+    with serving(directory, database, slots=0) as url:
+        for worker in workers:
+            worker.start()
+        yield Shared(url, workers, lifted)
+        for worker in workers:
+            worker.close()
+
+
+@pytest.fixture
+async def client(shared: Shared) -> AsyncIterator[LangGraphClient]:
+    async with get_client(url=shared.url, api_key=None) as client:
+        yield client
+
+
+async def test_a_worker_runs_what_a_server_takes(client: LangGraphClient) -> None:
+    thread = (await client.threads.create(metadata={"mark": "shared"}))["thread_id"]
+
+    first = await client.runs.wait(thread, "deep", input=say("hello"))
+    seen = [
+        part.event
+        async for part in client.runs.stream(
+            thread, "deep", input=say("again"), stream_mode=["messages-tuple", "values"]
+        )
+    ]
+
+    assert last(first) == "Thirteen metres."
+    assert seen[0] == "metadata"
+    assert {*seen} == {"metadata", "messages", "values"}
+    found = await client.threads.search(metadata={"mark": "shared", "graph_id": "deep"})
+    assert [each["thread_id"] for each in found] == [thread]
+    copied: Any = await client.threads.copy(thread)
+    history = await client.threads.get_history(copied["thread_id"], limit=100)
+    assert len(history) == len(await client.threads.get_history(thread, limit=100))
+
+
+async def begin(client: LangGraphClient, graph: str, text: str) -> tuple[str, str, str]:
+    """Start a run and read its events up to the first of its own."""
+    thread = (await client.threads.create())["thread_id"]
+    made = await client.runs.create(
+        thread, graph, input=say(text), stream_mode=["custom", "updates"], stream_resumable=True
+    )
+    async for part in client.runs.join_stream(thread, made["run_id"], last_event_id="-1"):
+        if part.event == "custom":
+            return thread, made["run_id"], part.id or ""
+    raise AssertionError("The run ended.")
+
+
+async def test_a_run_elsewhere_is_cancelled_within_a_second(client: LangGraphClient) -> None:
+    thread, run, _ = await begin(client, "echo", f"wait {uuid4()}")
+
+    began = time.monotonic()
+    await client.runs.cancel(thread, run, wait=True)
+
+    assert time.monotonic() - began < 1
+    assert (await client.runs.get(thread, run))["status"] == "interrupted"
+
+
+def holder(shared: Shared) -> Process:
+    """Return the worker that lifts."""
+    pid = int(shared.lifted.read_text().splitlines()[-1].split()[-1])
+    return next(worker for worker in shared.workers if worker.pid == pid)
+
+
+@pytest.mark.slow
+async def test_a_run_goes_on_with_another_worker(client: LangGraphClient, shared: Shared) -> None:
+    """What was done is not done again, the tool at work starts again, and a reader misses nothing."""
+    shared.lifted.write_text("")
+    thread, run, seen = await begin(client, "lifter", "up")
+    lost = holder(shared)
+
+    lost.end(signal.SIGKILL)
+    parts = [part async for part in client.runs.join_stream(thread, run, last_event_id=seen)]
+
+    values: Any = await client.runs.join(thread, run)
+    assert last(values) == "Both are up."
+    lines = [line.split()[:2] for line in shared.lifted.read_text().splitlines()]
+    assert lines == [["1", "light"], ["1", "heavy"], ["2", "heavy"]]
+    assert [part.data for part in parts if part.event == "metadata"] == [{"run_id": run, "attempt": 2}]
+    tools = [part.data["tools"] for part in parts if part.event == "updates" and "tools" in part.data]
+    assert [each["messages"][0]["content"] for each in tools] == ["lifted heavy"]
+    lost.start()
+
+
+@pytest.mark.slow
+async def test_a_worker_that_slept_cannot_write_over_its_successor(
+    client: LangGraphClient, shared: Shared
+) -> None:
+    shared.lifted.write_text("")
+    thread, run, _ = await begin(client, "lifter", "up")
+    asleep = holder(shared)
+    asleep.signal(signal.SIGSTOP)
+    await client.runs.join(thread, run)
+
+    shared.lifted.with_name("go").touch()
+    asleep.signal(signal.SIGCONT)
+    while "woke" not in shared.lifted.read_text():
+        time.sleep(0.05)
+
+    values: Any = await client.runs.wait(thread, "echo", input=say("next"))
+    contents = [each["content"] for each in values["messages"] if each["content"]]
+    assert contents == ["up", "lifted light", "lifted heavy", "Both are up.", "next", "Echo: next"]
+    assert len(await client.runs.list(thread)) == 2
+    shared.lifted.with_name("go").unlink()
+
+
+@pytest.mark.slow
+async def test_a_worker_that_is_asked_to_end_hands_its_runs_over(
+    client: LangGraphClient, shared: Shared
+) -> None:
+    shared.lifted.write_text("")
+    thread, run, _ = await begin(client, "lifter", "up")
+    ending = holder(shared)
+
+    assert ending.end(signal.SIGTERM) == 0
+
+    assert last(await client.runs.join(thread, run)) == "Both are up."
+    ending.start()
