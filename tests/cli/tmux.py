@@ -72,6 +72,10 @@ class Tmux:
         """Give the terminal another size."""
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
+    def forget(self) -> None:
+        """Remove what has scrolled away."""
+        self._tmux("clear-history")
+
     def screen(self, *, colours: bool = False, history: bool = False) -> str:
         """Return what is on the screen, on request with escape sequences and with what has scrolled away."""
         options = [*(["-e"] if colours else []), *(["-S", "-"] if history else [])]

@@ -112,6 +112,8 @@ class Conversation:
             case "taken_back":
                 self.taken_back += map(str, message.get("texts", ()))
                 self.queued = []
+            case "notice":
+                self._say("notice", str(message.get("text")))
             case "working":
                 self.working = True
                 self._queue([])
@@ -199,13 +201,15 @@ class Conversation:
                 self.transcript.finished.append(question.explain())
             case "a":
                 self._choose_rule(question)
+            case _ if chosen := question.answers.get(key):
+                self.answer(str(chosen["value"]), str(chosen["label"]))
             case _:
                 self._answer(question, key)
 
-    def answer(self, text: str) -> None:
-        """Answer a question that a tool asked."""
+    def answer(self, text: str, shown: str | None = None) -> None:
+        """Answer a question that a tool asked; `shown` is what the person saw for this answer."""
         if question := self.question:
-            self._say("person", text)
+            self._say("person", shown or text)
             self._send(do="answer", ask=question.id, text=text)
             self._answered()
 

@@ -23,7 +23,9 @@ class Link:
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
         self._log = log
-        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Each on its own: directories above the last one would be readable for everybody.
+        for place in (log.parent.parent, log.parent):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(log, "wb", opener=_open_private) as errors:
             self._process = subprocess.Popen(
                 command,

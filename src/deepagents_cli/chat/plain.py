@@ -110,7 +110,8 @@ class _Plain:
         if question.is_text:
             self._print("Answer:")
         else:
-            self._print(", ".join(f"{_WORDS[key]} ({key})" for key in question.offered) + "?")
+            named = {key: str(each["label"]) for key, each in question.answers.items()} | _WORDS
+            self._print(", ".join(f"{one_line(named[key])} ({key})" for key in question.offered) + "?")
 
     def _list_rows(self) -> None:
         picker = self._picking
@@ -150,11 +151,14 @@ class _Plain:
         if question.is_text:
             self._talk.answer(line)
             return
-        key = next((key for key, word in _WORDS.items() if line.strip().lower() in (key, word)), "")
+        typed = line.strip().lower()
+        key = next((key for key, word in _WORDS.items() if typed in (key, word)), typed)
         if key not in question.offered:
             self._ask()
         elif key == "n" and question.subject == "ask":
             self._read_next("Why (may be empty)?", self._talk.refuse)
+        elif key == "r" and question.subject == "question":
+            self._read_next("Answer:", self._talk.answer)
         elif key == "r":
             self._read_next("Reply in the tool's place:", self._talk.respond)
         elif key == "e":

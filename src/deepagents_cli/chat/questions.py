@@ -56,7 +56,13 @@ class Pending:
     @property
     def is_text(self) -> bool:
         """Whether it is answered by a text, and not by a key."""
-        return self.subject == "question"
+        return self.subject == "question" and not self.answers
+
+    @property
+    def answers(self) -> Mapping[str, Mapping[str, Any]]:
+        """The answers that a tool offers, by the key that gives each."""
+        offered = self.message.get("choices") if self.subject == "question" else None
+        return {str(number): each for number, each in enumerate(offered or (), 1)}
 
     def show(self) -> list[Block]:
         """Return the next lines of its details as blocks, the title before the first."""
@@ -76,11 +82,14 @@ class Pending:
         if self.unseen:
             # A payload could stand behind any number of dull lines.
             return {key: LABELS[key] for key in ("v", *self.may, "?") if key in "vnr?"}
-        return {key: LABELS[key] for key in (*self.may, "?")}
+        named = {key: f"[{key}] {one_line(str(each['label']))}" for key, each in self.answers.items()}
+        return named | {key: LABELS[key] for key in (*self.may, "?")}
 
     def explain(self) -> Block:
         """Say what each key does."""
-        lines = [f"{key:>3}  {EXPLAINED[key]}" for key in [*(k for k in self.offered if k != "?"), "Esc"]]
+        answers = {key: one_line(f"{each['label']}: {each['detail']}") for key, each in self.answers.items()}
+        meant = EXPLAINED | ({"r": "answer with a text of your own"} if answers else {}) | answers
+        lines = [f"{key:>3}  {meant[key]}" for key in [*(k for k in self.offered if k != "?"), "Esc"]]
         return Block("dim", "\n".join(lines))
 
     def edited_text(self) -> tuple[str, str]:
@@ -99,6 +108,8 @@ def read_question(message: Mapping[str, Any]) -> Pending:
         case "question":
             who = one_line(str(message.get("agent") or "The agent"))
             lines = clean(str(message.get("text", ""))).split("\n")
+            if message.get("choices"):
+                return Pending("question", message, f"{who} asks:", lines, kind="markdown", may="r")
             return Pending("question", message, f"{who} asks:", lines)
         case "trust":
             title = f"Do you trust {one_line(str(message.get('directory', '')))}? It brings what can run:"

@@ -167,6 +167,8 @@ class Screen:
             return
         if key == "n" and question.subject == "ask":
             self._enter(Entry("Why (may be empty)? ", self.talk.refuse))
+        elif key == "r" and question.subject == "question":
+            self._enter(Entry("Answer: ", self.talk.answer))
         elif key == "r":
             self._enter(Entry("Reply in the tool's place: ", self.talk.respond))
         elif key == "e":

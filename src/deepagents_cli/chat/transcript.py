@@ -14,7 +14,8 @@ Kind: TypeAlias = Literal[
     "markdown", "code", "plain", "person", "call", "failed_call", "agent", "output", "plan", "notice",
     "error", "title", "diff", "sh", "json", "preformatted", "dim",
 ]  # fmt: skip
-_PLANNING: Final = frozenset({"write_todos", "read_todos"})
+_SHOWN_OTHERWISE: Final = frozenset({"write_todos", "read_todos", "present_plan"})
+"""Tools whose calls are seen as a checklist or as a question."""
 _KEPT_OUTPUT: Final = 5
 _TAIL: Final = 4096
 """The most characters that are kept of what a command prints: more than any screen shows of it."""
@@ -176,8 +177,8 @@ class Transcript:
             self.end_text()
         if running := self.subagents.get(agent or ""):
             running.calls += 1
-            running.last = line or str(event.get("name"))
-        if event.get("name") not in _PLANNING:
+            running.last = f"{line or event.get('name')}\n"
+        if event.get("name") not in _SHOWN_OTHERWISE:
             shown = line or str(event.get("name"))
             self.calls[str(event.get("call_id"))] = Call(shown, agent, self.clock())
 

@@ -149,7 +149,9 @@ async def _settings(talk: Talk, arguments: str) -> Answer:
 
 
 async def _doctor(talk: Talk, arguments: str) -> Answer:
-    checks = await to_thread(examine, talk.workplace.directory)
+    found = await to_thread(examine, talk.workplace.directory)
+    # The terminal is that of the screen, which is another process.
+    checks = [each for each in found if each.name != "terminal"]
     return {"text": f"```\n{describe(checks)}\n```"}
 
 

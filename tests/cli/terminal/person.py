@@ -1,0 +1,127 @@
+"""A person at a terminal, the whole program behind it, and a scripted server in the place of a model."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cli.openai_server import MODEL, Answer, OpenAIServer
+from tests.cli.tmux import PATIENCE, Tmux
+
+SOURCES = Path(__file__).resolve().parents[3] / "src"
+QUESTION = r"^\[y\]es \[n\]o"
+IDLE = r"^› *$"
+FILES: Mapping[str, str] = {
+    ".git/HEAD": "ref: refs/heads/topic\n",
+    "AGENTS.md": "- Write short lines.\n",
+    "notes.md": "first line\nsecond line\n",
+    ".deepagents/skills/cook/SKILL.md": "---\nname: cook\ndescription: Cooks.\n---\nCook.",
+    ".deepagents/agents/taster.md": "---\nname: taster\ndescription: Tastes dishes.\n---\nYou taste.",
+    ".deepagents/commands/greet.md": "---\ndescription: Greets\n---\nGreet $ARGUMENTS.",
+}
+
+
+class Home:
+    """A directory to work on, and a home of its own; conversations in it share their sessions."""
+
+    def __init__(self, place: Path, server: OpenAIServer, files: Mapping[str, str] = FILES) -> None:
+        self.directory = place / "kitchen"
+        self.home = place / "home"
+        self.server = server
+        self.home.mkdir(parents=True)
+        for name, text in files.items():
+            path = self.directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    @contextmanager
+    def sit_down(
+        self, *arguments: str, columns: int = 120, rows: int = 40, shell: bool = False, **variables: str
+    ) -> Generator[Person]:
+        """Open the conversation in a terminal; `shell` has a shell in it, which the person types at."""
+        environment = {
+            "PYTHONPATH": str(SOURCES),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "DEEPAGENTS_STATE": str(self.home / "state"),
+            "DEEPAGENTS_SETTINGS": str(self.home / "settings.toml"),
+            "DEEPAGENTS_LOCAL_SERVER": self.server.address,
+            "VISUAL": "",
+            "EDITOR": "",
+            "PS1": "$ ",
+            **variables,
+        }
+        program = [sys.executable, "-m", "deepagents_cli", "--model", f"local-server:{MODEL}", *arguments]
+        with Tmux(
+            ["sh"] if shell else program,
+            columns=columns,
+            rows=rows,
+            directory=self.directory,
+            environment=environment,
+        ) as terminal:
+            yield Person(terminal, self)
+
+
+class Person:
+    """Types at a terminal and looks at its screen."""
+
+    def __init__(self, terminal: Tmux, home: Home) -> None:
+        self.terminal = terminal
+        self.home = home
+        self.server = home.server
+        self.directory = home.directory
+        self.sees = terminal.wait_for
+        self.sees_gone = terminal.wait_until_gone
+
+    def enters(self, text: str) -> None:
+        """Type a text and press Enter."""
+        self.terminal.type(text)
+        self.terminal.keys("Enter")
+
+    def presses(self, *keys: str) -> None:
+        """Press keys by tmux's names."""
+        self.terminal.keys(*keys)
+
+    def asks(self, text: str, *answers: Answer) -> None:
+        """Send a text to the agent, whose model answers so."""
+        self.server.then(*answers)
+        self.enters(text)
+
+    def answers(self, key: str) -> None:
+        """Answer a question by a key, once it is on the screen and can be answered."""
+        self.sees(QUESTION)
+        self.terminal.type(key)
+        self.sees_gone(QUESTION)
+
+    def begins_anew(self) -> None:
+        """Begin a new session in mode ask, on an empty screen."""
+        self.sees_gone("Esc stops")
+        self.enters("/mode ask")
+        self.sees("^Mode ask: ")
+        self.presses("C-l")
+        self.sees_gone("^Mode ask: ")
+        self.terminal.forget()
+        self.enters("/new")
+        self.sees(f"{MODEL} in ")
+
+
+def kill(pid: int) -> None:
+    """Kill a process as nothing can be prepared for."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def worker_of(pid: int) -> int:
+    """Return the process of the agent, which the screen has started."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for child in children:
+            if b"deepagents_cli.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return int(child)
+        assert time.monotonic() < end, "the screen has started no worker"
+        time.sleep(0.05)

@@ -1,0 +1,197 @@
+"""Every slash command, typed by a person; a command that gets no story here fails the last test."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from deepagents_cli.chat.conversation import OWN_COMMANDS
+from deepagents_cli.worker.commands.table import COMMANDS
+from tests.cli.openai_server import Reply, call
+from tests.cli.terminal.person import IDLE, Person
+from tests.cli.tmux import needs_tmux
+
+Story = TypeVar("Story", bound=Callable[..., None])
+pytestmark = needs_tmux
+_told: set[str] = set()
+
+
+def tells(*names: str) -> Callable[[Story], Story]:
+    """Note which commands a story is about."""
+    _told.update(names)
+    return lambda story: story
+
+
+@tells("help")
+def test_help_lists_every_command_and_key(person: Person) -> None:
+    person.enters("/help")
+
+    person.sees("^Ctrl-C twice")
+    shown = person.terminal.screen(history=True)
+    listed = set(re.findall(r"^/(\S+) ", shown, re.MULTILINE))
+    assert listed == {*OWN_COMMANDS, *COMMANDS, "greet"}
+
+
+@tells("model")
+def test_another_model_is_picked(person: Person) -> None:
+    person.server.models.append("other")
+    person.enters("/model")
+    person.sees("^  anthropic:.* set ANTHROPIC_API_KEY")
+    person.terminal.type("other")
+    person.sees_gone("anthropic:")
+    person.presses("Enter")
+    person.sees("^From now on local-server:other answers")
+    person.sees("^local-server:other · topic")
+
+    person.asks("Hi.", "Hello from the other one.")
+    person.sees("^Hello from the other one")
+    assert person.server.requests[-1].body["model"] == "other"
+    person.enters("/model local-server:scripted")
+    person.sees("^From now on local-server:scripted")
+
+
+@tells("mode")
+def test_a_mode_is_picked(person: Person) -> None:
+    person.enters("/mode")
+    person.sees("^> ask ")
+    person.presses("Down", "Enter")
+
+    person.sees("^Mode auto: edits and confined commands go through")
+    person.sees("· auto$")
+
+
+@tells("memory", "skills", "agents", "tools", "permissions", "settings", "doctor")
+def test_what_counts_here_is_listed(person: Person) -> None:
+    shown = ""
+    for command, expected in {
+        "memory": rf"{person.directory}/AGENTS.md, \d+ bytes",
+        "skills": "cook .*cook/SKILL.md",
+        "agents": "taster Tastes dishes.",
+        "tools": "write_file: asks",
+        "permissions": "^No call is allowed for good",
+        "settings": "^Yours are in .*settings.toml",
+        "doctor": "A task can run here",
+    }.items():
+        person.enters(f"/{command}")
+        shown = person.sees(expected)
+    assert "others can read" not in shown
+    assert "no terminal" not in shown
+
+
+@tells("remember")
+def test_a_note_is_written_where_the_person_says_after_it_was_shown(person: Person) -> None:
+    person.enters("/remember Test first.")
+    person.sees("^> home ")
+    person.presses("Down", "Enter")
+    person.sees(r"^Write .*/kitchen/AGENTS.md\?\n- Write short lines.\n- Test first.")
+    person.answers("y")
+
+    person.sees("^Written: ")
+    assert (person.directory / "AGENTS.md").read_text() == "- Write short lines.\n- Test first.\n"
+
+
+@tells("new", "rename", "sessions", "resume", "fork", "export")
+def test_sessions_are_named_copied_written_and_opened_again(person: Person) -> None:
+    person.asks("Count to one.", "One.")
+    person.sees("^One.")
+    person.asks("And to two.", "One, two.")
+    person.sees("^One, two.")
+    person.enters("/rename counting")
+    person.sees("^This session is now called counting")
+
+    person.enters("/fork")
+    person.sees(r"^> 4\. One, two\.")
+    person.terminal.type("2. One.")
+    person.sees_gone(r"^> 4\.")
+    person.presses("Enter")
+    person.sees("^This is a copy up to message 2")
+    person.asks("And to three?", "Three.")
+    person.sees("^Three.")
+    assert person.server.requests[-1].texts("user") == ["Count to one.", "And to three?"]
+
+    person.enters("/export talk.md")
+    person.sees("^And to three")
+    person.answers("y")
+    person.sees(r"^Written: .*talk\.md")
+    assert "And to three?" in (person.directory / "talk.md").read_text()
+
+    person.begins_anew()
+    person.enters("/resume counting")
+    person.sees("^› And to two.\n\nOne, two.")
+    person.begins_anew()
+    person.enters("/sessions")
+    person.sees(r"^> .*counting.*  \d{4}-\d\d-\d\d \d\d:\d\d$")
+    person.presses("Enter")
+    person.sees("^› Count to one.\n\nOne.")
+
+
+@tells("diff", "context", "cost", "compact")
+def test_what_was_done_and_used_is_shown_and_made_smaller(person: Person) -> None:
+    person.enters("/mode auto")
+    person.sees("^Mode auto")
+    person.asks(
+        "Change the notes.",
+        call("edit_file", file_path="notes.md", old_string="second", new_string="another"),
+        Reply("Written.", usage=(50_000, 500)),
+    )
+    person.sees("^Written.")
+    person.enters("/diff")
+    person.sees(r"-second line\n *\+another line")
+    person.enters("/cost")
+    person.sees(r" main +scripted +[\d,]+ +0 +[\d,]+ +\$0\.0000")
+    for text in ("How are you?", "Really?"):
+        person.asks(text, f"Yes: {text}")
+        person.sees(f"^Yes: {re.escape(text)}")
+    person.sees_gone("Esc stops")
+    person.server.then("They changed the notes.")
+    person.enters("/compact")
+    person.sees("messages were replaced by a summary")
+    person.enters("/context")
+    person.sees(r"^your messages +█+·+ +\d+ ")
+
+    person.asks("Are you there?", "I am.")
+    person.sees("^I am.")
+    assert "They changed the notes." in str(person.server.requests[-1].messages)
+    assert "Change the notes." not in person.server.requests[-1].texts("user")
+
+
+@tells("init", "review")
+def test_work_that_has_a_name_is_sent_to_the_agent(person: Person) -> None:
+    person.server.then("An AGENTS.md is there.", "Nothing is wrong.", "Good day, Ada.")
+    person.enters("/init in Latin")
+    person.sees("^An AGENTS.md is there.")
+    assert re.search(r"write AGENTS\.md .* in Latin$", person.server.requests[-1].last)
+    person.enters("/review")
+    person.sees("^Nothing is wrong.")
+    assert "not committed" in person.server.requests[-1].last
+    person.enters("/greet Ada")
+    person.sees("^Good day, Ada.")
+    assert person.server.requests[-1].last == "Greet Ada."
+
+
+@tells("theme")
+def test_a_theme_without_colours_has_none(person: Person) -> None:
+    person.enters("/theme")
+    person.sees("^> light")
+    person.presses("Down", "Down", "Enter")
+    person.sees_gone("^/theme")
+    person.asks("Colours?", "None, `none`.")
+    person.sees("^None, none.")
+    assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7])m", person.terminal.screen(colours=True))
+    person.enters("/theme dark")
+    person.sees(IDLE)
+
+
+@tells("quit")
+def test_quit_leaves(person: Person) -> None:
+    person.asks("Bye?", "Bye.")
+    person.sees("^Bye.")
+    person.enters("/quit")
+
+    assert person.terminal.wait_for_end() == 0
+    assert "Go on with: deepagents --continue" in person.terminal.screen()
+
+
+def test_every_command_has_a_story() -> None:
+    assert {*OWN_COMMANDS, *COMMANDS} - _told == set()
