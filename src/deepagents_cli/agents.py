@@ -254,11 +254,13 @@ def make_agent(
     schema: dict[str, Any] | None = None,
     tools: Sequence[BaseTool] = (),
     middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
+    around_calls: Sequence[AgentMiddleware[Any, Any, Any]] = (),
 ) -> Any:
     """Create the agent; it and its subagents stop at the calls that the policy decides about.
 
     It reads those instructions and skills of the project that its backend reaches. With a setup, it has the
-    subagents and the hooks of its directory too; `notify` hears of those that fail.
+    subagents and the hooks of its directory too; `notify` hears of those that fail. `around_calls` sees the
+    calls of subagents too.
     """
     project = setup.project if setup else project
     backend = policy.backend
@@ -272,23 +274,20 @@ def make_agent(
     hooks = None
     if setup and setup.settings.hooks:
         hooks = Hooks(setup.settings.hooks, setup.project, find_shell(backend), notify)
-    subagents, notices = make_subagents(setup.agents.values() if setup else (), model, around_tools(hooks))
+    around = [*around_calls, *around_tools(hooks)]
+    subagents, notices = make_subagents(setup.agents.values() if setup else (), model, around)
     for notice in notices:
         notify(notice)
-    if hooks:
+    if around:
         # It has none of the middleware of its caller otherwise.
-        own: SubAgent = {
-            **GENERAL_PURPOSE_SUBAGENT,
-            "middleware": around_tools(hooks),
-            "skills": skills or (),
-        }
+        own: SubAgent = {**GENERAL_PURPOSE_SUBAGENT, "middleware": around, "skills": skills or ()}
         subagents.append(own)
     fit = [FitAnswer(schema)] if schema else []
     parts = [project.describe() if project else "", policy.describe(), instructions]
     return create_deep_agent(
         model,
         tools,
-        middleware=[*middleware, *around_tools(hooks), *around_turns(hooks), *fit],
+        middleware=[*middleware, *around, *around_turns(hooks), *fit],
         response_format=schema,
         subagents=subagents,
         backend=backend,

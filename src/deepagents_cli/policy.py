@@ -35,8 +35,9 @@ from deepagents_cli.protocol import Mode, Scope
 from deepagents_cli.settings import Permission
 
 PLAN: Final = (
-    "Plan mode: nothing is changed and nothing is run that could change anything. Look at what you need, "
-    "then answer with the plan for the person to approve."
+    "Plan mode: change nothing, and run nothing that could change anything; such calls are refused. Look "
+    "into what is there, then give the person a plan to approve: the files to change, how, and how it will "
+    "be checked."
 )
 HIDDEN: Final = (
     "For commands, files that look like secrets (.env, keys, credentials) are not there, and .git is "

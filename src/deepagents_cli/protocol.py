@@ -162,10 +162,14 @@ class Trust(TypedDict):
 
 
 class Happened(TypedDict):
-    """An event of the run in its plain form; `line` is a call or its result in one cleaned line."""
+    """An event of the run in its plain form; `line` is a call or its result in one cleaned line.
+
+    `details` is the diff of a call that has changed files, where the person was not asked and saw none.
+    """
 
     event: Mapping[str, Any]
     line: str | None
+    details: Sequence[str]
 
 
 class Rule(TypedDict):

@@ -104,7 +104,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             if task:
                 task = runner.run(expand_command(task, setup, backend))
             started = RunStarted(thread, task, model_label(chosen), str(directory), resumed=resumed)
-            instructions = {"plan": PLAN}.get(access.mode, "")
+            instructions = {"plan": f"{PLAN} Your answer is the plan."}.get(access.mode, "")
             agent = make_agent(
                 chosen, saver, policy, limits, setup=setup, instructions=instructions, schema=schema
             )

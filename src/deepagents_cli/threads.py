@@ -46,7 +46,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS deepagents_threads (
 _NAME = "ALTER TABLE deepagents_threads ADD COLUMN name TEXT NOT NULL DEFAULT ''"
 _LONGEST_NAME = 80
 _OF_CHECKPOINTS = ("checkpoints", "writes")
-_OF_CONVERSATIONS = ("deepagents_threads", "deepagents_queue", "deepagents_usage")
+_OF_CONVERSATIONS = ("deepagents_threads", "deepagents_queue", "deepagents_usage", "deepagents_changes")
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class Asking:
         self._shown: tuple[ApprovalRequest, str | None] | None = None
         self._edited: ApprovalRequest | None = None
         self._asked = 0
+        self.approved: set[str | None] = set()
+        """The ids of the calls that the person let run, having seen them."""
 
     async def decide(self, needed: ApprovalNeeded) -> list[tuple[ApprovalRequest, Decision]]:
         """Return a decision for each call; all of one interrupt are answered together."""
@@ -87,6 +89,8 @@ class Asking:
             made = {"type": "edit", "edited_action": {"name": request.name, "args": dict(self._edited.args)}}
         elif made.get("type") == "approve" and (remember := given.get("remember")):
             self._remember(request, remember)
+        if made.get("type") in ("approve", "edit"):
+            self.approved.add(request.tool_call_id)
         self._report(given["ask"], request, made, "person")
         return made
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from asyncio import Future, Queue, Task, create_task, get_running_loop, to_thread
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
 
-from deepagents.events import ApprovalRequest, Event, ToolCalled, ToolFinished, Usage
+from deepagents.events import Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
-from deepagents.tools import specs_by_name
 from deepagents_cli.errors import CommandError, choose_exit_code, describe_error
 from deepagents_cli.output import call_line, result_line
 from deepagents_cli.protocol import Message, Mode
@@ -21,7 +20,8 @@ from deepagents_cli.session import Session, messages_in
 from deepagents_cli.terminal import one_line
 from deepagents_cli.worker.asking import Asking, Say
 from deepagents_cli.worker.attachments import read_attachments
-from deepagents_cli.worker.commands import carry_out, find_skills, list_commands, read_text
+from deepagents_cli.worker.changes import Changes
+from deepagents_cli.worker.commands import carry_out, find_skills, list_commands
 from deepagents_cli.worker.history import past_messages
 from deepagents_cli.worker.inbox import Inbox
 from deepagents_cli.worker.meter import Meter, cost_of, last_context
@@ -30,7 +30,6 @@ from deepagents_cli.worker.turns import Turns
 from deepagents_cli.worker.workplace import Workplace
 
 logger = logging.getLogger(__name__)
-_SPECS: Final = specs_by_name()
 _IN_ORDER: Final = frozenset({"open", "send", "command", "save"})
 """What is carried out one after the other; the rest at once, also while such a thing is under way."""
 
@@ -45,8 +44,6 @@ class Conversation:
         self._task: Task[None] = create_task(self._carry_out_orders())
         self._held = ExitStack()
         self._workplace: Workplace | None = None
-        self.changed: dict[str, str | None] = {}
-        """The files that tools were to change, by path, with what they held before."""
         self.proposed: dict[int, Path] = {}
         self._trust: Future[str] | None = None
         self.thread = self.name = ""
@@ -127,7 +124,8 @@ class Conversation:
     def make_agent(self) -> Any:
         """Make the agent of the open thread."""
         self.steering = Steering(lambda: self.inbox.hand_over(), lambda: self.mode)
-        return self.workplace.make_agent(self.steering)
+        self.changes = Changes(self.workplace.policy, self.workplace.record, self.thread)
+        return self.workplace.make_agent(self.steering, self.changes)
 
     def propose(self, path: Path, text: str) -> dict[str, Any]:
         """Return the part of a result that shows a file before it is written.
@@ -231,25 +229,21 @@ class Conversation:
 
     def _show(self, event: Event) -> None:
         self.turns.see(event)
-        line = None
+        line, details = None, []
         match event:
             case Usage():
                 self.meter.count(self.workplace.model, event)
             case ToolCalled(name=name, args=args):
-                self._note_before(name, args)
                 line = call_line(name, args, directory=str(self.workplace.directory))
             case ToolFinished(name=name, status=status, text=text):
                 line = result_line(name, status, text, exit_code=event.exit_code)
+                details = self.changes.take_diff(event.call_id)
+                # A person who was asked has seen it.
+                if event.call_id in self.asking.approved:
+                    details = []
             case _:
                 pass
-        self.say("event", {"event": event.as_dict(), "line": line})
-
-    def _note_before(self, name: str, args: Mapping[str, Any]) -> None:
-        """Keep what a file holds that a call is about to change for the first time."""
-        spec, policy = _SPECS.get(name), self.workplace.policy
-        path = policy.place_of(ApprovalRequest("", name, args)) if spec and spec.changes_files else None
-        if path is not None and path not in self.changed:
-            self.changed[path] = read_text(path)
+        self.say("event", {"event": event.as_dict(), "line": line, "details": details})
 
     def _say_ready(self, messages: Sequence[BaseMessage], *, resumed: bool, waiting: bool) -> None:
         place = self.workplace

@@ -1,4 +1,4 @@
-"""Keep what a conversation has besides its checkpoints: texts that were not read yet, and tokens used."""
+"""Keep what a conversation has besides its checkpoints: texts not yet read, tokens, and changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from asyncio import wrap_future
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -23,7 +23,12 @@ _TABLES: Final = (
     "(thread_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL, "
     "output INTEGER NOT NULL, cached INTEGER NOT NULL, cache_written INTEGER NOT NULL, cost REAL, "
     "PRIMARY KEY (thread_id, agent, model))",
+    "CREATE TABLE IF NOT EXISTS deepagents_changes "
+    "(thread_id TEXT NOT NULL, path TEXT NOT NULL, text TEXT, known INTEGER NOT NULL, "
+    "PRIMARY KEY (thread_id, path))",
 )
+_MOST_KEPT: Final = 20_000_000
+"""Characters of what files of one thread held before."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,14 @@ class Text:
     id: str
     shown: str
     content: str | list[Any]
+
+
+@dataclass(frozen=True)
+class Held:
+    """The text of a file, `None` without one; `known` is false for what is no text, or too large."""
+
+    text: str | None
+    known: bool = True
 
 
 @dataclass(frozen=True)
@@ -117,6 +130,26 @@ class Record:
             thread,
         )
         return [Used(*row) for row in rows]
+
+    async def keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
+        """Keep what files held; what is kept already is older, and stays. It is saved when this returns."""
+        await wrap_future(self._thread.submit(self._keep_before, thread, before))
+
+    async def befores(self, thread: str) -> dict[str, Held]:
+        """Return what is kept of the files of a thread, by path."""
+        statement = "SELECT path, text, known FROM deepagents_changes WHERE thread_id = ? ORDER BY path"
+        return {path: Held(text, bool(known)) for path, text, known in await self._read(statement, thread)}
+
+    def _keep_before(self, thread: str, before: Mapping[str, Held]) -> None:
+        sizes = "SELECT coalesce(sum(length(text)), 0) FROM deepagents_changes WHERE thread_id = ?"
+        (used,) = self._database.execute(sizes, (thread,)).fetchone()
+        for path, held in before.items():
+            used += len(held.text or "")
+            kept = held if used <= _MOST_KEPT else Held(None, known=False)
+            self._database.execute(
+                "INSERT OR IGNORE INTO deepagents_changes VALUES (?, ?, ?, ?)",
+                (thread, path, kept.text, kept.known),
+            )
 
     def _change(self, statement: str, row: Sequence[Any]) -> None:
         self._last = self._thread.submit(self._database.execute, statement, row)

@@ -10,15 +10,15 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import interrupt
 
+from deepagents_cli import policy
+
 PLAN: Final = "plan"
 """The kind of question with which `present_plan` asks, and the mode in which it is offered."""
 NODE: Final = "Steering.before_model"
 """What hands texts over, right before the model."""
 _PLANNING: Final = (
-    "<mode>\nYou are in plan mode. Look into what is there, and change nothing: no file, and nothing by a "
-    "command; such calls are refused. When you know what to do, call present_plan with the whole plan: "
-    "the files to change, how, and how it will be checked. Ask the person what only they can say. Where "
-    "nothing is to be changed, just answer.\n</mode>"
+    f"<mode>\n{policy.PLAN} Give it by calling present_plan, and ask before that what only the person can "
+    "say. Where nothing is to be changed, just answer.\n</mode>"
 )
 
 

@@ -32,6 +32,7 @@ from deepagents_cli.settings import user_file
 from deepagents_cli.settings_file import add_trusted
 from deepagents_cli.setup import describe_untrusted, load_setup
 from deepagents_cli.threads import Threads, state_dir
+from deepagents_cli.worker.changes import Changes
 from deepagents_cli.worker.record import Record
 from deepagents_cli.worker.steering import Steering
 
@@ -116,7 +117,7 @@ class Workplace:
         """Change the model; agents that are made from now on have it."""
         self._set_model(choose_model(name, self.setup.settings))
 
-    def make_agent(self, steering: Steering) -> Any:
+    def make_agent(self, steering: Steering, changes: Changes) -> Any:
         """Make the agent."""
         assert self.saver is not None, "open() comes first"
         return make_agent(
@@ -127,6 +128,7 @@ class Workplace:
             setup=self.setup,
             notify=self.notify,
             middleware=[steering],
+            around_calls=[changes],
         )
 
     def _set_model(self, model: BaseChatModel) -> None:

@@ -1,21 +1,22 @@
-"""The real worker in a process of its own, driven by the protocol, with a scripted server as its model."""
+"""The real worker, forked from a process that has imported all, and a scripted server as its model."""
 
 from __future__ import annotations
 
 import os
 import select
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
 from deepagents_cli.protocol import Message, read, write
+from deepagents_cli.worker.__main__ import main
 from tests.cli.openai_server import MODEL, OpenAIServer, serving
+from tests.programs import FORKING
 
 PATIENCE = 30.0
 
@@ -29,21 +30,18 @@ class Worker:
         self._log = log
         self._rest = b""
         self._ids = 0
-        with log.open("ab") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "deepagents_cli.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env={**os.environ, **environment},
-                start_new_session=True,
-            )
+        given, self._writing = FORKING.Pipe(duplex=False)
+        self._reading, written = FORKING.Pipe(duplex=False)
+        self.process = FORKING.Process(target=_work, args=(given, written, {**environment}, str(log)))
+        self.process.start()
+        given.close()
+        written.close()
 
     def send(self, do: str, **message: Any) -> None:
         """Send a message."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(write({"do": do, **message}))
-        self.process.stdin.flush()
+        line = write({"do": do, **message})
+        while line:
+            line = line[os.write(self._writing.fileno(), line) :]
 
     def open(self, *, model: str = MODEL, mode: str = "ask", **more: Any) -> Message:
         """Open the directory, and wait until it is ready."""
@@ -108,22 +106,25 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the worker."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        self.process.kill()
+        self.wait_for_end()
 
     def end(self) -> int:
         """End standard input, as a screen that dies does, and return the exit code."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        return self.process.wait(PATIENCE)
+        self._writing.close()
+        return self.wait_for_end()
+
+    def wait_for_end(self) -> int:
+        """Wait until the worker has ended, and return its exit code."""
+        self.process.join(PATIENCE)
+        assert self.process.exitcode is not None, f"the worker does not end: {self.log}"
+        return self.process.exitcode
 
     def close(self) -> None:
         """Leave nothing behind."""
-        if self.process.poll() is None:
-            self.kill()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None and not pipe.closed:
-                pipe.close()
+        self.kill()
+        for pipe in (self._writing, self._reading):
+            pipe.close()
 
     @property
     def log(self) -> str:
@@ -133,10 +134,9 @@ class Worker:
     def take(self) -> Message | None:
         """Read the next message, whatever it is."""
         while b"\n" not in self._rest:
-            assert self.process.stdout is not None
-            ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+            ready, _, _ = select.select([self._reading], [], [], PATIENCE)
             assert ready, f"nothing more comes; last: {self.seen[-3:]}\n{self.log}"
-            piece = os.read(self.process.stdout.fileno(), 1 << 16)
+            piece = os.read(self._reading.fileno(), 1 << 16)
             if not piece:
                 return None
             self._rest += piece
@@ -145,6 +145,18 @@ class Worker:
         assert message is not None, line
         self.seen.append(message)
         return message
+
+
+def _work(given: Connection, written: Connection, environment: Mapping[str, str], log: str) -> None:
+    os.setsid()
+    os.environ.update(environment)
+    errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for number, end in enumerate((given.fileno(), written.fileno(), errors)):
+        os.dup2(end, number)
+    given.close()
+    written.close()
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    sys.exit(main())
 
 
 StartWorker: TypeAlias = Callable[[], Worker]

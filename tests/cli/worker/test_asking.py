@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.openai_server import OpenAIServer, call
+from tests.cli.openai_server import OpenAIServer, Reply, Request, call
 from tests.cli.worker.conftest import Worker
 
 
@@ -35,10 +36,45 @@ def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_correc
     assert (refused["name"], refused["by"]) == ("delete", "mode")
     assert "not found" in refused["message"]
     (listed,) = worker.command("permissions")["choices"]
-    assert listed["value"] == below["rule"]
+    assert (listed["value"], listed["detail"]) == (below["rule"], f"in {directory}; remove")
     settings = tmp_path / "settings.toml"
     assert below["rule"] in settings.read_text()
     assert worker.command("permissions", below["rule"])["text"] == "It is asked about again."
     assert below["rule"] not in settings.read_text()
     assert "No call" in worker.command("permissions")["text"]
     assert second["title"] == "wants to write .env (looks like it holds secrets)"
+    server.then(call("write_file", file_path="three.md", content="3\n"))
+    worker.say("Write three.")
+    assert worker.wait("ask")["title"] == "wants to write three.md"
+
+
+def test_subagents_that_wait_at_once_are_asked_about_one_after_the_other(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    def each_in_its_file(request: Request) -> Reply:
+        if "Write " not in request.texts("user")[0]:
+            return Reply("Both are done.") if request.texts("tool") else delegating
+        name = request.texts("user")[0].removeprefix("Write ")
+        return Reply("Done.") if request.texts("tool") else call("write_file", file_path=name, content="x\n")
+
+    names = ["one.md", "two.md", "three.md"]
+    tasks = [("task", {"description": f"Write {each}", "subagent_type": "general-purpose"}) for each in names]
+    delegating = Reply(calls=tasks)
+    answers: list[Callable[[Request], Reply]] = [each_in_its_file] * 8
+    server.then(*answers)
+    worker.open()
+    worker.say("Let three others make files.")
+
+    asked = [worker.wait("ask")]
+    for decision in ("approve", "reject", "approve"):
+        worker.send("decide", ask=asked[-1]["id"], decision={"type": decision}, remember=None)
+        decided = worker.wait("decided")
+        assert (decided["ask"], decided["by"]) == (asked[-1]["id"], "person")
+        if len(asked) < len(names):
+            asked.append(worker.wait("ask"))
+
+    assert worker.answer() == "Both are done."
+    assert sorted(each["title"] for each in asked) == sorted(f"wants to write {each}" for each in names)
+    assert len({each["agent"] for each in asked}) == len(names)
+    written = {each["title"].rpartition(" ")[2] for each in (asked[0], asked[2])}
+    assert {each.name for each in directory.iterdir()} == {"notes.md", *written}

@@ -21,7 +21,7 @@ def project(directory: Path) -> Path:
     (directory / "AGENTS.md").write_text("- Write short lines.\n")
     for path, text in {
         "skills/cook/SKILL.md": "---\nname: cook\ndescription: Cooks.\n---\nCook.",
-        "agents/taster.md": "---\nname: taster\ndescription: Tastes dishes.\n---\nYou taste.",
+        "agents/taster.md": "---\ndescription: Tastes dishes.\ntools: Read, Grep\n---\nYou taste.",
         "commands/greet.md": "---\ndescription: Greets\n---\nGreet $ARGUMENTS.",
     }.items():
         (directory / ".deepagents" / path).parent.mkdir(parents=True)
@@ -38,9 +38,18 @@ def test_what_is_here_is_listed_and_notes_are_written_once_they_were_seen(
     assert "greet" in [each["name"] for each in ready["commands"]]
 
     assert f"`{project}/AGENTS.md`, 21 bytes" in worker.command("memory")["text"]
-    assert "cook" in worker.command("skills")["text"]
-    assert "taster** Tastes dishes." in worker.command("agents")["text"]
+    cook = project / ".deepagents" / "skills" / "cook" / "SKILL.md"
+    assert worker.command("skills")["text"] == f"- **cook** Cooks. (repository, `{cook}`)"
+    assert (
+        "- **taster** Tastes dishes. (grep, read_file; the model of the main agent)"
+        in worker.command("agents")["text"]
+    )
     assert "- `write_file`: asks" in worker.command("tools")["text"]
+    worker.command("mode", "plan")
+    tools = worker.command("tools")["text"]
+    assert tools.startswith("In mode plan:")
+    assert "- `write_file`: refused" in tools
+    assert "- `read_file`\n" in tools
     assert worker.command("greet", "Ada")["send"] == "Greet Ada."
     assert "AGENTS.md" in worker.command("init")["send"]
     assert "not committed" in worker.command("review")["send"]

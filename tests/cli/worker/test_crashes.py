@@ -73,7 +73,7 @@ def test_esc_ends_a_command_and_all_that_it_started(
     worker.say("Wait.")
     worker.event("tool_called")
     while not (directory / "started").exists():
-        worker.process.poll()
+        assert worker.process.is_alive()
 
     worker.send("stop")
     idle = worker.wait("idle")
@@ -120,6 +120,7 @@ def test_a_plan_is_approved_and_carried_out_in_the_same_turn(
         call("write_file", file_path="new.md", content="too early\n"),
         call("present_plan", plan="Write new.md."),
         call("present_plan", plan="Write new.md, in English."),
+        call("present_plan", plan="Write new.md, in plain English."),
         call("write_file", file_path="new.md", content="hello\n"),
         "Written.",
     )
@@ -129,15 +130,18 @@ def test_a_plan_is_approved_and_carried_out_in_the_same_turn(
     asked = worker.wait("question")
     assert asked["text"] == "Write new.md."
     assert [each["value"] for each in asked["choices"]] == ["ask", "auto", "plan"]
-    assert "plan mode" in server.requests[0].system
+    assert "Plan mode" in server.requests[0].system
     worker.send("answer", ask=asked["id"], text="In English, please.")
     again = worker.wait("question", text="Write new.md, in English.")
-    worker.send("answer", ask=again["id"], text="auto")
+    worker.send("answer", ask=again["id"], text="plan")
+    at_last = worker.wait("question", text="Write new.md, in plain English.")
+    assert "wants to go on planning" in server.requests[-1].last
+    worker.send("answer", ask=at_last["id"], text="auto")
 
     assert worker.answer() == "Written."
     assert worker.last("status")["mode"] == "auto"
     assert (directory / "new.md").read_text() == "hello\n"
-    assert "plan mode" not in server.requests[-1].system
+    assert "Plan mode" not in server.requests[-1].system
     assert "present_plan" not in server.requests[-1].tools
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event
 
@@ -39,7 +41,7 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     assert not (directory / "other.md").exists()
     assert "not this" in server.requests[-1].last
     worker.send("close")
-    assert worker.process.wait(60) == 0
+    assert worker.wait_for_end() == 0
 
 
 def test_what_is_typed_while_the_agent_works_reaches_it_at_its_next_step(
@@ -90,3 +92,11 @@ def test_tokens_cost_and_context_are_shown(worker: Worker, server: OpenAIServer)
     assert (shown["input_tokens"], shown["output_tokens"]) == (100_000, 1_000)
     assert shown["window"] == 1_047_576
     assert shown["context"] == 101_000 / 1_047_576
+
+
+def test_the_program_ends_with_its_input() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "deepagents_cli.worker"], input=b"", capture_output=True, check=False
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session
+from deepagents_cli.worker.changes import Changes
 from deepagents_cli.worker.meter import Meter
 from deepagents_cli.worker.steering import Steering
 from deepagents_cli.worker.workplace import Workplace
@@ -25,7 +26,7 @@ class Talk(Protocol):
     session: Session
     meter: Meter
     steering: Steering
-    changed: dict[str, str | None]
+    changes: Changes
     proposed: dict[int, Path]
 
     @property

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from deepagents.tools import specs_by_name
-from deepagents_cli.diffs import name_in, text_diff
+from deepagents.middleware.skills.parse import read_header, split_skill
+from deepagents.tools import ToolSpec
 from deepagents_cli.doctor import describe, examine
 from deepagents_cli.errors import CommandError
-from deepagents_cli.project import Project
-from deepagents_cli.settings import user_file
-from deepagents_cli.terminal import clean, one_line
+from deepagents_cli.file_agents import TOOLS, FileAgent
+from deepagents_cli.policy import Facts, Policy, decide, rules_in
+from deepagents_cli.project import Project, read_text
+from deepagents_cli.settings import merge, read_user, user_file
+from deepagents_cli.terminal import one_line
 from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk
+from deepagents_cli.worker.workplace import Workplace
 
 _FILE: Final = "AGENTS.md"
+_LARGEST_SKILL: Final = 1 << 20
+"""Bytes."""
+_LONGEST: Final = 300
+"""Characters of a description."""
 _INIT: Final = (
     "Look at this directory: its layout, its build and test commands, its conventions. Then write AGENTS.md "
     "in its root, for coding agents that work here: what it is in two sentences, the commands to build, test "
@@ -80,31 +88,62 @@ def find_skills(project: Project) -> list[tuple[str, Path]]:
 
 
 async def _skills(talk: Talk, arguments: str) -> Answer:
-    lines = [
-        f"- **{one_line(name)}** `{one_line(str(path))}`"
-        for name, path in find_skills(talk.workplace.project)
-    ]
-    return {"text": "\n".join(lines) or "There are no skills in .deepagents/skills or .claude/skills."}
+    project = talk.workplace.project
+    found = await to_thread(lambda: [_describe_skill(*each, project) for each in find_skills(project)])
+    return {"text": "\n".join(found) or "There are no skills in .deepagents/skills or .claude/skills."}
+
+
+def _describe_skill(name: str, path: Path, project: Project) -> str:
+    place = path.parents[3]
+    try:
+        header, _ = split_skill(read_text(path, place, _LARGEST_SKILL))
+        told = one_line(str(read_header(header).get("description") or "has no description"))[:_LONGEST]
+    except (OSError, ValueError) as error:
+        told = f"cannot be read: {one_line(str(error))}"
+    where = "repository" if place == project.root else "directory"
+    where = "home" if place == project.home else where
+    return f"- **{one_line(name)}** {told} ({where}, `{one_line(str(path))}`)"
 
 
 async def _agents(talk: Talk, arguments: str) -> Answer:
     lines = [
-        f"- **{one_line(each.name)}** {one_line(each.description)}"
+        f"- **{one_line(each.name)}** {one_line(each.description)} ({_tools_of(each)}; "
+        f"{one_line(each.model or 'the model of the main agent')})"
         for each in talk.workplace.setup.agents.values()
     ]
-    return {"text": "\n".join(["- **general-purpose** does what it is told", *lines])}
+    return {"text": "\n".join(["- **general-purpose** does what it is told (all tools)", *lines])}
+
+
+def _tools_of(agent: FileAgent) -> str:
+    has = sorted(TOOLS - agent.excluded)
+    if len(has) <= len(agent.excluded):
+        return ", ".join(has) or "no tools"
+    return f"all tools but {', '.join(sorted(agent.excluded))}" if agent.excluded else "all tools"
 
 
 async def _tools(talk: Talk, arguments: str) -> Answer:
-    request = talk.steering.request
+    request, policy = talk.steering.request, talk.workplace.policy
     if request is None:
-        names = [each.name for each in specs_by_name().values()]
+        can = policy.backend.capabilities()
+        names = [each.name for each in policy.specs.values() if each.is_possible(can)]
     else:
         names = [str(getattr(each, "name", each)) for each in request.tools]
-    specs = specs_by_name()
-    asking = {each.name for each in specs.values() if each.asks_by_default}
-    lines = [f"- `{one_line(name)}`{': asks' if name in asking else ''}" for name in sorted(names)]
-    return {"text": "\n".join(lines)}
+    words = {"allow": "", "ask": ": asks", "refuse": ": refused"}
+    specs = {name: policy.specs.get(name) for name in sorted(names)}
+    lines = [
+        f"- `{one_line(name)}`{words[_usual(each, policy)] if each else ''}" for name, each in specs.items()
+    ]
+    note = "" if talk.mode == "full" else " Secrets and .git ask in addition."
+    return {"text": "\n".join([f"In mode {talk.mode}:{note}", "", *lines])}
+
+
+def _usual(spec: ToolSpec, policy: Policy) -> str:
+    """Return what becomes of an ordinary call of a tool in the present mode."""
+    watched = policy.watched and spec.asks_by_default and policy.mode != "plan"
+    harmless = policy.mode == "plan" and policy.confined and not policy.network
+    args = dict.fromkeys(spec.summary_arguments, "")
+    mode = "ask" if watched else policy.mode
+    return decide(spec, args, mode, (), Facts(confined=policy.confined, harmless=harmless)).kind
 
 
 async def _permissions(talk: Talk, arguments: str) -> Answer:
@@ -114,30 +153,34 @@ async def _permissions(talk: Talk, arguments: str) -> Answer:
         return {"text": "It is asked about again." if known else f"There is no rule {one_line(arguments)!r}."}
     if not policy.rules:
         return {"text": "No call is allowed for good; choose always when you are asked."}
-    rules = dict.fromkeys(map(str, policy.rules))
+    kept = await to_thread(_where_kept, talk.workplace)
+    where = {each: kept.get(each, "this session") for each in map(str, policy.rules)}
     return {
         "choices": [
-            {"value": each, "label": one_line(each), "detail": "remove", "usable": True} for each in rules
+            {"value": rule, "label": one_line(rule), "detail": f"{place}; remove", "usable": True}
+            for rule, place in where.items()
         ]
     }
 
 
-def read_text(path: str) -> str | None:
-    """Return the text of a file of this machine, `None` where there is none."""
-    try:
-        return Path(path).read_text("utf-8", "replace")
-    except OSError:
-        return None
+def _where_kept(place: Workplace) -> dict[str, str]:
+    """Return where the rules are kept that count here, for people; the others are the session's."""
+    kept = merge(read_user(place.project.home)).permissions
+    return {
+        str(rule): f"in {one_line(str(each.directory))}" if each.directory else "everywhere"
+        for each in kept
+        for rule in rules_in([each], place.directory)
+    }
 
 
 async def _diff(talk: Talk, arguments: str) -> Answer:
-    directory = str(talk.workplace.directory)
-    lines: list[str] = []
-    for path, before in talk.changed.items():
-        lines += text_diff(before, read_text(path), name_in(path, directory))
+    lines = await talk.changes.of_session()
     if not lines:
-        return {"text": "The agent's file tools have changed nothing since this conversation was opened."}
-    return {"text": "\n".join(["````diff", *map(clean, lines), "````"])}
+        return {"text": "The agent's file tools have changed nothing in this session."}
+    # Longer than any in the text, which would end it.
+    longest = max((len(each) for each in re.findall("`+", "\n".join(lines))), default=0)
+    fence = "`" * max(longest + 1, 4)
+    return {"text": "\n".join([f"{fence}diff", *lines, fence])}
 
 
 async def _settings(talk: Talk, arguments: str) -> Answer:
@@ -175,7 +218,7 @@ COMMANDS: Sequence[SlashCommand] = (
     SlashCommand("agents", "list the subagents", "", _agents),
     SlashCommand("tools", "list the tools, and which ask", "", _tools),
     SlashCommand("permissions", "list what is allowed for good, to remove it", "[RULE]", _permissions),
-    SlashCommand("diff", "show what the agent has changed in this conversation", "", _diff),
+    SlashCommand("diff", "show what the agent has changed in this session", "", _diff),
     SlashCommand("init", "let the agent write an AGENTS.md", "[WISHES]", _init),
     SlashCommand("review", "let the agent review what is not committed", "[WISHES]", _review),
     SlashCommand("settings", "show the settings that count here", "", _settings),
