@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deepagents_cli.protocol import Message
 from tests.cli.openai_server import OpenAIServer, call
 from tests.cli.worker.conftest import StartWorker, Worker
 
@@ -41,8 +42,8 @@ def test_what_the_agent_and_its_subagents_changed_is_known_also_by_the_next_work
         assert change in diff
 
 
-def _finished(worker: Worker, name: str) -> dict[str, object]:
+def _finished(worker: Worker, name: str) -> Message:
     while True:
         message = worker.wait("event")
         if message["event"]["type"] == "tool_finished" and message["event"]["name"] == name:
-            return dict(message)
+            return message
