@@ -97,12 +97,12 @@ def _describe_skill(name: str, path: Path, project: Project) -> str:
     place = path.parents[3]
     try:
         header, _ = split_skill(read_text(path, place, _LARGEST_SKILL))
-        said = one_line(str(read_header(header).get("description") or "has no description"))[:_LONGEST]
+        about = one_line(str(read_header(header).get("description") or "has no description"))[:_LONGEST]
     except (OSError, ValueError) as error:
-        said = f"cannot be read: {one_line(str(error))}"
+        about = f"cannot be read: {one_line(str(error))}"
     where = "repository" if place == project.root else "directory"
     where = "home" if place == project.home else where
-    return f"- **{one_line(name)}** {said} ({where}, `{one_line(str(path))}`)"
+    return f"- **{one_line(name)}** {about} ({where}, `{one_line(str(path))}`)"
 
 
 async def _agents(talk: Talk, arguments: str) -> Answer:
