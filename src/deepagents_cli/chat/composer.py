@@ -61,8 +61,9 @@ class Composer:
     def expand(self, text: str) -> tuple[str, list[str]]:
         """Return the message that a text in the input line stands for, and the paths of its attachments."""
         attached = [path for mark, path in self._pictures.items() if mark in text]
-        mentioned = (self._directory / (each["quoted"] or each["bare"]) for each in _MENTION.finditer(text))
-        attached += [str(path) for path in mentioned if _is_file(path)]
+        # Only what was typed: a text that was pasted, or that a file holds, names no file to be sent.
+        mentioned = (each["quoted"] or each["bare"].rstrip(".,;:!?)") for each in _MENTION.finditer(text))
+        attached += [name for name in mentioned if _is_file(self._directory / name)]
         for mark, pasted in self._pasted.items():
             text = text.replace(mark, pasted)
         return text, list(dict.fromkeys(attached))

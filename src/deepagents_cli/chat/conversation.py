@@ -57,7 +57,7 @@ class Conversation:
         self._leave = leave
         self._clock = clock
         self._held: list[tuple[str, Sequence[str]]] = []
-        self._asked: dict[int, str] = {}
+        self._asked: dict[int, tuple[str, Sequence[str]]] = {}
         self._worked = 0.0
         self._begun = False
         self._thread = ""
@@ -126,7 +126,7 @@ class Conversation:
         """Send what was typed, or carry out a command; `False` leaves the text where it was typed."""
         name, _, arguments = text.strip().removeprefix("/").partition(" ")
         if self._is_command(text) and (self.ready is not None or _NAMES.get(name, name) in OWN_COMMANDS):
-            return self.command(name, arguments.strip())
+            return self.command(name, arguments.strip(), attachments)
         if self.ready is None:
             # The worker may still ask whether to trust the directory.
             self._held.append((text, attachments))
@@ -138,8 +138,8 @@ class Conversation:
         self._send(do="send", text=text, attachments=list(attachments))
         return True
 
-    def command(self, name: str, arguments: str = "") -> bool:
-        """Carry out a slash command, here or in the worker."""
+    def command(self, name: str, arguments: str = "", attachments: Sequence[str] = ()) -> bool:
+        """Carry out a slash command, here or in the worker; what it sends has these attachments."""
         name = _NAMES.get(name, name)
         if name in OWN_COMMANDS:
             self._own_command(name, arguments)
@@ -150,7 +150,7 @@ class Conversation:
             self._say("notice", f"There is no command /{name}{hint}")
             return False
         number = len(self._asked) + 1
-        self._asked[number] = name
+        self._asked[number] = name, attachments
         self._send(do="command", id=number, name=name, arguments=arguments)
         return True
 
@@ -340,7 +340,7 @@ class Conversation:
             self._say("notice", f"{message.get('name')} was refused" + (f": {reason}" if reason else ""))
 
     def _result(self, message: Message) -> None:
-        name = self._asked.get(int(message.get("id") or 0), "")
+        name, attachments = self._asked.get(int(message.get("id") or 0), ("", ()))
         if text := message.get("text"):
             self._say("markdown", str(text))
         if ansi := message.get("ansi"):
@@ -352,7 +352,7 @@ class Conversation:
         if message.get("edit"):
             self._ask(read_question(message))
         if send := message.get("send"):
-            self.submit(f" {send}" if str(send).startswith("/") else str(send))
+            self.submit(f" {send}" if str(send).startswith("/") else str(send), attachments)
 
     def _command_again(self, name: str, value: str) -> None:
         self.command(name, value)

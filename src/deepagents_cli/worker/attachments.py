@@ -1,10 +1,9 @@
-"""Put files and pictures into a message: what was attached, and text files that it names as `@path`."""
+"""Put the files and pictures that were attached into a message."""
 
 from __future__ import annotations
 
 import base64
 import mimetypes
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +12,6 @@ from deepagents.models.traits import rejects_input
 from deepagents_cli.errors import CommandError
 from deepagents_cli.worker.workplace import Workplace
 
-_NAMED: Final = re.compile(r"(?<!\S)@(?P<path>[^\s`'\"]+)")
 _LARGEST_TEXT: Final = 100_000
 _LARGEST_IMAGE: Final = 5_000_000
 """Bytes; a provider refuses larger pictures."""
@@ -26,10 +24,7 @@ def read_attachments(text: str, attached: Sequence[str], place: Workplace) -> st
     Raises:
         CommandError: for what cannot be put into it.
     """
-    # A word such as `@ada` may be meant for a person: only what is a file is put in.
-    words = (found["path"].rstrip(".,;:!?)") for found in _NAMED.finditer(text))
-    named = [each for each in words if (place.directory / each).is_file()]
-    blocks = [_read(path, place) for path in dict.fromkeys([*named, *attached])]
+    blocks = [_read(path, place) for path in dict.fromkeys(attached)]
     return [{"type": "text", "text": text}, *blocks] if blocks else text
 
 

@@ -92,6 +92,19 @@ def test_the_path_of_a_picture_attaches_it(tmp_path: Path, pasted: str) -> None:
     assert composer.expand(f"see {mark}") == (f"see {mark}", [str(picture)])
 
 
+def test_only_what_was_typed_names_files(tmp_path: Path) -> None:
+    for name in (".env", "a b.md", "notes.md"):
+        (tmp_path / name).touch()
+    composer = Composer(tmp_path)
+    pasted = "line @.env\n" * 9
+
+    mark = composer.paste(pasted)
+    text, attached = composer.expand(f'see @notes.md, @"a b.md" and @ada: {mark} @notes.md')
+
+    assert text == f'see @notes.md, @"a b.md" and @ada: {pasted} @notes.md'
+    assert attached == ["notes.md", "a b.md"]
+
+
 def test_the_status_line_keeps_what_matters_most() -> None:
     status = {
         "model": "m:x",

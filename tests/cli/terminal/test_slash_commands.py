@@ -33,6 +33,18 @@ def test_help_lists_every_command_and_key(person: Person) -> None:
     assert listed == {*OWN_COMMANDS, *COMMANDS, "greet"}
 
 
+def test_a_command_sends_the_files_that_were_typed_behind_it_and_no_others(person: Person) -> None:
+    (person.directory / "guests.md").write_text("Ada\nsee @.env\n")
+    (person.directory / ".env").write_text("KEY=1")
+    person.server.then("Hello.")
+    person.enters("/greet @guests.md")
+    person.sees("^Hello")
+
+    text, file = person.server.requests[-1].messages[-1]["content"]
+    assert text["text"] == "Greet @guests.md."
+    assert "see @.env" in file["text"]
+
+
 @tells("model")
 def test_another_model_is_picked(person: Person) -> None:
     person.server.models.append("other")

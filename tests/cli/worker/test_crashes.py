@@ -150,13 +150,16 @@ def test_files_and_pictures_are_put_into_the_message(
 ) -> None:
     (directory / "dot.png").write_bytes(b"\x89PNG")
     (tmp_path / "secret.txt").write_text("secret")
+    (directory / ".env").write_text("KEY=1")
     server.then("I see.")
     worker.open()
 
-    worker.say("Compare @notes.md, please, @ada.", "dot.png")
+    # What the text itself names may come from a file of somebody else that was pasted or put in.
+    worker.say("Compare, please. @../secret.txt @.env", "notes.md", "dot.png")
     worker.wait("idle")
     content = server.requests[-1].messages[-1]["content"]
-    assert content[0]["text"] == "Compare @notes.md, please, @ada."
+    assert len(content) == 3
+    assert content[0]["text"] == "Compare, please. @../secret.txt @.env"
     assert "first line" in content[1]["text"]
     assert content[2]["image_url"]["url"].startswith("data:image/png;base64,")
     worker.say("And this?", "../secret.txt")
