@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from deepagents._globs import GlobPattern
+from deepagents._globs import GlobPattern, Place, Places
 from deepagents._paths import is_within, overlap, parent
 from deepagents.errors import ConfigError
 
@@ -83,6 +83,17 @@ class Rules:
             )
             for operation in get_args(FilesystemOperation)
         }
+        patterns = {text: _compile(text, fold).glob for rule in self.given for text in rule.paths}
+        self._places = Places([*patterns.values()])
+        restricting = [rule for rule in self.given if rule.mode != "allow"]
+        self._restricting: dict[str | None, frozenset[int]] = {
+            operation: frozenset(
+                number
+                for number, text in enumerate(patterns)
+                if any(text in rule.paths and operation in (None, *rule.operations) for rule in restricting)
+            )
+            for operation in (None, *get_args(FilesystemOperation))
+        }
         self._matches_any = {operation: _any_of(rules) for operation, rules in self._compiled.items()}
 
     def __bool__(self) -> bool:
@@ -115,9 +126,17 @@ class Rules:
         below = f"{directory.rstrip('/')}/{_ANY_NAME}"
         return "interrupt" in (self.decide(operation, directory), self.decide(operation, below))
 
+    def place(self, directory: str) -> Place:
+        """Return what all directories share below which the rules say the same."""
+        return self._places.at(self._name(directory))
+
     def is_free_below(self, operation: FilesystemOperation, directory: str) -> bool:
         """Return whether everything below a directory is surely allowed."""
-        return self._first_below(operation, directory, ("deny", "interrupt")) is None
+        known = self.place(directory).known
+        question = "free", operation
+        if question not in known:
+            known[question] = self._first_below(operation, directory, ("deny", "interrupt")) is None
+        return known[question]
 
     def is_closed_below(self, operation: FilesystemOperation, directory: str) -> bool:
         """Return whether everything below a directory is surely denied."""
@@ -148,20 +167,11 @@ class Rules:
         )
 
     def doubtful_names(
-        self, operation: FilesystemOperation, directory: str
-    ) -> Callable[[str], object] | None:
-        """Return a fast test of whether rules may speak about a name in a directory; `None` without one."""
-        if self._fold:
-            return None
-        name = self._name(directory)
-        globs = [
-            pattern.glob
-            for mode, patterns in self._compiled[operation]
-            for pattern in patterns
-            if mode != "allow" and pattern.glob.may_match_below(name)
-        ]
-        tests = [glob.names_in(name) for glob in globs]
-        return tests[0] if len(tests) == 1 else lambda each: any(test(each) for test in tests)
+        self, directory: str, operation: FilesystemOperation | None = None
+    ) -> Callable[[str], object]:
+        """Return a fast test of whether rules may speak about what has a name in a directory."""
+        test = self.place(directory).names_of(self._restricting[operation])
+        return (lambda name: test(self._name(name))) if self._fold else test
 
     def waiting_below(self, operation: FilesystemOperation, directory: str) -> str | None:
         """Return the pattern, if any, for which something below a directory may wait for a person."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from deepagents.errors import ConfigError
 from deepagents.permissions import Access, DeleteAccess, FilesystemPermission, Mode, Rules
@@ -251,3 +253,55 @@ def test_each_pattern_tells_the_place_that_it_is_about() -> None:
         ("/d", "/d"),
         ("/", "/"),
     ]
+
+
+SEGMENTS = st.one_of(
+    st.sampled_from(["**", "{a,.b}*", "[ab]", "[!a]b", r"\[a", "a[", "?é"]),
+    st.text("ab.*?", min_size=1, max_size=4).filter(lambda each: each != ".."),
+)
+PATHS = st.lists(SEGMENTS, min_size=1, max_size=4).map(lambda names: "/" + "/".join(names))
+RULES = st.lists(
+    st.builds(
+        FilesystemPermission,
+        st.sampled_from([["read"], ["write"], ["read", "write"]]),
+        st.lists(PATHS, min_size=1, max_size=3),
+        st.sampled_from(["allow", "deny", "interrupt"]),
+    ),
+    max_size=3,
+)
+NAMES = st.text("ab.é[", min_size=1, max_size=4).filter(lambda each: each.strip("."))
+DIRECTORIES = st.lists(st.lists(NAMES, max_size=4).map(lambda names: "/" + "/".join(names)), min_size=2)
+
+
+@given(RULES, DIRECTORIES, NAMES, st.booleans())
+@example([rule("/**/a*b")], ["/x", "/y"], "ab", False)
+@example([rule("/**/a"), rule("/**/*.b")], ["/a", "/b"], "a", False)
+def test_only_doubtful_names_are_matched(
+    rules: list[FilesystemPermission], directories: list[str], name: str, fold: bool
+) -> None:
+    every = Rules(rules, fold=fold)
+    lifted = Rules([each for each in rules if each.mode != "allow"], fold=fold)
+    for directory in directories:
+        path = f"{directory.rstrip('/')}/{name}"
+        matched = [lifted.match("read", path) is not None, lifted.match("write", path) is not None]
+
+        asked = [every.doubtful_names(directory, each)(name) for each in ("read", "write")]
+        assert list(map(bool, asked)) == matched
+        assert bool(every.doubtful_names(directory)(name)) is any(matched)
+
+
+@given(RULES, DIRECTORIES, NAMES, st.booleans())
+@example([rule("/**/a/**")], ["/b", "/c", "/a", "/a/b"], "b", False)
+def test_rules_say_the_same_in_all_directories_of_one_place(
+    rules: list[FilesystemPermission], directories: list[str], below: str, fold: bool
+) -> None:
+    kept = Rules(rules, fold=fold)
+    said: dict[object, object] = {}
+    for directory in directories:
+        path = f"{directory.rstrip('/')}/{below}"
+        alone = Rules(rules, fold=fold)
+        free = alone.is_free_below("read", directory), alone.is_closed_below("write", directory)
+        now = *free, alone.match("read", path), alone.match("write", f"{path}/a")
+
+        assert (kept.is_free_below("read", directory), kept.is_closed_below("write", directory)) == free
+        assert said.setdefault(kept.place(directory), now) == now

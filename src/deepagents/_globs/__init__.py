@@ -6,6 +6,7 @@ pattern segment that starts with a dot does. `{a,b}`, `[abc]`, `[!abc]`, escapes
 """
 
 from deepagents._globs.pattern import EVERY_FILE, GlobPattern, compile_glob, parse_glob
+from deepagents._globs.places import Place, Places
 from deepagents._globs.segments import MAX_EXPANSIONS, InvalidGlobPatternError, anchor
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "MAX_EXPANSIONS",
     "GlobPattern",
     "InvalidGlobPatternError",
+    "Place",
+    "Places",
     "anchor",
     "parse_glob",
     "compile_glob",

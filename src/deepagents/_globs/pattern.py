@@ -118,13 +118,13 @@ class GlobPattern:
         while directory and directory not in self._reached:
             missing.append(directory)
             directory = directory.rpartition("/")[0]
-        found = self._reached.get(directory) or [_with_skips({0}, steps) for steps in self._steps]
+        found = self._reached.get(directory) or [with_skips({0}, steps) for steps in self._steps]
         if len(self._reached) > _MOST_REACHED:
             self._reached = {}
         for each in reversed(missing):
             name = each.rpartition("/")[2]
             found = [
-                _with_skips(set(_after(positions, name, steps, self._dots)), steps)
+                with_skips(set(after(positions, name, steps, self._dots)), steps)
                 for steps, positions in zip(self._steps, found, strict=True)
             ]
             self._reached[each] = found
@@ -149,6 +149,14 @@ class GlobPattern:
                 "/" + "/".join(segments[position:]): None for position in positions - skips - {len(steps)}
             }
         return sorted(found)
+
+    @property
+    def ways(self) -> list[tuple[list[Step], list[tuple[str, ...]]]]:
+        """The steps of each way to match a whole path, and the segments that each step stands for."""
+        return [
+            (steps, [*((each,) for each in above), tuple(names) or (ANY_DIRECTORIES,)])
+            for steps, (above, names) in zip(self._steps, self._groups, strict=True)
+        ]
 
     @cached_property
     def _steps(self) -> list[list[Step]]:
@@ -212,13 +220,14 @@ def _compile_step(segment: str, dots: bool) -> Step:
 
 def _positions_after(steps: Sequence[Step], names: Sequence[str], dots: bool) -> set[int]:
     """Walk the directory names through the segments; return which segments may come next."""
-    positions = _with_skips({0}, steps)
+    positions = with_skips({0}, steps)
     for each in names:
-        positions = _with_skips(set(_after(positions, each, steps, dots)), steps)
+        positions = with_skips(set(after(positions, each, steps, dots)), steps)
     return positions
 
 
-def _after(positions: set[int], directory: str, steps: Sequence[Step], dots: bool) -> Iterator[int]:
+def after(positions: set[int], directory: str, steps: Sequence[Step], dots: bool) -> Iterator[int]:
+    """Yield which of the steps may come next below a directory, but for what `**` may skip to."""
     for position in positions - {len(steps)}:
         step = steps[position]
         if step is None and (dots or not directory.startswith(".")):
@@ -227,7 +236,8 @@ def _after(positions: set[int], directory: str, steps: Sequence[Step], dots: boo
             yield position + 1
 
 
-def _with_skips(positions: set[int], steps: Sequence[Step]) -> set[int]:
+def with_skips(positions: set[int], steps: Sequence[Step]) -> set[int]:
+    """Add what `**` may skip to."""
     found = set(positions)
     for position in sorted(positions):
         while position < len(steps) - 1 and steps[position] is None:

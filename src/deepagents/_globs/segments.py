@@ -142,26 +142,42 @@ def name_expression(segment: str, dots: bool) -> str:
     return rf"{start}{pieces[0]}{middle}[^/]*{pieces[-1]}"
 
 
+def edges(segment: str) -> tuple[str, str]:
+    """Return what the first character, and the last two, must match of each name that a segment matches."""
+    characters = [*_characters(segment)]
+    tail = [*takewhile(bool, reversed(characters))][1::-1]
+    return characters[0] or ".", ".?" * (2 - len(tail)) + "".join(tail)
+
+
 def _pieces(segment: str) -> Iterator[str]:
     """Yield the translation of what stands between the stars; each character of it matches exactly one."""
     piece = ""
+    for each in _characters(segment):
+        if each:
+            piece += each
+        else:
+            yield piece
+            piece = ""
+    yield piece
+
+
+def _characters(segment: str) -> Iterator[str]:
+    """Yield what one character must match, for each; nothing for a star."""
     at = 0
     while at < len(segment):
         char = segment[at]
         bracket = _BRACKET.match(segment, at) if char == "[" else None
         if char == "*":
-            yield piece
-            piece = ""
+            yield ""
         elif bracket:
-            piece += _character_class(bracket)
+            yield _character_class(bracket)
             at = bracket.end() - 1
         elif char == "\\" and at + 1 < len(segment):
             at += 1
-            piece += re.escape(segment[at])
+            yield re.escape(segment[at])
         else:
-            piece += "[^/]" if char == "?" else re.escape(char)
+            yield "[^/]" if char == "?" else re.escape(char)
         at += 1
-    yield piece
 
 
 def _character_class(bracket: re.Match[str]) -> str:

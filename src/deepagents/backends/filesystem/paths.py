@@ -36,7 +36,7 @@ class AccessBelow:
         # Only our rules can be asked in advance; a directory of two names is asked about under both.
         if not isinstance(self.allowed, Access) or len(self.tops) != 1:
             return None
-        return self.allowed.rules.doubtful_names(self.allowed.operation, f"{self.tops[0]}/{directory}")
+        return self.allowed.rules.doubtful_names(f"{self.tops[0]}/{directory}", self.allowed.operation)
 
     def all_below(self, directory: str) -> bool:
         """Return whether every path below a directory is surely allowed."""

@@ -7,14 +7,14 @@ starts, and what it makes at a name that nobody may write to is removed afterwar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from deepagents._globs import Place
 from deepagents._text import escape_controls
-from deepagents.backends.filesystem.paths import AccessBelow
 from deepagents.backends.local_sandbox.leftovers import opened, remove
 from deepagents.errors import BackendError
 from deepagents.permissions import Access, CommandAccess, Rules
@@ -25,6 +25,36 @@ MOST_MARKS: Final = 300
 # Private-use characters: a name that no pattern names, so only wildcards match it.
 _NEW_NAME: Final = "\ue000\ue001"
 _MOST_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """What rules say of all that a command finds or makes in directories of one place."""
+
+    is_hidden: bool
+    is_free_to_read: bool
+    takes_new: bool
+    is_closed: bool
+    is_free_to_write: bool
+    is_doubtful: Callable[[str], object]
+
+    @classmethod
+    def look(cls, allowed: CommandAccess, directory: str) -> _Below:
+        """Ask about one of the directories: rights of commands are the same in all of them."""
+        read, write = allowed.read, allowed.write
+        return cls(
+            _is_closed(read, directory),
+            read.all_below(directory),
+            write(f"{directory}/{_NEW_NAME}"),
+            _is_closed(write, directory),
+            write.all_below(directory),
+            allowed.rules.doubtful_names(directory),
+        )
+
+    def is_even(self, base: Mode, *, reads: bool) -> bool:
+        """Return whether rules say no more of what is in a directory than of the directory."""
+        is_written_alike = base != "writable" or self.is_closed or self.is_free_to_write
+        return is_written_alike and (self.is_free_to_read or not reads)
 
 
 @dataclass(slots=True)
@@ -41,7 +71,8 @@ class Marks:
     modes: dict[Path, Mode] = field(default_factory=dict[Path, Mode])
     denied: dict[str, str | None] = field(default_factory=dict[str, str | None])
     closed: set[str] = field(default_factory=set[str])
-    covered: frozenset[Path] | None = None
+    covered: frozenset[str] | None = None
+    _below: dict[Place, _Below] = field(default_factory=dict[Place, _Below])
 
     @classmethod
     def none(cls) -> Marks:
@@ -71,17 +102,17 @@ class Marks:
         for path, mode in self.given.items():
             if path.is_dir():
                 # A command can nest directories deeper than this program can call itself.
-                waiting: list[tuple[str, Mode]] = [(str(path), mode)]
+                waiting: list[tuple[str, Mode, object]] = [(str(path), mode, True)]
                 while waiting:
-                    below, around = waiting.pop()
-                    waiting += self._look_into(below, mode, around, inner)
+                    below, around, is_doubtful = waiting.pop()
+                    waiting += self._look_into(below, mode, around, is_doubtful, inner)
             else:
                 self._look_at_file(str(path), mode, mode, is_link=False)
 
     def undo(self, is_kept: Callable[[Path], bool]) -> list[str]:
         """Remove what has been made since at names that must not be written to; return what that was."""
-        covered = frozenset(path for path, mode in self.modes.items() if mode == "hidden")
-        now = Marks(self.allowed, self.given, covered=covered)
+        covered = frozenset(str(path) for path, mode in self.modes.items() if mode == "hidden")
+        now = Marks(self.allowed, self.given, covered=covered, _below=self._below)
         now.look_again()
         undone: list[str] = []
         for path in sorted(now.denied.keys() - self.denied.keys()):
@@ -98,61 +129,72 @@ class Marks:
         return undone
 
     def _look_into(
-        self, path: str, base: Mode, around: Mode, given: Collection[str]
-    ) -> Iterator[tuple[str, Mode]]:
-        """Look at a directory and its files, and yield the directories in it, with the mode around them."""
-        is_new = self.covered is not None
-        if not is_new and _is_closed(self.allowed.read, path):
+        self, path: str, base: Mode, around: Mode, is_doubtful: object, given: Collection[str]
+    ) -> Iterable[tuple[str, Mode, object]]:
+        """Look at a directory and its files; return the directories in it, with the mode around them.
+
+        No rule speaks of a name that is not doubtful, and of most files and directories none does.
+        """
+        below = self._find_below(path)
+        if self.covered is None and below.is_hidden:
             self._mark(path, "hidden", around)
-            return
-        if is_new and Path(path) in (self.covered or ()):
-            return
-        mode = self._look_at_directory(path, base, around, is_given=path in given)
-        if self._is_done(path, base):
-            return
-        asks_read = AccessBelow(self.allowed.read, (path,)).doubtful_in("") or _anything
-        asks_write = AccessBelow(self.allowed.write, (path,)).doubtful_in("") or _anything
+            return ()
+        if self.covered and path in self.covered:
+            return ()
+        mode = self._look_at_directory(path, below, is_doubtful) if base == "writable" else base
+        # A mount on itself: what is one cannot be renamed or removed.
+        self._mark(path, mode, around, is_held=path in self.denied and path not in given)
+        if below.is_even(base, reads=self.covered is None):
+            return ()
+        return self._look_at_entries(path, base, mode, below.is_doubtful, given)
+
+    def _look_at_entries(
+        self,
+        path: str,
+        base: Mode,
+        mode: Mode,
+        doubts: Callable[[str], object],
+        given: Collection[str],
+    ) -> Iterator[tuple[str, Mode, object]]:
         for each in self._list(path, mode):
+            is_doubtful = doubts(each.name)
             if each.is_dir(follow_symlinks=False):
                 if each.path not in given:
-                    yield each.path, mode
-            # Most files are of no interest to any rule, and looking closer takes longer than listing them.
-            elif mode != base or asks_read(each.name) or asks_write(each.name):
+                    yield each.path, mode, is_doubtful
+            elif mode != base or is_doubtful:
                 self._look_at_file(each.path, base, mode, is_link=each.is_symlink())
 
-    def _look_at_directory(self, path: str, base: Mode, around: Mode, *, is_given: bool) -> Mode:
-        writes = self.allowed.write
-        mode = base
-        if base == "writable":
-            if not writes(f"{path}/{_NEW_NAME}"):
-                mode = "readable"
-            if _is_closed(writes, path):
-                self.closed.add(path)
-            if not writes(path):
-                self.denied[path] = None
-        # A mount on itself: what is one cannot be renamed or removed.
-        self._mark(path, mode, around, is_held=path in self.denied and not is_given)
-        return mode
+    def _find_below(self, directory: str) -> _Below:
+        place = self.allowed.rules.place(directory)
+        found = self._below.get(place)
+        if found is None:
+            found = self._below[place] = _Below.look(self.allowed, directory)
+        return found
 
-    def _is_done(self, path: str, base: Mode) -> bool:
-        """Return whether rules say no more of what is in a directory than of the directory."""
-        may_read, may_write = self.allowed.read, self.allowed.write
-        is_even = base != "writable" or path in self.closed or may_write.all_below(path)
-        return is_even and (self.covered is not None or may_read.all_below(path))
+    def _look_at_directory(self, path: str, below: _Below, is_doubtful: object) -> Mode:
+        if below.is_closed:
+            self.closed.add(path)
+        if is_doubtful and not self.allowed.write(path):
+            self.denied[path] = None
+        return "writable" if below.takes_new else "readable"
 
     def _list(self, path: str, mode: Mode) -> list[os.DirEntry[str]]:
         try:
-            with suppress(PermissionError):
-                return _entries(path)
-            if self.covered is None:
-                # A command could open its own directory, which this process cannot look into.
-                self._mark(path, "hidden", mode)
-                return []
-            # A command may have closed a directory to hide in it what it made there.
-            with opened(*self._locate(Path(path))):
-                return _entries(path)
+            return _entries(path)
+        except PermissionError:
+            return self._list_closed(path, mode)
         except OSError:
             return []
+
+    def _list_closed(self, path: str, mode: Mode) -> list[os.DirEntry[str]]:
+        if self.covered is None:
+            # A command could open its own directory, which this process cannot look into.
+            self._mark(path, "hidden", mode)
+            return []
+        # A command may have closed a directory to hide in it what it made there.
+        with suppress(OSError), opened(*self._locate(Path(path))):
+            return _entries(path)
+        return []
 
     def _look_at_file(self, path: str, base: Mode, around: Mode, *, is_link: bool) -> None:
         mode = base
@@ -207,10 +249,6 @@ def describe_undone(paths: Sequence[str]) -> str:
 def _entries(path: str) -> list[os.DirEntry[str]]:
     with os.scandir(path) as entries:
         return list(entries)
-
-
-def _anything(_: str) -> bool:
-    return True
 
 
 def _is_closed(access: Access, directory: str) -> bool:
