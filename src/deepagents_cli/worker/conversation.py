@@ -6,7 +6,6 @@ import logging
 from asyncio import Future, Queue, Task, create_task, get_running_loop, to_thread
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
@@ -25,6 +24,7 @@ from deepagents_cli.worker.commands import carry_out, find_skills, list_commands
 from deepagents_cli.worker.history import past_messages
 from deepagents_cli.worker.inbox import Inbox
 from deepagents_cli.worker.meter import Meter, cost_of, last_context
+from deepagents_cli.worker.proposal import Proposal
 from deepagents_cli.worker.steering import Steering
 from deepagents_cli.worker.turns import Turns
 from deepagents_cli.worker.workplace import Workplace
@@ -44,7 +44,7 @@ class Conversation:
         self._task: Task[None] = create_task(self._carry_out_orders())
         self._held = ExitStack()
         self._workplace: Workplace | None = None
-        self.proposed: dict[int, Path] = {}
+        self.proposed: dict[int, Proposal] = {}
         self._trust: Future[str] | None = None
         self.thread = self.name = ""
 
@@ -126,16 +126,6 @@ class Conversation:
         self.steering = Steering(lambda: self.inbox.hand_over(), lambda: self.mode)
         self.changes = Changes(self.workplace.policy, self.workplace.record, self.thread)
         return self.workplace.make_agent(self.steering, self.changes)
-
-    def propose(self, path: Path, text: str) -> dict[str, Any]:
-        """Return the part of a result that shows a file before it is written.
-
-        Raises:
-            CommandError: where a link would lead the writing elsewhere.
-        """
-        if path.is_symlink() or not path.parent.resolve() == path.parent:
-            raise CommandError(f"{one_line(str(path))!r} is a link; write to the file itself")
-        return {"edit": {"text": text, "path": str(path)}, "path": path}
 
     def say_status(self) -> None:
         """Tell what the status line shows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,31 @@ def test_a_note_does_not_follow_a_link(worker: Worker, directory: Path, tmp_path
     worker.open()
 
     assert "is a link" in worker.command("remember", "repository Be kind.")["text"]
+
+
+def test_a_note_takes_nothing_from_a_file_that_changes_while_it_is_shown(
+    worker: Worker, directory: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").write_text("mine")
+    notes = directory / "AGENTS.md"
+    worker.open()
+
+    shown = worker.command("remember", "repository Be kind.")
+    notes.write_text("What the agent wrote meanwhile.\n")
+    worker.send("save", id=shown["id"], text=shown["edit"]["text"])
+    assert "has changed meanwhile" in worker.wait("result", id=shown["id"])["text"]
+    assert notes.read_text() == "What the agent wrote meanwhile.\n"
+
+    shown = worker.command("remember", "repository Be kind.")
+    notes.unlink()
+    notes.symlink_to(tmp_path / "mine")
+    worker.send("save", id=shown["id"], text=shown["edit"]["text"])
+    assert "is a link" in worker.wait("result", id=shown["id"])["text"]
+    assert (tmp_path / "mine").read_text() == "mine"
+
+    notes.unlink()
+    os.mkfifo(notes)
+    assert "it is no file" in worker.command("remember", "repository Be kind.")["text"]
 
 
 def test_a_session_is_renamed_forked_exported_and_opened_again(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from deepagents_cli.protocol import Message, Mode
 from deepagents_cli.session import Session
 from deepagents_cli.worker.changes import Changes
 from deepagents_cli.worker.meter import Meter
+from deepagents_cli.worker.proposal import Proposal
 from deepagents_cli.worker.steering import Steering
 from deepagents_cli.worker.workplace import Workplace
 
 Answer: TypeAlias = dict[str, Any]
-"""Parts of a `protocol.Result`; `path` is the file that may be written with what `edit` shows."""
+"""Parts of a `protocol.Result`; `proposal` is the file that may be written with what `edit` shows."""
 
 
 class Talk(Protocol):
@@ -27,7 +27,7 @@ class Talk(Protocol):
     meter: Meter
     steering: Steering
     changes: Changes
-    proposed: dict[int, Path]
+    proposed: dict[int, Proposal]
 
     @property
     def workplace(self) -> Workplace: ...
@@ -47,8 +47,6 @@ class Talk(Protocol):
 
     def make_agent(self) -> Any: ...
 
-    def propose(self, path: Path, text: str) -> Answer: ...
-
 
 @dataclass(frozen=True)
 class SlashCommand:
@@ -58,3 +56,8 @@ class SlashCommand:
     description: str
     arguments: str
     run: Callable[[Talk, str], Awaitable[Answer]]
+
+
+def propose(proposal: Proposal, text: str) -> Answer:
+    """Return the part of a result that shows a file before it is written."""
+    return {"edit": {"text": text, "path": str(proposal.path)}, "proposal": proposal}

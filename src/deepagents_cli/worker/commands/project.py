@@ -18,7 +18,8 @@ from deepagents_cli.policy import Facts, Policy, decide, rules_in
 from deepagents_cli.project import Project, read_text
 from deepagents_cli.settings import merge, read_user, user_file
 from deepagents_cli.terminal import one_line
-from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk
+from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk, propose
+from deepagents_cli.worker.proposal import Proposal
 from deepagents_cli.worker.workplace import Workplace
 
 _FILE: Final = "AGENTS.md"
@@ -63,10 +64,9 @@ async def _remember(talk: Talk, arguments: str) -> Answer:
             for name, place in places.items()
         ]
         return {"choices": choices}
-    path = places[scope] / _FILE
-    before = path.read_text("utf-8") if path.is_file() else ""
-    head = f"{before.rstrip()}\n" if before.strip() else ""
-    return talk.propose(path, f"{head}- {text.strip()}\n")
+    proposal = await to_thread(Proposal.of, places[scope].resolve() / _FILE)
+    head = f"{proposal.text.rstrip()}\n" if proposal.text.strip() else ""
+    return propose(proposal, f"{head}- {text.strip()}\n")
 
 
 def _places(project: Project) -> dict[str, Path]:

@@ -53,7 +53,7 @@ async def _run(talk: Talk, message: Message) -> Answer:
     name, arguments = str(message.get("name")), str(message.get("arguments") or "").strip()
     if command := COMMANDS.get(name):
         answer = await command.run(talk, arguments)
-        if proposed := answer.pop("path", None):
+        if proposed := answer.pop("proposal", None):
             talk.proposed[message["id"]] = proposed
         return answer
     place = talk.workplace
@@ -63,9 +63,8 @@ async def _run(talk: Talk, message: Message) -> Answer:
 
 
 async def _save(talk: Talk, message: Message) -> Answer:
-    path = talk.proposed.pop(message["id"], None)
-    if path is None:
+    proposal = talk.proposed.pop(message["id"], None)
+    if proposal is None:
         raise CommandError("Nothing was proposed that could be written")
-    await to_thread(path.parent.mkdir, parents=True, exist_ok=True)
-    await to_thread(path.write_text, message["text"], "utf-8")
-    return {"text": f"Written: {one_line(str(path))}"}
+    await to_thread(proposal.write, message["text"])
+    return {"text": f"Written: {one_line(str(proposal.path))}"}

@@ -15,7 +15,8 @@ from deepagents_cli.session import messages_in
 from deepagents_cli.sessions import as_json, as_markdown, fork
 from deepagents_cli.terminal import one_line
 from deepagents_cli.threads import Thread, new_thread_id
-from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk
+from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk, propose
+from deepagents_cli.worker.proposal import Proposal
 
 _MODES: Final = {
     "ask": "asks before it changes anything",
@@ -98,7 +99,8 @@ async def _export(talk: Talk, name: str) -> Answer:
     path = Path(name or f"session-{talk.thread}.md")
     messages = messages_in(await talk.session.read())
     write = as_json if path.suffix == ".json" else as_markdown
-    return talk.propose(talk.workplace.directory / path, write(_current(talk), messages))
+    proposal = await to_thread(Proposal.of, talk.workplace.directory / path)
+    return propose(proposal, write(_current(talk), messages))
 
 
 def _current(talk: Talk) -> Thread:

@@ -1,0 +1,77 @@
+"""Write a file that a person was shown before: just that one, and only if it is still as it was."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deepagents_cli.errors import CommandError
+from deepagents_cli.project import read_bytes
+from deepagents_cli.terminal import one_line
+
+_LARGEST: Final = 10_000_000
+"""Bytes."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A file in a place, and what it held when its new text was made."""
+
+    path: Path
+    before: bytes | None
+
+    @classmethod
+    def of(cls, path: Path) -> Proposal:
+        """Read the file that is to be written.
+
+        Raises:
+            CommandError: for a link, and what is no file.
+        """
+        return cls(path, _read(path))
+
+    @property
+    def text(self) -> str:
+        """What the file held.
+
+        Raises:
+            CommandError: where that is no text.
+        """
+        try:
+            return (self.before or b"").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CommandError(f"{_shown(self.path)} is no text") from error
+
+    def write(self, text: str) -> None:
+        """Write the text.
+
+        Raises:
+            CommandError: where it has changed meanwhile, as by the agent, or cannot be written.
+        """
+        if _read(self.path) != self.before:
+            raise CommandError(f"{_shown(self.path)} has changed meanwhile; do it again to see it as it is")
+        # A link or a pipe that has come into its place just now is not followed and not waited for.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with os.fdopen(os.open(self.path, flags, 0o666), "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise CommandError(f"{_shown(self.path)} is not written: {error.strerror}") from error
+
+
+def _read(path: Path) -> bytes | None:
+    if path.is_symlink() or path.parent.resolve() != path.parent:
+        raise CommandError(f"{_shown(path)} is a link; write to the file itself")
+    try:
+        return read_bytes(path, path.parent, _LARGEST)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CommandError(f"{_shown(path)} is not written: {error.strerror or error}") from error
+
+
+def _shown(path: Path) -> str:
+    return repr(one_line(str(path)))
