@@ -27,7 +27,7 @@ def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
     if talk.working and transcript.plan:
         below += renderer.plan(transcript.plan, _PLAN_LINES)
     below += [renderer.line(f"queued: {text}", "dim") for text in talk.queued[-3:]]
-    if talk.working or talk.ready is None:
+    if talk.working or (talk.ready is None and not talk.questions):
         below.append(_spinner_line(talk, renderer))
     lines = [*lines[-max(rows - len(below), 1) :], *below] if below else lines
     return lines[-max(rows, 1) :]

@@ -122,7 +122,9 @@ class Transcript:
         self.end_text()
         self._written = ""
         for call in self.calls.values():
-            self.add("failed_call", f"{call.line}  stopped", call.agent)
+            self.add("failed_call", f"{call.line}\nstopped", call.agent)
+        for each in self.subagents.values():
+            self.add("failed_call", f"{each.name} {each.task}\nstopped", each.parent)
         self.calls.clear()
         self.subagents.clear()
         if self.plan != self._plan_shown:

@@ -30,7 +30,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, server: OpenAIServer) -> Home
 def sitting(home: Home) -> Iterator[Person]:
     """A person at a conversation that all stories of a file share; its editor makes files English."""
     with home.sit_down() as person:
-        person.sees("scripted in ")
+        person.sees("scripted in\\b")
         yield person
 
 

@@ -30,6 +30,7 @@ class Home:
     """A directory to work on, and a home of its own; conversations in it share their sessions."""
 
     def __init__(self, place: Path, server: OpenAIServer, files: Mapping[str, str] = FILES) -> None:
+        self.python = sys.executable
         self.directory = place / "kitchen"
         self.home = place / "home"
         self.server = server
@@ -46,7 +47,7 @@ class Home:
         """Open the conversation in a terminal; `shell` has a shell in it, which the person types at."""
         environment = {
             "PYTHONPATH": str(SOURCES),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{self.home / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.home),
             "DEEPAGENTS_STATE": str(self.home / "state"),
             "DEEPAGENTS_SETTINGS": str(self.home / "settings.toml"),
@@ -107,7 +108,7 @@ class Person:
         self.sees_gone("^Mode ask: ")
         self.terminal.forget()
         self.enters("/new")
-        self.sees(f"{MODEL} in ")
+        self.sees(f"{MODEL} in\\b")
 
 
 def kill(pid: int) -> None:
@@ -115,13 +116,36 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def worker_of(pid: int) -> int:
+def find_screen(person: Person) -> int:
+    """Return the process of the screen, which the shell has started."""
+    return _find_child(person.terminal.pid, b"deepagents_cli")
+
+
+def find_worker(person: Person) -> int:
     """Return the process of the agent, which the screen has started."""
+    return _find_child(find_screen(person), b"deepagents_cli.worker")
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until a process that is nobody's child any more has ended."""
     end = time.monotonic() + PATIENCE
-    while True:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        for child in children:
-            if b"deepagents_cli.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
-        assert time.monotonic() < end, "the screen has started no worker"
+    while _is_running(pid):
+        assert time.monotonic() < end, f"{pid} goes on"
         time.sleep(0.05)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+def _find_child(pid: int, module: bytes) -> int:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            if module in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+                return int(child)
+        time.sleep(0.05)
+    raise AssertionError(f"{pid} has started no {module.decode()}")

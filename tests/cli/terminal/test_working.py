@@ -1,0 +1,144 @@
+"""What a person sees and does while the agent works."""
+
+from __future__ import annotations
+
+from threading import Event
+
+from tests.cli.openai_server import Reply, call
+from tests.cli.terminal.person import Person
+from tests.cli.test_sandbox import needs_sandbox
+from tests.cli.tmux import needs_tmux
+
+pytestmark = needs_tmux
+
+
+def test_what_is_typed_meanwhile_is_read_at_the_next_step_unless_it_is_taken_back(person: Person) -> None:
+    hold = Event()
+    person.asks("Count.", Reply("Let me look.", calls=[("ls", {"path": "."})], hold=hold), "Five.")
+    person.sees("^Let$")
+    person.enters("Hidden ones too.")
+    person.sees("^queued: Hidden ones too.")
+    person.presses("Up")
+    person.sees("^› Hidden ones too.")
+    person.sees_gone("^queued: ")
+    person.presses("BSpace")
+    person.enters(", please.")
+    person.sees("^queued: Hidden ones too, please.")
+    hold.set()
+
+    person.sees("^✓ ls (.*\n)+› Hidden ones too, please.\n\nFive.")
+    assert person.server.requests[-1].texts("user") == ["Count.", "Hidden ones too, please."]
+
+
+def test_esc_stops_an_answer_and_keeps_what_was_written(person: Person) -> None:
+    person.asks("Tell me a story.", Reply("Once upon a time", hold=Event()))
+    person.sees("^Once$")
+    person.presses("Escape")
+    person.sees("^Stopped. What is done is kept.")
+    person.asks("A shorter one.", "The end.")
+
+    person.sees("^The end.")
+    assert person.server.requests[-1].texts("assistant") == ["Once\n\n[The person stopped the answer here.]"]
+
+
+@needs_sandbox
+def test_esc_ends_a_command_in_the_sandbox(person: Person) -> None:
+    person.enters("/mode auto")
+    person.sees("^Mode auto")
+    person.asks("Wait.", call("execute", command="echo begun; sleep 600; touch late"))
+    person.sees(r"execute echo begun.*\n +begun")
+    person.presses("Escape")
+    person.sees("^✗ execute echo begun.*stopped\n")
+    person.sees("^Stopped. What is done is kept.")
+    person.asks("Never mind.", "As you like.")
+
+    person.sees("^As you like.")
+    assert "cancelled while it ran" in person.server.requests[-1].texts("tool")[0]
+
+
+def test_a_terminal_is_resized_while_an_answer_streams(person: Person) -> None:
+    hold = Event()
+    table = "| left | right |\n|---|---|\n| wood | steel |\n"
+    person.asks("Compare.", Reply(f"Look: {'word ' * 40}\n\n{table}\nCompared.", hold=hold))
+    person.sees("^Look:$")
+    person.terminal.resize(50, 20)
+    person.sees("^local-server:scripted .*ask$")
+    hold.set()
+    shown = person.sees("^Compared.")
+    assert max(map(len, shown.splitlines())) <= 50
+    assert shown.count("Compared.") == 1
+    assert shown.count("local-server:scripted · ") == 1
+    person.terminal.resize(120, 40)
+    person.asks("Wide again?", "Wide.")
+
+    person.sees("^Wide.")
+
+
+def test_subagents_are_a_tree_and_the_plan_is_a_checklist(person: Person) -> None:
+    taste, rest = Event(), Event()
+    todos = [
+        {"content": "Cook", "status": "completed"},
+        {"content": "Taste", "status": "in_progress"},
+        {"content": "Serve", "status": "pending"},
+    ]
+    delegate = call("task", description="Taste the soup", subagent_type="taster")
+    person.asks(
+        "Dinner.",
+        call("write_todos", todos=todos),
+        delegate,
+        call("ls", path="."),
+        Reply("Tasting it slowly", hold=taste),
+        Reply("Served now.", hold=rest),
+    )
+    person.sees(
+        r"^. taster \(1 call, \d+ s\): Taste the soup\n    Tasting\n"
+        r"  \[x\] Cook\n  \[>\] Taste\n  \[ \] Serve\n"
+    )
+    person.sees(r"^taster \| ✓ ls ")
+    taste.set()
+    person.sees("^✓ taster  Tasting it slowly")
+    person.sees("^Served$")
+    rest.set()
+    person.sees("^Served now.\n\n  \\[x\\] Cook")
+    assert person.server.requests[-1].texts("tool")[-1] == "Tasting it slowly"
+
+
+def test_esc_during_a_subagent_says_what_was_stopped(person: Person) -> None:
+    person.asks(
+        "Taste.",
+        call("task", description="Taste the soup", subagent_type="taster"),
+        Reply("Tasting it", hold=Event()),
+    )
+    person.sees(r"^. taster \(.*\n    Tasting\n")
+    person.presses("Escape")
+
+    person.sees("^✗ taster Taste the soup  stopped\nStopped. What is done is kept.")
+
+
+def test_a_file_that_is_named_is_put_into_the_message(person: Person) -> None:
+    person.terminal.type("Look into @no")
+    person.sees("^  notes.md")
+    person.presses("Tab")
+    person.sees("^› Look into @notes.md")
+    person.asks(" now", "I have read it.")
+
+    person.sees("^I have read it.")
+    assert "first line\nsecond line" in person.server.requests[-1].last
+
+
+def test_the_status_line_tells_model_context_tokens_cost_branch_and_mode(person: Person) -> None:
+    person.server.models.append("gpt-4.1")
+    person.enters("/model local-server:gpt-4.1")
+    person.sees("^From now on")
+    person.asks("Hi.", Reply("Hello.", usage=(100_000, 1_000)))
+    person.sees("^Hello.")
+
+    person.sees(r"^local-server:gpt-4.1 · 10% of context · 101k tokens · \$0\.00 · (.* s · )?topic · ask$")
+    person.enters("/model local-server:scripted")
+    person.sees("^From now on local-server:scripted")
+
+
+def test_hostile_text_of_a_model_moves_nothing(person: Person) -> None:
+    person.asks("Say it.", "before \x1b[2J\x1b]0;owned\x07 after\r\n\nthe end")
+
+    assert "scripted in " in person.sees("^the end")
