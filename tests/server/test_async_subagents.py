@@ -1,0 +1,24 @@
+"""The tools of asynchronous subagents against this server: the stories that `langgraph dev` has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.client import SyncLangGraphClient
+
+from tests.agents import test_agent_server as peer
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[SyncLangGraphClient]:
+    with get_sync_client(url=url, api_key=None) as client:
+        yield client
+
+
+test_done = peer.test_a_task_is_done_announced_and_checked
+test_updated = peer.test_an_update_interrupts_what_goes_on
+test_enqueued = peer.test_an_update_that_waits_its_turn_comes_after_a_cancelled_one
+test_cancelled = peer.test_a_task_is_cancelled_and_listed
+test_approved = peer.test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered
