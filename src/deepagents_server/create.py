@@ -35,6 +35,8 @@ async def create_run(
     Raises:
         ApiError: if assistant or thread are not there, or the thread is busy and the run does not wait.
     """
+    if given.get("webhook"):
+        server.webhooks.check(given["webhook"])
     async with server.database.write() as connection:
         assistant = await get_assistant(connection, scope, given["assistant_id"])
         if assistant["graph_id"] not in server.graphs:

@@ -13,10 +13,15 @@ from sqlalchemy.exc import DBAPIError
 from deepagents_server.config import ServerConfig, apply_environment
 from deepagents_server.database import Database, open_database
 from deepagents_server.database.assistants import add_system_assistants
+from deepagents_server.database.engine import Row
 from deepagents_server.database.notices import Notices
+from deepagents_server.database.runs import show_run
+from deepagents_server.database.tables import runs, threads
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs, load_graphs
 from deepagents_server.runs import RunEngine
+from deepagents_server.serialize import load
+from deepagents_server.webhooks import Webhooks
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,16 @@ class Server:
     graphs: Graphs
     events: EventLog
     engine: RunEngine
+    webhooks: Webhooks
+
+    async def tell_end(self, run: Row) -> None:
+        """Call the webhook of a run that is over."""
+        address = load(run["kwargs"]).get("webhook")
+        now = await self.database.row(sa.select(runs).where(runs.c.run_id == run["run_id"]))
+        if address and now:
+            thread = sa.select(threads.c["values"]).where(threads.c.thread_id == run["thread_id"])
+            held = await self.database.row(thread) or {}
+            await self.webhooks.send(address, {**show_run(now), "values": load(held.get("values"))})
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,9 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         events = EventLog(database)
         engine = RunEngine(database, graphs, events, Notices(database), settings.slots)
         async with engine.running():
-            yield Server(config, database, graphs, events, engine)
+            server = Server(config, database, graphs, events, engine, Webhooks.of(config.webhooks))
+            engine.on_finished = server.tell_end
+            yield server
 
 
 async def is_ready(server: Server) -> bool:

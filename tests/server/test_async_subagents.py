@@ -8,7 +8,7 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
-from tests.agents import test_agent_server as peer
+from tests.agents import test_agent_server as stories
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def client(url: str) -> Iterator[SyncLangGraphClient]:
         yield client
 
 
-test_done = peer.test_a_task_is_done_announced_and_checked
-test_updated = peer.test_an_update_interrupts_what_goes_on
-test_enqueued = peer.test_an_update_that_waits_its_turn_comes_after_a_cancelled_one
-test_cancelled = peer.test_a_task_is_cancelled_and_listed
-test_approved = peer.test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered
+test_done = stories.test_a_task_is_done_announced_and_checked
+test_updated = stories.test_an_update_interrupts_what_goes_on
+test_enqueued = stories.test_an_update_that_waits_its_turn_comes_after_a_cancelled_one
+test_cancelled = stories.test_a_task_is_cancelled_and_listed
+test_approved = stories.test_a_task_that_waits_for_a_person_goes_on_when_one_has_answered

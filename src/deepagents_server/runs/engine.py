@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -59,7 +59,7 @@ class RunEngine:
     slots: int = 10
     version: str = "1"
     worker: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
-    on_finished: Callable[[Row], Awaitable[None]] | None = None
+    on_finished: Callable[[Row], Coroutine[Any, Any, None]] | None = None
     _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
     _taken: dict[str, Taken] = field(default_factory=dict[str, Taken], init=False)
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -130,7 +130,10 @@ class RunEngine:
 
     def cancel_soon(self, run: Row, action: Action) -> None:
         """End a run early, from a task that is being cancelled itself."""
-        task = asyncio.create_task(self.cancel(run, action))
+        self._in_background(self.cancel(run, action))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
@@ -267,8 +270,8 @@ class RunEngine:
         else:
             outcome = await attempt.outcome("interrupted" if attempt.gave_way else "success")
         settled = await attempt.settle(outcome)
-        if settled and self.on_finished:
-            await self.on_finished(attempt.run)
+        if settled and self.on_finished and attempt.kwargs.get("webhook"):
+            self._in_background(self.on_finished(attempt.run))
 
     async def _cancelled(self, run_id: str) -> str | None:
         row = await self.database.row(sa.select(runs.c.cancelled).where(runs.c.run_id == run_id))

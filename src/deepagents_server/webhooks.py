@@ -1,0 +1,138 @@
+"""Tell another server that a run is over, and never one that only this machine should reach."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Any, Final
+
+import httpx
+
+from deepagents_server.errors import ApiError
+from deepagents_server.serialize import dump
+
+_TRIES: Final = 3
+_SECONDS: Final = 10.0
+# Addresses of IPv4 inside IPv6: a router on the way may lead them into one's own network.
+_TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_log: Final = logging.getLogger("deepagents.server")
+
+
+@dataclass(frozen=True)
+class Webhooks:
+    """Where webhooks may go: `webhooks` of langgraph.json, with its `url` and `headers`."""
+
+    headers: Mapping[str, str]
+    domains: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    needs_https: bool = False
+    may_loop_back: bool = False
+    longest: int = 2048
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Webhooks:
+        """Read the configuration."""
+        url: Mapping[str, Any] = given.get("url") or {}
+        return cls(
+            given.get("headers") or {},
+            tuple(url.get("allowed_domains") or ()),
+            tuple(url.get("allowed_ports") or ()),
+            bool(url.get("require_https")),
+            url.get("disable_loopback") is False,
+            int(url.get("max_url_length") or 2048),
+        )
+
+    def check(self, address: str) -> httpx.URL:
+        """Refuse an address that no webhook may have, as far as that can be seen from its text.
+
+        Raises:
+            ApiError: with what is wrong about it.
+        """
+        try:
+            url = httpx.URL(address)
+        except httpx.InvalidURL as error:
+            raise ApiError(422, "webhook: this is no address.") from error
+        if url.scheme not in ("http", "https") or not url.host or len(address) > self.longest:
+            raise ApiError(422, "webhook: give a whole address, http:// or https://, that is not too long.")
+        if url.userinfo:
+            raise ApiError(422, "webhook: leave name and password out of the address.")
+        if self.needs_https and url.scheme != "https":
+            raise ApiError(422, "webhook: this server allows https:// only.")
+        if self.domains and not self._is_named(url.host):
+            raise ApiError(422, f"webhook: this server does not call {url.host!r}.")
+        if self.ports and _port(url) not in self.ports:
+            raise ApiError(422, f"webhook: this server does not call port {_port(url)}.")
+        literal = _as_address(url.host)
+        if url.host.lower() == "localhost" or literal:
+            self._check_address(url.host, literal or IPv4Address("127.0.0.1"))
+        return url
+
+    def _is_named(self, host: str) -> bool:
+        """Tell whether a host is in the list; `*.example.org` names all below."""
+        name = host.lower().rstrip(".")
+        return any(
+            name.endswith(domain[1:].lower()) if domain.startswith("*.") else name == domain.lower()
+            for domain in self.domains
+        )
+
+    def _check_address(self, host: str, address: IPv4Address | IPv6Address) -> None:
+        inner = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+        plain = inner or address
+        if plain.is_loopback and self.may_loop_back:
+            return
+        translated = isinstance(plain, IPv6Address) and (
+            plain.sixtofour or plain.teredo or any(plain in network for network in _TRANSLATED)
+        )
+        # Who names a host in the configuration may have it in his own network.
+        if (not plain.is_global or plain.is_multicast or translated) and not self._is_named(host):
+            raise ApiError(422, f"webhook: {host!r} is in a network that this server does not call.")
+
+    async def send(self, address: str, content: Any) -> bool:
+        """Post to a webhook, up to three times; redirects are not followed."""
+        body = dump(content)
+        for attempt in range(_TRIES):
+            await asyncio.sleep(attempt * 2)
+            try:
+                if await self._post(address, body) < 500:
+                    return True
+            except ApiError:
+                return False
+            except (httpx.HTTPError, OSError) as error:
+                _log.warning("A webhook was not delivered: %s", type(error).__name__)
+        return False
+
+    async def _post(self, address: str, body: bytes) -> int:
+        url = self.check(address)
+        found = await asyncio.get_running_loop().getaddrinfo(url.host, _port(url), type=socket.SOCK_STREAM)
+        for each in found:
+            self._check_address(url.host, ip_address(str(each[4][0]).split("%")[0]))
+        # To the address that was checked: asked again, the name could lead elsewhere.
+        pinned = url.copy_with(host=str(found[0][4][0]))
+        headers = {**self.headers, "content-type": "application/json", "host": url.netloc.decode()}
+        async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, follow_redirects=False) as client:
+            request = client.build_request("POST", pinned, content=body, headers=headers)
+            request.extensions["sni_hostname"] = url.host
+            async with asyncio.timeout(_SECONDS):
+                answered = await client.send(request, stream=True)
+                await answered.aclose()
+        return answered.status_code
+
+
+def _port(url: httpx.URL) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def _as_address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host.strip("[]"))
+    except ValueError:
+        pass
+    try:
+        # Forms such as 127.1, 0x7f000001 or 2130706433, which resolvers take for addresses.
+        return IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.errors import UnprocessableEntityError
+
+from deepagents_server.errors import ApiError
+from deepagents_server.webhooks import Webhooks
+from tests.server.test_runs import say
+
+
+@dataclass
+class Inbox:
+    """A server that is told of runs."""
+
+    url: str = ""
+    bodies: queue.Queue[Any] = field(default_factory=queue.Queue[Any])
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    inbox = Inbox()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            inbox.bodies.put((self.headers["host"], json.loads(body)))
+            self.send_response(307)
+            self.send_header("location", f"{inbox.url}/elsewhere")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        inbox.url = f"http://localhost:{server.server_address[1]}"
+        yield inbox
+        server.shutdown()
+        thread.join()
+
+
+async def test_the_end_of_a_run_is_posted_once_and_redirects_lead_nowhere(inbox: Inbox) -> None:
+    webhooks = Webhooks.of({"url": {"disable_loopback": False}, "headers": {"x-from": "us"}})
+
+    assert await webhooks.send(f"{inbox.url}/done", {"run_id": "1"})
+
+    host, body = inbox.bodies.get(timeout=10)
+    assert (host, body) == (inbox.url.removeprefix("http://"), {"run_id": "1"})
+    assert inbox.bodies.empty()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://localhost/x",
+        "http://127.0.0.1/x",
+        "http://127.1/x",
+        "http://2130706433/x",
+        "http://0x7f000001/x",
+        "http://[::1]/x",
+        "http://[::ffff:127.0.0.1]/x",
+        "http://[64:ff9b::7f00:1]/x",
+        "http://[2002:7f00:1::]/x",
+        "http://[fd00::1]/x",
+        "http://10.0.0.1/x",
+        "http://192.168.1.1/x",
+        "http://169.254.169.254/latest/meta-data",
+        "http://100.64.0.1/x",
+        "http://0.0.0.0/x",
+        "http://224.0.0.1/x",
+        "http://user:secret@example.org/x",
+        "file:///etc/passwd",
+        "/threads",
+        "http://",
+        "http://example.org/" + "x" * 3000,
+    ],
+)
+def test_what_leads_into_ones_own_network_is_refused(address: str) -> None:
+    with pytest.raises(ApiError, match="webhook"):
+        Webhooks.of({}).check(address)
+
+
+def test_a_configuration_names_hosts_and_ports() -> None:
+    chosen = {"allowed_domains": ["10.0.0.1", "*.example.org"], "allowed_ports": [443], "require_https": True}
+    webhooks = Webhooks.of({"url": chosen})
+
+    assert webhooks.check("https://hooks.example.org/x")
+    assert webhooks.check("https://10.0.0.1/x")
+    for other in ("http://hooks.example.org/x", "https://example.com/x", "https://a.example.org:8443/x"):
+        with pytest.raises(ApiError, match="webhook"):
+            webhooks.check(other)
+
+
+def test_a_run_with_such_a_webhook_is_not_made(url: str) -> None:
+    refused = pytest.raises(UnprocessableEntityError, match="webhook")
+    with get_sync_client(url=url, api_key=None) as client, refused:
+        client.runs.create(None, "echo", input=say("hello"), webhook="http://127.0.0.1:1/x")
