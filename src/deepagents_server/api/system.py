@@ -1,16 +1,31 @@
-"""The server itself: is it there, what is it, how busy is it."""
+"""The server itself: is it there, what is it, how busy is it, and what it can be asked."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from html import escape
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
+import sqlalchemy as sa
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from deepagents_server.api.common import answer, serving
+from deepagents_server.database.tables import runs, threads
 from deepagents_server.server import is_ready
+
+_ALONE: Final = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+}
+_STYLE: Final = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+code, td:first-child { font-family: ui-monospace, monospace } table { border-collapse: collapse }
+td { padding: .2rem 1rem .2rem 0; vertical-align: top } h1 { font-size: 1.4rem }
+@media (prefers-color-scheme: dark) { body { background: #1b1b1b; color: #ddd } a { color: #8bf } }
+"""
 
 
 async def ok(request: Request) -> Response:
@@ -27,7 +42,7 @@ async def info(request: Request) -> Response:
             "langgraph_py_version": version("langgraph"),
             "flags": {
                 "assistants": True,
-                "crons": True,
+                "crons": False,
                 "langsmith": False,
                 "langsmith_tracing_replicas": False,
             },
@@ -36,4 +51,96 @@ async def info(request: Request) -> Response:
     )
 
 
-ROUTES: Final = [Route("/ok", ok), Route("/info", info)]
+async def page(request: Request) -> Response:
+    """Show what is served, to a person with a browser."""
+    server = serving(request)
+    described = server.config.descriptions
+    rows = ((name, escape(described.get(name, ""))) for name in server.graphs)
+    state = "works" if await is_ready(server) else "does not reach its database"
+    links = ((f'<a href="{path}">{path}</a>', "") for path in ("/docs", "/openapi.json", "/metrics", "/info"))
+    body = (
+        f"<p>deepagents {escape(version('deepagents'))}: the server {state}.</p>"
+        f"<h2>Agents</h2>{_table(rows)}<h2>More</h2>{_table(links)}"
+    )
+    return _show("Agents", body)
+
+
+async def docs(request: Request) -> Response:
+    """List the endpoints, to a person with a browser."""
+    found = [
+        (f"{method} {escape(route.path)}", escape(_purpose(route)))
+        for route in _routes(request.app.routes)
+        for method in sorted((route.methods or set()) - {"HEAD"})
+    ]
+    return _show("Endpoints", _table(found))
+
+
+async def openapi(request: Request) -> Response:
+    """Describe the endpoints to programs."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in _routes(request.app.routes):
+        for method in sorted((route.methods or set()) - {"HEAD"}):
+            paths.setdefault(route.path, {})[method.lower()] = _operation(route)
+    about = {"title": "deepagents", "version": version("deepagents")}
+    return answer({"openapi": "3.1.0", "info": about, "paths": paths})
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "summary": _purpose(route),
+        "responses": {"default": {"description": "JSON"}},
+    }
+    if names := list(route.param_convertors):
+        text = {"type": "string"}
+        described["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": text} for name in names
+        ]
+    return described
+
+
+async def metrics(request: Request) -> Response:
+    """Count runs and threads, for Prometheus."""
+    server = serving(request)
+    by_status = [
+        ("deepagents_runs", "Runs by status.", runs.c.status),
+        ("deepagents_threads", "Threads by status.", threads.c.status),
+    ]
+    lines: list[str] = []
+    for name, purpose, column in by_status:
+        counted: sa.Select[Any] = sa.select(column.label("status"), sa.func.count().label("n")).group_by(
+            column
+        )
+        rows = await server.database.rows(counted)
+        lines += [f"# HELP {name} {purpose}", f"# TYPE {name} gauge"]
+        lines += [f'{name}{{status="{row["status"]}"}} {row["n"]}' for row in rows]
+    lines += ["# HELP deepagents_room Runs that could begin here now.", "# TYPE deepagents_room gauge"]
+    lines.append(f"deepagents_room {server.engine.room}")
+    return PlainTextResponse("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
+
+
+def _routes(routes: Sequence[BaseRoute]) -> list[Route]:
+    return [route for route in routes if isinstance(route, Route)]
+
+
+def _purpose(route: Route) -> str:
+    return (route.endpoint.__doc__ or "").strip().split("\n")[0]
+
+
+def _table(rows: Any) -> str:
+    cells = "".join(f"<tr><td>{first}</td><td>{second}</td></tr>" for first, second in rows)
+    return f"<table>{cells}</table>"
+
+
+def _show(title: str, body: str) -> Response:
+    head = f"<meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
+    return HTMLResponse(f"<!doctype html>{head}<h1>{title}</h1>{body}", headers=_ALONE)
+
+
+ROUTES: Final = [
+    Route("/", page),
+    Route("/ok", ok),
+    Route("/info", info),
+    Route("/docs", docs),
+    Route("/openapi.json", openapi),
+    Route("/metrics", metrics),
+]
