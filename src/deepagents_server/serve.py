@@ -13,6 +13,7 @@ import uvicorn
 
 from deepagents_server.api import create_app
 from deepagents_server.config import ServerConfig
+from deepagents_server.crons import scheduling
 from deepagents_server.errors import ServeError
 from deepagents_server.server import Server, Settings, open_server
 
@@ -52,7 +53,7 @@ async def serve(
     Raises:
         ServeError: if there is nothing to serve, or nowhere to listen.
     """
-    async with open_server(config, settings) as server:
+    async with open_server(config, settings) as server, scheduling(server):
         with listen(host, port) as listening:
             shown = f"[{host}]" if ":" in host else host
             ready(f"http://{shown}:{listening.getsockname()[1]}")

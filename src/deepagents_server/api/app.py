@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepagents_server.api import assistants, runs, store, system, threads
+from deepagents_server.api import assistants, crons, runs, store, system, threads
 from deepagents_server.api.common import answer
 from deepagents_server.errors import ApiError
 from deepagents_server.server import Server, Settings
@@ -32,7 +32,14 @@ def create_app(server: Server, settings: Settings) -> Starlette:
         max_age=600,
     )
     app = Starlette(
-        routes=[*system.ROUTES, *assistants.ROUTES, *threads.ROUTES, *runs.ROUTES, *store.ROUTES],
+        routes=[
+            *system.ROUTES,
+            *assistants.ROUTES,
+            *crons.ROUTES,
+            *threads.ROUTES,
+            *runs.ROUTES,
+            *store.ROUTES,
+        ],
         middleware=[cors],
         exception_handlers={
             ApiError: _refuse,

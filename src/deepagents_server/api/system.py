@@ -21,7 +21,7 @@ _ALONE: Final = {
     "x-content-type-options": "nosniff",
 }
 _STYLE: Final = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; color: #222 }
 code, td:first-child { font-family: ui-monospace, monospace } table { border-collapse: collapse }
 td { padding: .2rem 1rem .2rem 0; vertical-align: top } h1 { font-size: 1.4rem }
 @media (prefers-color-scheme: dark) { body { background: #1b1b1b; color: #ddd } a { color: #8bf } }
@@ -42,7 +42,7 @@ async def info(request: Request) -> Response:
             "langgraph_py_version": version("langgraph"),
             "flags": {
                 "assistants": True,
-                "crons": False,
+                "crons": True,
                 "langsmith": False,
                 "langsmith_tracing_replicas": False,
             },
@@ -107,9 +107,7 @@ async def metrics(request: Request) -> Response:
     ]
     lines: list[str] = []
     for name, purpose, column in by_status:
-        counted: sa.Select[Any] = sa.select(column.label("status"), sa.func.count().label("n")).group_by(
-            column
-        )
+        counted: Any = sa.select(column.label("status"), sa.func.count().label("n")).group_by(column)
         rows = await server.database.rows(counted)
         lines += [f"# HELP {name} {purpose}", f"# TYPE {name} gauge"]
         lines += [f'{name}{{status="{row["status"]}"}} {row["n"]}' for row in rows]

@@ -1,0 +1,182 @@
+"""Schedules: made, found, changed, removed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import uuid4
+
+import sqlalchemy as sa
+from pydantic import AwareDatetime
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deepagents_server.api.bodies import Id, RunBody, SearchBody, path_id, read_body
+from deepagents_server.api.common import answer, answer_page, nothing, ordered, scope_of, selected, serving
+from deepagents_server.crons import next_date, show_cron
+from deepagents_server.database.assistants import get_assistant
+from deepagents_server.database.engine import Row
+from deepagents_server.database.filters import clean_metadata, contains, visible
+from deepagents_server.database.tables import crons
+from deepagents_server.database.threads import get_thread
+from deepagents_server.errors import not_found
+from deepagents_server.serialize import dump_text, load, now
+
+_SORTED: Final = (
+    "cron_id",
+    "assistant_id",
+    "thread_id",
+    "next_run_date",
+    "end_time",
+    "created_at",
+    "updated_at",
+)
+_OWN: Final = {"schedule", "timezone", "end_time", "enabled", "on_run_completed", "assistant_id", "metadata"}
+
+
+class CronBody(RunBody):
+    """A schedule to be made."""
+
+    schedule: str
+    timezone: str | None = None
+    end_time: AwareDatetime | datetime | None = None
+    enabled: bool | None = None
+    on_run_completed: str | None = None
+
+
+class CronChangeBody(CronBody):
+    """A change of a schedule."""
+
+    assistant_id: str = ""
+    schedule: str = ""
+
+
+class CronSearchBody(SearchBody):
+    """Schedules that are looked for."""
+
+    assistant_id: str | None = None
+    thread_id: Id | None = None
+    enabled: bool | None = None
+
+
+async def create(request: Request) -> Response:
+    """Make a schedule: for runs on a thread, or each on one of its own."""
+    given = await read_body(request, CronBody)
+    server, scope = serving(request), scope_of(request)
+    thread_id = path_id(request, "thread_id") if "thread_id" in request.path_params else None
+    if given.webhook:
+        server.webhooks.check(given.webhook)
+    stamp, end = now(), _utc(given.end_time)
+    async with server.database.write() as connection:
+        assistant = await get_assistant(connection, scope, given.assistant_id)
+        if thread_id:
+            await get_thread(connection, scope, thread_id)
+        row = {
+            "cron_id": str(uuid4()),
+            "owner": scope.owner or "",
+            "assistant_id": assistant["assistant_id"],
+            "thread_id": thread_id,
+            "schedule": given.schedule,
+            "timezone": given.timezone,
+            "payload": dump_text(given.model_dump(exclude=_OWN, exclude_none=True)),
+            "metadata": clean_metadata(given.metadata),
+            "enabled": 0 if given.enabled is False else 1,
+            "on_run_completed": given.on_run_completed,
+            "end_time": end,
+            "next_run_date": next_date(given.schedule, given.timezone, end),
+            "created_at": stamp,
+            "updated_at": stamp,
+        }
+        await connection.execute(crons.insert().values(row))
+    return answer(show_cron(row))
+
+
+def _utc(moment: datetime | None) -> str | None:
+    if moment is None:
+        return None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+async def _cron(request: Request) -> Row:
+    cron_id = path_id(request, "cron_id")
+    query = sa.select(crons).where(crons.c.cron_id == cron_id, visible(crons, scope_of(request)))
+    row = await serving(request).database.row(query)
+    if row is None:
+        raise not_found("schedule", cron_id)
+    return row
+
+
+async def get(request: Request) -> Response:
+    """Show a schedule."""
+    return answer(show_cron(await _cron(request)))
+
+
+async def change(request: Request) -> Response:
+    """Change a schedule."""
+    given = await read_body(request, CronChangeBody)
+    row = dict(await _cron(request))
+    if given.webhook:
+        serving(request).webhooks.check(given.webhook)
+    changed = given.model_dump(exclude_unset=True, exclude=_OWN)
+    row["payload"] = dump_text({**load(row["payload"]), **changed})
+    for name in {"schedule", "timezone", "on_run_completed"} & given.model_fields_set:
+        row[name] = getattr(given, name)
+    if "end_time" in given.model_fields_set:
+        row["end_time"] = _utc(given.end_time)
+    if given.enabled is not None:
+        row["enabled"] = int(given.enabled)
+    if given.metadata:
+        row["metadata"] = {**row["metadata"], **clean_metadata(given.metadata)}
+    row["next_run_date"] = next_date(row["schedule"], row["timezone"], row["end_time"])
+    row["updated_at"] = now()
+    await serving(request).database.execute(
+        crons.update().where(crons.c.cron_id == row["cron_id"]).values(row)
+    )
+    return answer(show_cron(row))
+
+
+async def delete(request: Request) -> Response:
+    """Remove a schedule."""
+    row = await _cron(request)
+    await serving(request).database.execute(crons.delete().where(crons.c.cron_id == row["cron_id"]))
+    return nothing()
+
+
+def _found(given: CronSearchBody, request: Request) -> sa.Select[Any]:
+    query = sa.select(crons).where(visible(crons, scope_of(request)))
+    for name in ("assistant_id", "thread_id"):
+        if value := getattr(given, name):
+            query = query.where(crons.c[name] == value)
+    if given.enabled is not None:
+        query = query.where(crons.c.enabled == int(given.enabled))
+    return query.where(contains(crons.c.metadata, given.metadata)) if given.metadata else query
+
+
+async def search(request: Request) -> Response:
+    """Find schedules."""
+    given = await read_body(request, CronSearchBody)
+    database = serving(request).database
+    query = _found(given, request)
+    page = ordered(query, crons, given.sort_by, given.sort_order, _SORTED)
+    rows = await database.rows(page.limit(given.limit).offset(given.offset))
+    shown = [selected(show_cron(row), given.select) for row in rows]
+    return answer_page(shown, await database.count(query), given.offset)
+
+
+async def count(request: Request) -> Response:
+    """Count schedules."""
+    given = await read_body(request, CronSearchBody)
+    return answer(await serving(request).database.count(_found(given, request)))
+
+
+ROUTES: Final = [
+    Route("/runs/crons", create, methods=["POST"]),
+    Route("/threads/{thread_id}/runs/crons", create, methods=["POST"]),
+    Route("/runs/crons/search", search, methods=["POST"]),
+    Route("/runs/crons/count", count, methods=["POST"]),
+    Route("/runs/crons/{cron_id}", get, methods=["GET"]),
+    Route("/runs/crons/{cron_id}", change, methods=["PATCH"]),
+    Route("/runs/crons/{cron_id}", delete, methods=["DELETE"]),
+]

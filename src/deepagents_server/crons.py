@@ -1,0 +1,108 @@
+"""Runs at set times: each once, however many servers there are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import sqlalchemy as sa
+from croniter import croniter
+from sqlalchemy.exc import DBAPIError
+
+from deepagents_server.create import create_run
+from deepagents_server.database.engine import Row
+from deepagents_server.database.filters import Scope
+from deepagents_server.database.tables import crons
+from deepagents_server.errors import ApiError
+from deepagents_server.serialize import load, now
+from deepagents_server.server import Server
+
+_LOOK: Final = 1.0
+_SHORTEST: Final = 60
+"""Seconds between two runs of a schedule, at least."""
+_log: Final = logging.getLogger("deepagents.server")
+
+
+def next_date(
+    schedule: str, timezone: str | None, end: str | None, after: datetime | None = None
+) -> str | None:
+    """Return when a schedule is due next, in UTC; `None` if that is after its end.
+
+    Raises:
+        ApiError: for what is no schedule or timezone.
+    """
+    try:
+        zone = ZoneInfo(timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ApiError(422, f"timezone: {timezone!r} is none; write one such as 'Europe/Paris'.") from error
+    if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
+        raise ApiError(422, f"schedule: {schedule!r} is none; write five fields, as in '0 9 * * 1-5'.")
+    found: Any = croniter(schedule, (after or datetime.now(UTC)).astimezone(zone)).get_next(datetime)
+    due = found.astimezone(UTC).isoformat(timespec="microseconds")
+    return None if end and due > end else due
+
+
+async def start_due(server: Server) -> int:
+    """Start the runs of all schedules that are due; of several servers, one gets each."""
+    query = sa.select(crons).where(crons.c.enabled == 1, crons.c.next_run_date <= now())
+    started = 0
+    for row in await server.database.rows(query):
+        following = next_date(row["schedule"], row["timezone"], row["end_time"])
+        taken = (
+            crons.update()
+            .where(crons.c.cron_id == row["cron_id"], crons.c.next_run_date == row["next_run_date"])
+            .values(next_run_date=following)
+        )
+        if await server.database.execute(taken):
+            await _start(server, row)
+            started += 1
+    return started
+
+
+async def _start(server: Server, row: Row) -> None:
+    payload: dict[str, Any] = load(row["payload"])
+    kept = {"on_completion": "keep"} if row["on_run_completed"] == "keep" else {}
+    metadata = {**row["metadata"], "cron_id": row["cron_id"]}
+    given = {**payload, **kept, "assistant_id": row["assistant_id"], "metadata": metadata}
+    try:
+        await create_run(server, Scope(row["owner"]), given, row["thread_id"])
+    except ApiError as error:
+        _log.warning("Schedule %s started no run: %s", row["cron_id"], error.detail)
+
+
+@asynccontextmanager
+async def scheduling(server: Server) -> AsyncGenerator[None]:
+    """Start what is due until the block ends."""
+    task = asyncio.create_task(_watch(server))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _watch(server: Server) -> None:
+    while True:
+        try:
+            await start_due(server)
+        except DBAPIError as error:
+            _log.warning("The database does not answer: %s", error)
+        # To the beginning of the next minute: no schedule is finer.
+        await asyncio.sleep(_SHORTEST - datetime.now(UTC).timestamp() % _SHORTEST + 0.05)
+
+
+def show_cron(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Show a schedule as clients read it."""
+    shown = {name: value for name, value in row.items() if name != "owner"}
+    return {
+        **shown,
+        "enabled": bool(row["enabled"]),
+        "payload": load(row["payload"]),
+        "user_id": row["owner"],
+    }
