@@ -12,18 +12,21 @@ import pytest
 
 from deepagents.backends import LocalSandbox
 from tests.architecture.source import ROOT
-from tests.cli.openai_server import Reply, call, serving
+from tests.cli.openai_server import call, serving
 from tests.cli.tmux import Tmux, needs_tmux
 
 PAGE = (ROOT / "docs" / "terminal-tutorial.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-QUESTION = "[y]es "
+QUESTION = re.compile(r"(\[.\].*) (.)")
 
 ANSWERS = [
     call("ls", path="."),
     "A list of things to do, and one test of it.",
     call("execute", command="python3 -m unittest"),
-    call("present_plan", plan="## The plan\n\nIn todo.py, remaining keeps what is done. Turn the condition around."),
+    call(
+        "present_plan",
+        plan="## The plan\n\nIn todo.py, remaining keeps what is done. Turn the condition around.",
+    ),
     call(
         "edit_file",
         file_path="todo.py",
@@ -46,19 +49,18 @@ class Reader:
 
     def __init__(self, terminal: Tmux) -> None:
         self._terminal = terminal
+        self._in_conversation = False
 
     def run(self, command: str) -> None:
         """Type what a block for the shell holds."""
-        if self._is_talking():
+        if self._in_conversation:
             self._terminal.wait_for(r"^› *$")
             self._terminal.keys("C-d")
             self._terminal.wait_for(r"^\$ *$")
         self._terminal.paste(command.rstrip("\n"))
         # A shell that takes a paste in brackets waits for this.
         self._terminal.keys("Enter")
-
-    def _is_talking(self) -> bool:
-        return bool(re.search("^› ", self._terminal.screen(), re.MULTILINE))
+        self._in_conversation = command.startswith("deepagents")
 
     def follow(self, lines: list[str]) -> None:
         """Type what a block holds behind the prompt, answer its questions, and look for the rest."""
@@ -67,9 +69,9 @@ class Reader:
                 self._terminal.wait_for(r"^› *$")
                 self._terminal.type(line.removeprefix("› "))
                 self._terminal.keys("Enter")
-            elif line.startswith(QUESTION):
-                self._terminal.wait_for(re.escape(line[:-2]))
-                self._terminal.keys(line[-1])
+            elif question := QUESTION.fullmatch(line):
+                self._terminal.wait_for(re.escape(question[1]))
+                self._terminal.keys(question[2])
             else:
                 self._terminal.wait_for(r"\s+".join(map(re.escape, line.split())), history=True)
 
@@ -83,7 +85,9 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
             "DEEPAGENTS_STATE": str(tmp_path / "state"), "HOME": str(tmp_path), "PS1": "$ ", "EDITOR": "", "VISUAL": "",
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src"),
         }  # fmt: skip
-        with Tmux(["bash", "--norc", "--noprofile"], rows=60, directory=tmp_path, environment=settings) as terminal:
+        with Tmux(
+            ["bash", "--norc", "--noprofile"], rows=60, directory=tmp_path, environment=settings
+        ) as terminal:
             terminal.wait_for(r"^\$ *$")
             yield Reader(terminal)
 
