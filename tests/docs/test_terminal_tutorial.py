@@ -1,4 +1,4 @@
-"""The hour in the terminal goes as the page says: its lines are typed into tmux, and what it shows is seen."""
+"""The hour in the terminal goes as the page says: its lines are typed in tmux, and what it shows is seen."""
 
 from __future__ import annotations
 
@@ -81,10 +81,16 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader in an empty directory, with a scripted server in the model's place."""
     with serving(*ANSWERS) as server:
         settings = {
-            "DEEPAGENTS_LOCAL_SERVER": server.address, "DEEPAGENTS_MODEL": "local-server:scripted",
-            "DEEPAGENTS_STATE": str(tmp_path / "state"), "HOME": str(tmp_path), "PS1": "$ ", "EDITOR": "", "VISUAL": "",
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src"),
-        }  # fmt: skip
+            "DEEPAGENTS_LOCAL_SERVER": server.address,
+            "DEEPAGENTS_MODEL": "local-server:scripted",
+            "DEEPAGENTS_STATE": str(tmp_path / "state"),
+            "HOME": str(tmp_path),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT / "src"),
+            "PS1": "$ ",
+            "EDITOR": "",
+            "VISUAL": "",
+        }
         with Tmux(
             ["bash", "--norc", "--noprofile"], rows=60, directory=tmp_path, environment=settings
         ) as terminal:
