@@ -95,8 +95,6 @@ class Conversation:
                 self.status |= message
             case "result":
                 self._result(message)
-            case "decided":
-                self._decided(message)
             case "failed":
                 self.failed = int(message.get("code") or 1)
                 self._say("error", str(message.get("text")))
@@ -298,7 +296,7 @@ class Conversation:
     def _open(self, ready: Message) -> None:
         self.transcript.end_turn()
         self.ready = ready
-        self._thread = str(ready.get("thread", ""))
+        self._enter(str(ready.get("thread", "")))
         self._begun = self._begun or bool(ready.get("resumed"))
         self.status |= {key: ready.get(key) for key in ("model", "mode", "branch", "name")}
         for past in ready.get("history", ()):
@@ -318,6 +316,12 @@ class Conversation:
             # The rest is queued by the worker behind the first.
             self.working = self.working or not self._is_command(text)
 
+    def _enter(self, thread: str) -> None:
+        if thread != self._thread:
+            # The plan is that of the session before.
+            self.transcript.plan = ()
+        self._thread = thread
+
     def _queue(self, texts: list[str]) -> None:
         """Show as the person's what left the queue: the agent has read it."""
         for text in self.queued[: len(self.queued) - len(texts)]:
@@ -333,11 +337,6 @@ class Conversation:
             kind: Kind = "error" if end == "failed" else "notice"
             words = {"stopped": "Stopped. What is done is kept.", "limited": "Stopped at a limit."}
             self._say(kind, str(error or words.get(str(end), f"The turn has ended: {end}")))
-
-    def _decided(self, message: Message) -> None:
-        if message.get("by") != "person" and message.get("decision") != "approve":
-            reason = message.get("message")
-            self._say("notice", f"{message.get('name')} was refused" + (f": {reason}" if reason else ""))
 
     def _result(self, message: Message) -> None:
         name, attachments = self._asked.get(int(message.get("id") or 0), ("", ()))

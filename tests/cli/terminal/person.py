@@ -29,9 +29,11 @@ FILES: Mapping[str, str] = {
 class Home:
     """A directory to work on, and a home of its own; conversations in it share their sessions."""
 
-    def __init__(self, place: Path, server: OpenAIServer, files: Mapping[str, str] = FILES) -> None:
+    def __init__(
+        self, place: Path, server: OpenAIServer, files: Mapping[str, str] = FILES, *, name: str = "kitchen"
+    ) -> None:
         self.python = sys.executable
-        self.directory = place / "kitchen"
+        self.directory = place / name
         self.home = place / "home"
         self.server = server
         self.home.mkdir(parents=True)
@@ -108,7 +110,7 @@ class Person:
         self.sees_gone("^Mode ask: ")
         self.terminal.forget()
         self.enters("/new")
-        self.sees(f"{MODEL} in\\b")
+        self.sees(r"^\S+:\S+ in\b")
 
 
 def kill(pid: int) -> None:

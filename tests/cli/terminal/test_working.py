@@ -101,6 +101,11 @@ def test_subagents_are_a_tree_and_the_plan_is_a_checklist(person: Person) -> Non
     rest.set()
     person.sees("^Served now.\n\n  \\[x\\] Cook")
     assert person.server.requests[-1].texts("tool")[-1] == "Tasting it slowly"
+    person.begins_anew()
+    person.asks("And now?", Reply("Nothing more", hold=Event()))
+    assert "Cook" not in person.sees("^Nothing$")
+    person.presses("Escape")
+    person.sees("^Stopped. What is done is kept.")
 
 
 def test_esc_during_a_subagent_says_what_was_stopped(person: Person) -> None:
