@@ -14,7 +14,7 @@ FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
         "deepagents_cli.run",
-        "deepagents_cli.worker.__main__",
+        "deepagents_cli.worker.conversation",
         "deepagents.testing",
         "langchain_openai",
         "langgraph.checkpoint.postgres",

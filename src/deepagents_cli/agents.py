@@ -29,7 +29,7 @@ from deepagents_cli.args import approving_flag, command_flags, mode_of
 from deepagents_cli.confined import AskedShell, GuardedSandbox
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.file_agents import make_subagents
-from deepagents_cli.file_commands import expand
+from deepagents_cli.file_commands import FileCommand, expand
 from deepagents_cli.hooks import Hooks, around_tools, around_turns
 from deepagents_cli.policy import Policy, rules_in
 from deepagents_cli.project import Project
@@ -311,14 +311,19 @@ def find_shell(backend: FilesystemBackend) -> Any:
     return make_shell(backend.cwd) if find_no_sandbox(backend.cwd) else make_sandbox(backend.cwd)
 
 
+def find_command(text: str, setup: Setup) -> tuple[FileCommand | None, str]:
+    """Return the command from a file with which a text begins, if it does, and what stands behind it."""
+    name, _, arguments = text.removeprefix("/").partition(" ")
+    return setup.commands.get(name) if text.startswith("/") else None, arguments
+
+
 async def expand_command(text: str, setup: Setup, backend: FilesystemBackend) -> str:
     """Return what is sent for a text: that of a command from a file, where it begins with one.
 
     Raises:
         CommandError: when it cannot be put together.
     """
-    name, _, arguments = text.removeprefix("/").partition(" ")
-    command = setup.commands.get(name) if text.startswith("/") else None
+    command, arguments = find_command(text, setup)
     if command is None:
         return text
 

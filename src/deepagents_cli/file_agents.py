@@ -86,7 +86,7 @@ def make_subagents(
         own = [ToolExclusionMiddleware(excluded=agent.excluded)] if agent.excluded else []
         spec["middleware"] = [*own, *middleware]
         try:
-            if (chosen := _choose_model(agent, model)) is not None:
+            if agent.model and (chosen := choose_other_model(agent.model, model)) is not None:
                 spec["model"] = chosen
         except UnknownModel as error:
             notices.append(f"{agent.path}: it works with the model of the main agent: {error}")
@@ -140,14 +140,13 @@ def _tools(value: object, problems: list[str]) -> set[str]:
     return found
 
 
-def _choose_model(agent: FileAgent, main: BaseChatModel) -> BaseChatModel | None:
-    """Return the model of an agent; `None` for that of the main agent.
+def choose_other_model(name: str, main: BaseChatModel) -> BaseChatModel | None:
+    """Return the model that a file of an agent or a command names; `None` for that of the main agent.
 
     Raises:
         UnknownModel: for a model that cannot be had here.
     """
-    name = agent.model
-    if name is None or name in (model_identifier(main) or ""):
+    if name == "inherit" or name in (model_identifier(main) or ""):
         return None
     if name not in ANTHROPIC_MODELS:
         return resolve_model(name)

@@ -78,7 +78,7 @@ class Project:
         return ", ".join([_printable(self.root), *where])
 
     # Not how many files have changed: only git knows that, and a repository can name programs for git to run
-    # (filters of attributes too, which no option turns off).
+    # (filters of attributes too, which no option turns off), so it runs in a sandbox, for conversations.
     def branch(self) -> str | None:
         """Return the branch, `""` on none; a worktree and a submodule have a file that names its place."""
         place = self.root / ".git"

@@ -236,11 +236,15 @@ class Texts(TypedDict):
 
 
 class Status(TypedDict):
-    """What the status line shows; `context` is the share of the `window` in use."""
+    """What the status line shows; `context` is the share of the `window` in use.
+
+    `state` is what has changed in the repository: "clean", "2 changed, 1 untracked", `None` if not known.
+    """
 
     model: str
     mode: Mode
     branch: str | None
+    state: str | None
     context: float | None
     window: int | None
     input_tokens: int

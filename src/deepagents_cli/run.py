@@ -23,6 +23,7 @@ from deepagents_cli.agents import (
     choose_backend,
     choose_model,
     expand_command,
+    find_command,
     make_agent,
     make_policy,
     model_label,
@@ -31,6 +32,7 @@ from deepagents_cli.agents import (
 from deepagents_cli.approval import AskPerson, Unattended
 from deepagents_cli.args import FLAGS, limits_of
 from deepagents_cli.errors import CommandError, Exit, complain, exit_at_next_interrupt
+from deepagents_cli.file_agents import choose_other_model
 from deepagents_cli.output import Printer, write_answer, write_json
 from deepagents_cli.policy import PLAN, Policy
 from deepagents_cli.project import Project
@@ -76,7 +78,7 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
         sentence = 'a task is needed: deepagents "TASK" (--continue takes up the last thread)'
         raise CommandError(sentence, Exit.USAGE)
     schema, setup = read_schema(arguments.schema), _set_up(directory)
-    chosen = model or choose_model(arguments.model, setup.settings)
+    chosen = model or _choose_model(arguments.model, task or "", setup)
     limits = limits_of(arguments, setup.settings.limits)
     access = Access.of(arguments, setup.settings)
     refuse_options(chosen, approve_all=access.approving, for_commands=access.typed, limits=limits)
@@ -116,6 +118,14 @@ def run(arguments: Namespace, *, model: BaseChatModel | None = None) -> int:
             complain(f"stopped. {again}")
             raise
     return _report_end(watch, again, unattended.refused, arguments)
+
+
+def _choose_model(named: str | None, task: str, setup: Setup) -> BaseChatModel:
+    """Make the model that was named, or that of the command from a file with which a task begins."""
+    chosen = choose_model(named, setup.settings)
+    command, _ = find_command(task, setup)
+    other = None if named or not (command and command.model) else choose_other_model(command.model, chosen)
+    return other or chosen
 
 
 def _find_person(arguments: Namespace, policy: Policy, end_line: Callable[[], None]) -> Ask | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -10,13 +11,18 @@ from typing import IO
 
 from deepagents_cli.errors import Exit
 from deepagents_cli.protocol import Message, read, write
-from deepagents_cli.worker.conversation import Conversation
 
 _LONGEST_LINE = 1 << 28
 """Bytes: a text that was pasted, at most."""
 
 
 async def _serve(out: IO[bytes]) -> int:
+    # Hardly anything of what is imported is garbage, and to look for it takes a tenth of the start.
+    gc.disable()
+    from deepagents_cli.worker.conversation import Conversation
+
+    gc.freeze()
+    gc.enable()
     loop = asyncio.get_running_loop()
     lines = asyncio.StreamReader(limit=_LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin.buffer)

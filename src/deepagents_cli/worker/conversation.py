@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from langchain_core.messages import BaseMessage
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from deepagents.events import Event, ToolCalled, ToolFinished, Usage
 from deepagents.models.traits import input_window
@@ -25,6 +26,7 @@ from deepagents_cli.worker.history import past_messages
 from deepagents_cli.worker.inbox import Inbox
 from deepagents_cli.worker.meter import Meter, cost_of, last_context
 from deepagents_cli.worker.proposal import Proposal
+from deepagents_cli.worker.repository import Repository
 from deepagents_cli.worker.steering import Steering
 from deepagents_cli.worker.turns import Turns
 from deepagents_cli.worker.workplace import Workplace
@@ -47,6 +49,8 @@ class Conversation:
         self.proposed: dict[int, Proposal] = {}
         self._trust: Future[str] | None = None
         self.thread = self.name = ""
+        self.models: dict[str, str] = {}
+        """The models of commands from files, by the texts that these made."""
 
     def take(self, message: Message) -> None:
         """Take a message of the screen."""
@@ -64,6 +68,7 @@ class Conversation:
         if self.thread:
             await self.turns.end()
             await self.meter.finish()
+            await self.repository.close()
         self._held.close()
         if self._workplace is not None:
             await self._workplace.close()
@@ -110,7 +115,7 @@ class Conversation:
         self.inbox = Inbox(place.record, thread, texts, lambda texts: self.say("queued", {"texts": texts}))
         self.asking = Asking(self.say, place.policy, self.set_mode)
         self.session = Session(self.make_agent(), thread, self._show)
-        self.turns = Turns(self.session, self.inbox, self.asking, self.say, self.meter.flush)
+        self.turns = Turns(self.session, self.inbox, self.asking, self.say, self._end_turn)
         state = await self.session.read()
         messages = messages_in(state)
         self.inbox.settle({each.id for each in messages})
@@ -123,9 +128,22 @@ class Conversation:
 
     def make_agent(self) -> Any:
         """Make the agent of the open thread."""
-        self.steering = Steering(lambda: self.inbox.hand_over(), lambda: self.mode)
+        self.steering = Steering(self)
         self.changes = Changes(self.workplace.policy, self.workplace.record, self.thread)
         return self.workplace.make_agent(self.steering, self.changes)
+
+    def hand_over(self) -> list[HumanMessage]:
+        """Return what was typed since the agent's last step."""
+        return self.inbox.hand_over()
+
+    def model_for(self, name: str) -> BaseChatModel | None:
+        """Return the model that a message asks for, if it can be had."""
+        return self.workplace.model_for(name)
+
+    async def facts(self) -> str:
+        """Return what the model is to know of the repository."""
+        state = await self.repository.at_first()
+        return f"Git state when this conversation began: {state}" if state else ""
 
     def say_status(self) -> None:
         """Tell what the status line shows."""
@@ -138,6 +156,7 @@ class Conversation:
                 "model": place.label,
                 "mode": self.mode,
                 "branch": place.project.branch(),
+                "state": self.repository.state,
                 "context": min(in_context / window, 1.0) if window and in_context else None,
                 "window": window,
                 "input_tokens": sum(each.input for each in used),
@@ -187,9 +206,11 @@ class Conversation:
         await place.open(trust=trust)
         self._workplace = place
         self.meter = Meter(place.record, self.say_status)
+        self.repository = Repository(place.project, self.meter.changed)
         wanted, latest = message.get("thread"), bool(message.get("resume"))
         thread = place.threads.choose(place.directory, wanted, latest=latest)
         await self.enter(thread, resumed=bool(wanted) or latest)
+        self.repository.look()
 
     async def _send(self, message: Message) -> None:
         text: str = message.get("text") or ""
@@ -199,8 +220,12 @@ class Conversation:
             # Not in the event loop: the saver may be in the middle of a change, which needs the loop.
             await to_thread(self.workplace.threads.note, self.thread, self.workplace.directory, text)
             self.name = self.name or one_line(text)[:80]
-            await self.inbox.put(text, content)
+            await self.inbox.put(text, content, self.models.pop(text, None))
         self.turns.begin()
+
+    def _end_turn(self) -> None:
+        self.meter.flush()
+        self.repository.look()
 
     def _take_at_once(self, kind: str, message: Message) -> None:
         match kind:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import HumanMessage
 
+from deepagents_cli.terminal import clean
 from deepagents_cli.worker.record import Record, Text
+
+MODEL: Final = "deepagents_model"
+"""Where a message names the model that is to answer it."""
 
 
 class Inbox:
@@ -28,12 +32,12 @@ class Inbox:
 
     @property
     def texts(self) -> list[str]:
-        """What waits, as it was typed."""
-        return [each.shown for each in self._texts]
+        """What waits, for a terminal: a command from a file may have made a text."""
+        return [clean(each.shown) for each in self._texts]
 
-    async def put(self, shown: str, content: str | list[Any]) -> None:
-        """Add a text; it is saved when this returns."""
-        self._texts.append(self._record.add_text(self._thread, shown, content))
+    async def put(self, shown: str, content: str | list[Any], model: str | None = None) -> None:
+        """Add a text, for this model if one is named; it is saved when this returns."""
+        self._texts.append(self._record.add_text(self._thread, shown, content, model))
         await self._record.flush()
         self._changed(self.texts)
 
@@ -51,7 +55,12 @@ class Inbox:
         self._unsaved += given
         if given:
             self._changed([])
-        return [HumanMessage(each.content, id=each.id) for each in given]
+        return [
+            HumanMessage(
+                each.content, id=each.id, additional_kwargs={MODEL: each.model} if each.model else {}
+            )
+            for each in given
+        ]
 
     def settle(self, saved: Collection[str | None]) -> None:
         """Forget what is in the thread; `saved` are the ids of its messages."""

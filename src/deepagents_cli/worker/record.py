@@ -18,7 +18,7 @@ from deepagents_cli.threads import BUSY_SECONDS
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS deepagents_queue "
     "(id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, shown TEXT NOT NULL, content TEXT NOT NULL, "
-    "at REAL NOT NULL)",
+    "model TEXT, at REAL NOT NULL)",
     "CREATE TABLE IF NOT EXISTS deepagents_usage "
     "(thread_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL, "
     "output INTEGER NOT NULL, cached INTEGER NOT NULL, cache_written INTEGER NOT NULL, cost REAL, "
@@ -33,11 +33,15 @@ _MOST_KEPT: Final = 20_000_000
 
 @dataclass(frozen=True)
 class Text:
-    """What a person sent: as it was typed, and as a message's content; `id` becomes the message's."""
+    """What a person sent: as it was typed, and as a message's content; `id` becomes the message's.
+
+    `model` is that of the command from a file whose text this is, if it names one.
+    """
 
     id: str
     shown: str
     content: str | list[Any]
+    model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,21 +99,21 @@ class Record:
         if last is not None:
             await wrap_future(last)
 
-    def add_text(self, thread: str, shown: str, content: str | list[Any]) -> Text:
+    def add_text(self, thread: str, shown: str, content: str | list[Any], model: str | None) -> Text:
         """Keep a text until it is known to be in the thread."""
-        text = Text(uuid4().hex, shown, content)
+        text = Text(uuid4().hex, shown, content, model)
         self._change(
-            "INSERT INTO deepagents_queue VALUES (?, ?, ?, ?, ?)",
-            (text.id, thread, shown, json.dumps(content), time.time()),
+            "INSERT INTO deepagents_queue VALUES (?, ?, ?, ?, ?, ?)",
+            (text.id, thread, shown, json.dumps(content), model, time.time()),
         )
         return text
 
     async def texts(self, thread: str) -> list[Text]:
         """Return the texts that are kept for a thread, the first first."""
         rows = await self._read(
-            "SELECT id, shown, content FROM deepagents_queue WHERE thread_id = ? ORDER BY at", thread
+            "SELECT id, shown, content, model FROM deepagents_queue WHERE thread_id = ? ORDER BY at", thread
         )
-        return [Text(key, shown, json.loads(content)) for key, shown, content in rows]
+        return [Text(key, shown, json.loads(content), model) for key, shown, content, model in rows]
 
     def remove_text(self, text: Text) -> None:
         """Forget a text."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
+from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any, Final
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from deepagents.errors import UnknownModel
 from deepagents.limits import Limits, Price
 from deepagents_cli.agents import (
     Access,
@@ -24,6 +27,7 @@ from deepagents_cli.agents import (
 )
 from deepagents_cli.args import FLAGS, limits_of
 from deepagents_cli.errors import CommandError
+from deepagents_cli.file_agents import choose_other_model
 from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project
 from deepagents_cli.protocol import Message
@@ -33,6 +37,7 @@ from deepagents_cli.settings_file import add_trusted
 from deepagents_cli.setup import describe_untrusted, load_setup
 from deepagents_cli.threads import Threads, state_dir
 from deepagents_cli.worker.changes import Changes
+from deepagents_cli.worker.no_model import LABEL, NoModel, say_missing
 from deepagents_cli.worker.record import Record
 from deepagents_cli.worker.steering import Steering
 
@@ -54,7 +59,6 @@ class Workplace:
 
     Raises:
         CommandError: for what the options ask for and cannot be had.
-        UnknownModel: when there is no such model.
     """
 
     def __init__(self, opened: Message, notify: Callable[[str], None]) -> None:
@@ -75,6 +79,7 @@ class Workplace:
         self._resources = ExitStack()
         self._resources.callback(self.record.close)
         self._policy: Policy | None = None
+        self._others: dict[str, BaseChatModel | None] = {}
 
     async def open(self, *, trust: bool) -> None:
         """Open the file of the checkpoints, and make the model and its backend.
@@ -88,7 +93,12 @@ class Workplace:
         settings = self.setup.settings
         self.access = Access.of(self.options, settings)
         self.limits: Limits | None = limits_of(self.options, settings.limits)
-        self._set_model(choose_model(self._named, settings))
+        try:
+            model = choose_model(self._named, settings)
+        except UnknownModel as error:
+            named = bool(self._named or settings.model or os.environ.get("DEEPAGENTS_MODEL"))
+            model = NoModel(missing=await to_thread(say_missing, error, named=named))
+        self._set_model(model)
         self.saver = await open_saver(self.threads.path)
 
     @property
@@ -105,7 +115,7 @@ class Workplace:
     @property
     def label(self) -> str:
         """The model's name, for people."""
-        return model_label(self.model)
+        return LABEL if isinstance(self.model, NoModel) else model_label(self.model)
 
     @property
     def policy(self) -> Policy:
@@ -116,6 +126,21 @@ class Workplace:
     def choose_model(self, name: str) -> None:
         """Change the model; agents that are made from now on have it."""
         self._set_model(choose_model(name, self.setup.settings))
+
+    def model_for(self, name: str) -> BaseChatModel | None:
+        """Return the model that a command from a file names; `None` where the one of the agent answers."""
+        if name not in self._others:
+            try:
+                self._others[name] = other = choose_other_model(name, self.model)
+                # Such a model is watched, and has no commands; the agent may have both otherwise.
+                if other is not None and is_local(other) and not is_local(self.model):
+                    raise CommandError(f"{name} is too weak for the tools of this agent")
+                if other is not None:
+                    self._refuse_options(other)
+            except (UnknownModel, CommandError) as error:
+                self._others[name] = None
+                self.notify(f"{self.label} answers: {error}")
+        return self._others[name]
 
     def make_agent(self, steering: Steering, changes: Changes) -> Any:
         """Make the agent."""
@@ -131,12 +156,18 @@ class Workplace:
             around_calls=[changes],
         )
 
+    def _refuse_options(self, model: BaseChatModel) -> None:
+        access = self.access
+        refuse_options(model, approve_all=access.approving, for_commands=access.typed, limits=self.limits)
+
     def _set_model(self, model: BaseChatModel) -> None:
-        approving = self.access.approving
-        refuse_options(model, approve_all=approving, for_commands=self.access.typed, limits=self.limits)
+        missing = model.missing if isinstance(model, NoModel) else None
+        if not missing:
+            self._refuse_options(model)
         backend, _, notice = choose_backend(self.project, model, self.access)
-        self.notices = [*filter(None, [notice, *self.setup.notices, describe_untrusted(self.setup)])]
+        self.notices = [*filter(None, [missing, notice, *self.setup.notices, describe_untrusted(self.setup)])]
         self.model = model
+        self._others.clear()
         known = self._policy
         # Commands in the background belong to the backend, so it stays where it would be the same.
         if known is not None and type(backend) is type(known.backend):

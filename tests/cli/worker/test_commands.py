@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from deepagents_cli.protocol import Message
-from tests.cli.openai_server import OpenAIServer, Reply, call
+from deepagents_cli.terminal import clean
+from tests.cli.openai_server import MODEL, OpenAIServer, Reply, call
 from tests.cli.worker.conftest import StartWorker, Worker
 
 
@@ -148,13 +151,16 @@ def test_what_the_context_holds_and_costs_is_shown_and_made_smaller(
         "Yes.",
     )
     worker.open(model="gpt-4.1", mode="auto")
+    assert "known after a first step" in worker.command("context")["ansi"]
     worker.turn("Change the notes.")
     worker.turn("How are you?")
     worker.turn("Really?")
 
     picture = worker.command("context")["ansi"]
     assert "of 1,047,576 tokens" in picture
-    assert all(each in picture for each in ("system prompt", "tools", "your messages", "free"))
+    parts = ("system prompt", "tools", "your messages", "answers", "calls", "results", "free")
+    assert all(each in picture for each in parts)
+    assert max(len(re.sub("\x1b\\[[0-9;]*m", "", each)) for each in picture.splitlines()) <= 60
     assert "| main | gpt-4.1 |" in worker.command("cost")["text"]
     changed = worker.command("diff")["text"]
     assert "-second line\n+another line" in changed
@@ -185,3 +191,88 @@ def test_modes_are_offered_and_changed(worker: Worker) -> None:
     assert values(worker.command("mode")) == ["ask", "auto", "plan", "full"]
     assert worker.command("mode", "auto")["text"].startswith("Mode auto: ")
     assert worker.last("status")["mode"] == "auto"
+
+
+def test_without_a_model_a_conversation_opens_and_one_is_picked(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    server.then("Here I am.")
+    worker.send("open", directory=str(directory), model="local:none-such", mode="ask")
+    ready = worker.wait("ready")
+    assert ready["model"] == "no model"
+    assert "none-such" in ready["notices"][0]
+    assert ready["notices"][0].endswith("Choose a model with /model")
+
+    worker.say("Hello?")
+    while (message := worker.take() or {})["is"] != "idle":
+        continue
+    assert message["error"] == ready["notices"][0]
+    worker.command("model", f"local-server:{MODEL}")
+    assert worker.turn("")["end"] == "done"
+    assert server.requests[-1].texts("user") == ["Hello?"]
+
+
+def test_a_command_of_a_trusted_project_is_answered_by_its_own_model_and_git_tells_the_state(
+    worker: Worker, server: OpenAIServer, directory: Path, tmp_path: Path
+) -> None:
+    server.models.append("other")
+    server.then("By the other.", "By the main one.")
+    commands = directory / ".deepagents" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "ask.md").write_text("---\nmodel: local-server:other\n---\nAsk \x1b[2J$ARGUMENTS.")
+    (directory / "AGENTS.md").write_text("x")
+    (directory / "\x1b[2J.md").write_text("x")
+    for words in (
+        ["init", "-qb", "main\u202e"],
+        ["config", "filter.evil.clean", "touch ran; touch .git/ran; cat"],
+    ):
+        subprocess.run(["git", *words], cwd=directory, check=True)
+    (directory / ".gitattributes").write_text("* filter=evil\n")
+    worker.send("open", directory=str(directory), model=f"local-server:{MODEL}", mode="ask")
+    asked = worker.wait("trust")
+    assert asked["items"] == [{"kind": "command", "name": "/ask", "what": "model local-server:other"}]
+    worker.send("trust", answer="yes")
+    worker.wait("ready")
+
+    worker.turn(worker.command("ask", "Ada")["send"])
+    worker.turn("Thank you.")
+    assert [each.body["model"] for each in server.requests] == ["other", MODEL]
+    if worker.last("status")["state"] is not None:
+        assert "Git state when this conversation began: 5 untracked" in server.requests[0].system
+    assert not any((place / "ran").exists() for place in (directory, directory / ".git"))
+    for name in (
+        "memory",
+        "skills",
+        "agents",
+        "tools",
+        "permissions",
+        "diff",
+        "settings",
+        "context",
+        "sessions",
+    ):
+        worker.command(name)
+    worker.command("nonsense\x1b[2J")
+    unclean = [
+        (message["is"], text)
+        for message in worker.seen
+        for text in texts_in({key: each for key, each in message.items() if key not in _RAW})
+        if clean(text) != text
+    ]
+    assert unclean == []
+
+
+_RAW = ("event", "ansi", "send", "edit")
+"""What is no text for a terminal: the screen cleans events, and the rest is colours or goes back as it is."""
+
+
+def texts_in(value: object) -> list[str]:
+    match value:
+        case str():
+            return [value]
+        case dict():
+            return [text for each in value.values() for text in texts_in(each)]
+        case list():
+            return [text for each in value for text in texts_in(each)]
+        case _:
+            return []

@@ -28,6 +28,7 @@ class Talk(Protocol):
     steering: Steering
     changes: Changes
     proposed: dict[int, Proposal]
+    models: dict[str, str]
 
     @property
     def workplace(self) -> Workplace: ...

@@ -88,9 +88,13 @@ def find_skills(project: Project) -> list[tuple[str, Path]]:
 
 
 async def _skills(talk: Talk, arguments: str) -> Answer:
-    project = talk.workplace.project
-    found = await to_thread(lambda: [_describe_skill(*each, project) for each in find_skills(project)])
+    found = await to_thread(describe_skills, talk.workplace.project)
     return {"text": "\n".join(found) or "There are no skills in .deepagents/skills or .claude/skills."}
+
+
+def describe_skills(project: Project) -> list[str]:
+    """Return the skills that are there, a line of Markdown each."""
+    return [_describe_skill(*each, project) for each in find_skills(project)]
 
 
 def _describe_skill(name: str, path: Path, project: Project) -> str:

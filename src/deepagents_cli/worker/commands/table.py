@@ -57,8 +57,11 @@ async def _run(talk: Talk, message: Message) -> Answer:
             talk.proposed[message["id"]] = proposed
         return answer
     place = talk.workplace
-    if name in place.setup.commands:
-        return {"send": await expand_command(f"/{name} {arguments}", place.setup, place.policy.backend)}
+    if brought := place.setup.commands.get(name):
+        text = await expand_command(f"/{name} {arguments}", place.setup, place.policy.backend)
+        if brought.model:
+            talk.models[text] = brought.model
+        return {"send": text}
     raise CommandError(f"There is no command /{one_line(name)}; /help lists them")
 
 

@@ -20,10 +20,12 @@ from deepagents.models.traits import input_window
 from deepagents_cli.models_here import find_models
 from deepagents_cli.session import messages_in
 from deepagents_cli.worker.commands.parts import Answer, SlashCommand, Talk
+from deepagents_cli.worker.commands.project import describe_skills
 from deepagents_cli.worker.meter import cost_of
 from deepagents_cli.worker.steering import NODE
 
-_WIDTH: Final = 40
+_WIDTH: Final = 24
+"""Columns of a bar; a line has fewer than 60."""
 _STYLES: Final = ("35", "34", "36", "33", "32", "31", "95", "94")
 _FREE: Final = "90"
 _KEPT: Final = 4
@@ -90,47 +92,53 @@ async def _context(talk: Talk, arguments: str) -> Answer:
     lines = [_line(name, count, most, _STYLES[at % 8]) for at, (name, count) in enumerate(parts.items())]
     if window:
         lines.append(_line("free", max(window - total, 0), most, _FREE))
-    known = f"of {window:,} tokens" if window else "tokens; the model does not tell how large its window is"
+    known = f"of {window:,} tokens" if window else "tokens; the model's window is not known"
+    if talk.steering.request is None:
+        lines += [
+            "",
+            "The system prompt and the tools come in addition;",
+            "their size is known after a first step.",
+        ]
     return {"ansi": "\n".join([f"About {total:,} {known}", "", *lines])}
 
 
 async def _count_parts(talk: Talk) -> dict[str, int]:
     """Estimate the tokens of each part of the next request."""
-    place, request = talk.workplace, talk.steering.request
-    messages = messages_in(await talk.session.read())
-    memory = sum(_tokens(each.read_text("utf-8", "replace")) for each in place.project.memory())
-    tools = (
-        sum(_tokens(json.dumps(each, default=str)) for each in map(_as_sent, request.tools)) if request else 0
-    )
+    project, request = talk.workplace.project, talk.steering.request
+    memory = sum(_tokens(each.read_text("utf-8", "replace")) for each in project.memory())
+    skills = sum(_tokens(each) for each in await to_thread(describe_skills, project))
+    tools = [json.dumps(_as_sent(each), default=str) for each in request.tools] if request else []
     system = request.system_message if request else None
-    whole = _tokens(system.text) if system else 0
+    prompt = max(_tokens(system.text) - memory - skills, 0) if system else 0
     kinds: Counter[str] = Counter()
-    for each in messages:
-        kinds[_kind(each)] += count_tokens_approximately([each])
-    fixed = {"system prompt": max(whole - memory, 0), "tools": tools, "memory": memory}
+    for each in messages_in(await talk.session.read()):
+        kinds.update(_count(each))
+    fixed = {"system prompt": prompt, "memory": memory, "skills": skills, "tools": sum(map(_tokens, tools))}
     return {name: count for name, count in {**fixed, **kinds}.items() if count}
+
+
+def _count(message: BaseMessage) -> dict[str, int]:
+    count = count_tokens_approximately([message])
+    match message:
+        case HumanMessage():
+            return {"your messages": count}
+        case AIMessage(tool_calls=calls):
+            of_calls = min(_tokens(json.dumps(calls, default=str)), count) if calls else 0
+            return {"answers": count - of_calls, "calls": of_calls}
+        case ToolMessage():
+            return {"results": count}
+        case _:
+            return {"other messages": count}
 
 
 def _as_sent(tool: Any) -> Any:
     return convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool
 
 
-def _kind(message: BaseMessage) -> str:
-    match message:
-        case HumanMessage():
-            return "your messages"
-        case AIMessage():
-            return "answers and calls"
-        case ToolMessage():
-            return "results of tools"
-        case _:
-            return "other messages"
-
-
 def _line(name: str, count: int, most: int, style: str) -> str:
     filled = max(round(_WIDTH * count / most), 1 if count else 0)
     bar = f"\x1b[{style}m{'█' * filled}\x1b[0m{'·' * (_WIDTH - filled)}"
-    return f"{name:18} {bar} {count:>9,}  {count / most:>4.0%}"
+    return f"{name:15} {bar} {count:>10,} {count / most:>4.0%}"
 
 
 def _tokens(text: str) -> int:
