@@ -18,6 +18,8 @@ PLAIN, SHELL, CONFINED, NAMED, SESSION = (
     "in a session",
 )
 MOST_CONFINED, MOST_MORE_IN_A_SESSION = 40, 5
+MOST_RULED = {100: 10, 1000: 50, 10_000: 500}
+"""Milliseconds that rules may take for a tree with so many directories."""
 ROWS = {
     "first": "the first, with the making of the backend",
     "next": "each further one",
@@ -36,7 +38,6 @@ def ways() -> tuple[str, ...]:
 
 def plan(size: Size) -> Part:
     """Run the command one hundred times in every way, and four at once."""
-    del size
     found = ways()
     jobs = [Job("commands", each, module(sys.executable, "commands", each)) for each in found]
     usual = "commands next"
@@ -61,5 +62,32 @@ def plan(size: Size) -> Part:
             "Each further one is the median of a hundred. Four at once is the time until the last of them"
             " ends."
         ],
+    )
+    ruled = _under_rules(size) if CONFINED in found else Part([], [])
+    return Part([*jobs, *ruled.jobs], [table, *ruled.tables])
+
+
+def _under_rules(size: Size) -> Part:
+    """Run the command under the rules of the command line, which speak of names at any depth."""
+    trees = {f"{count:,} directories": count for count in MOST_RULED if count <= max(100, size.files // 2)}
+    jobs = [
+        Job("ruled", each, module(sys.executable, "ruled_commands", count)) for each, count in trees.items()
+    ]
+    table = Table(
+        "A confined command in a tree with ten files in each directory",
+        "milliseconds of processor time",
+        [*trees],
+        [Row("no rules", "ruled free"), Row("rules by name", "ruled ruled")],
+        targets=[
+            Target(
+                f"rules by name, in {each}",
+                ("ruled ruled", each),
+                ("ruled free", each),
+                MOST_RULED[count],
+                added=True,
+            )
+            for each, count in trees.items()
+        ],
+        notes=["Time of the process that starts the command, and looks through the tree before and after."],
     )
     return Part(jobs, [table])

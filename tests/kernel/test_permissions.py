@@ -275,7 +275,8 @@ DIRECTORIES = st.lists(st.lists(NAMES, max_size=4).map(lambda names: "/" + "/".j
 
 @given(RULES, DIRECTORIES, NAMES, st.booleans())
 @example([rule("/**/a*b")], ["/x", "/y"], "ab", False)
-@example([rule("/**/a"), rule("/**/*.b")], ["/a", "/b"], "a", False)
+@example([rule("/**/a"), rule("/**/*a.b"), rule("/**/.bab")], ["/a", "/b"], "ba.b", False)
+@example([rule("/**/a"), rule("/**/*a.b"), rule("/**/.bab")], ["/a", "/b"], ".bab", False)
 def test_only_doubtful_names_are_matched(
     rules: list[FilesystemPermission], directories: list[str], name: str, fold: bool
 ) -> None:
