@@ -131,7 +131,7 @@ class EventLog:
     ) -> AsyncGenerator[Event | None]:
         """Yield the events after a number until the run has ended, and `None` after `beat` silent seconds."""
         async with self._reading(run_id) as (channel, news):
-            over = await ended()
+            over = not channel.works and await ended()
             while True:
                 news.clear()
                 found = await self._after(run_id, after, channel)

@@ -62,6 +62,8 @@ class RunEngine:
     on_finished: Callable[[Row], Coroutine[Any, Any, None]] | None = None
     _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
     _taken: dict[str, Taken] = field(default_factory=dict[str, Taken], init=False)
+    _expected: set[str] = field(default_factory=set[str], init=False)
+    """Runs that DBOS begins again soon, which have room kept for them."""
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _workflow: Any = field(default=None, init=False)
     _background: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]], init=False)
@@ -83,11 +85,11 @@ class RunEngine:
     @asynccontextmanager
     async def _working(self) -> AsyncGenerator[None]:
         self._launch()
+        await self._recover_own()
         tasks = [asyncio.create_task(self._dispatch())]
         if self.database.is_shared:
             tasks.append(asyncio.create_task(self._reap()))
         try:
-            await self._recover_own()
             yield
         finally:
             self._stopping = True
@@ -182,9 +184,9 @@ class RunEngine:
         if self.database.is_shared:
             return
         known = await DBOS.list_workflows_async(status=["PENDING", "ENQUEUED"], load_input=False)
-        names = {each.workflow_id.rsplit(":", 1)[0] for each in known}
+        self._expected = {each.workflow_id.rsplit(":", 1)[0] for each in known}
         for row in await self.database.rows(sa.select(leases.c.run_id).where(leases.c.run_id.is_not(None))):
-            if row["run_id"] not in names:
+            if row["run_id"] not in self._expected:
                 await hand_back(self.database, row["run_id"])
 
     async def _reap(self) -> None:
@@ -217,7 +219,7 @@ class RunEngine:
     @property
     def room(self) -> int:
         """How many more runs can work here."""
-        return 0 if self._stopping else self.slots - len({*self._active, *self._taken})
+        return 0 if self._stopping else self.slots - len({*self._active, *self._taken, *self._expected})
 
     async def start(self, taken: Taken) -> None:
         """Let a run begin that this worker has taken."""
@@ -238,6 +240,7 @@ class RunEngine:
         executor = Executor(self.database, self.graphs, self.events)
         attempt = await executor.begin(run_id, self.worker, self._taken.get(run_id))
         self._taken.pop(run_id, None)
+        self._expected.discard(run_id)
         if attempt is None:
             return
         work = asyncio.create_task(attempt.work())
