@@ -32,7 +32,8 @@ class _Reader(PosixStdinReader):
     """Reads what is typed; `found` takes whether the background is dark, whenever the terminal says so."""
 
     def __init__(self, descriptor: int, encoding: str, found: Callable[[bool], None]) -> None:
-        super().__init__(descriptor, encoding=encoding)
+        # Bytes of another encoding, as a paste may bring, would be half characters that nothing takes.
+        super().__init__(descriptor, errors="replace", encoding=encoding)
         self._found = found
         self._held = ""
 

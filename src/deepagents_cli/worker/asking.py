@@ -85,10 +85,10 @@ class Asking:
         finally:
             self._shown = None
         made: Decision = given["decision"]
+        if made.get("type") == "approve" and (remember := given.get("remember")):
+            self._remember(self._edited or request, remember)
         if self._edited is not None and made.get("type") == "approve":
             made = {"type": "edit", "edited_action": {"name": request.name, "args": dict(self._edited.args)}}
-        elif made.get("type") == "approve" and (remember := given.get("remember")):
-            self._remember(request, remember)
         if made.get("type") in ("approve", "edit"):
             self.approved.add(request.tool_call_id)
         self._report(given["ask"], request, made, "person")

@@ -171,15 +171,14 @@ class Conversation:
             message = await self._orders.get()
             try:
                 await self._carry_out(message)
-            except CommandError as error:
+            except Exception as error:
+                # Whatever is wrong with one text or command, the person is told and the conversation goes on.
+                if not isinstance(error, CommandError):
+                    logger.exception("%s failed.", message["do"])
                 if message["do"] == "open":
                     self._fail(error)
                 else:
                     self.say("notice", {"text": describe_error(error)})
-            except Exception as error:
-                # The end of the process: the screen is told why.
-                logger.exception("The worker cannot go on.")
-                self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         code = choose_exit_code(error)
@@ -191,7 +190,7 @@ class Conversation:
             case "open":
                 await self._open(message)
             case "send":
-                await self._send(message)
+                await self._send_or_return(message)
             case _:
                 await carry_out(self, message)
 
@@ -211,6 +210,14 @@ class Conversation:
         thread = place.threads.choose(place.directory, wanted, latest=latest)
         await self.enter(thread, resumed=bool(wanted) or latest)
         self.repository.look()
+
+    async def _send_or_return(self, message: Message) -> None:
+        try:
+            await self._send(message)
+        except Exception:
+            self.say("taken_back", {"texts": [message.get("text") or ""]})
+            self.say("queued", {"texts": self.inbox.texts})
+            raise
 
     async def _send(self, message: Message) -> None:
         text: str = message.get("text") or ""

@@ -36,7 +36,7 @@ class Turns:
         self._say = say
         self._done = done
         self._task: Task[None] | None = None
-        self._stopping = False
+        self._stopping = self._again = False
         self._began = self._thinking = 0.0
         self._written = ""
         self._reached = False
@@ -49,11 +49,15 @@ class Turns:
     def begin(self) -> None:
         """Begin a turn with what waits in the inbox, or go on with what was interrupted."""
         if self._task is None:
-            self._stopping = False
+            self._stopping = self._again = False
             self._task = asyncio.create_task(self._run())
+        else:
+            # What is sent right behind Esc is no part of what was stopped.
+            self._again = self._stopping
 
     def stop(self) -> None:
         """Cancel the present step."""
+        self._again = False
         if self._task is not None and not self._stopping:
             self._stopping = True
             self._task.cancel()
@@ -85,6 +89,8 @@ class Turns:
                 continue
         finally:
             self._task = None
+        if self._again:
+            self.begin()
 
     async def _turn(self) -> End:
         self._began, self._thinking = monotonic(), 0.0

@@ -56,6 +56,18 @@ def test_what_is_typed_before_the_prompt_is_ready_is_kept(start: Start) -> None:
 
 
 @needs_tmux
+def test_bytes_that_are_no_characters_do_not_get_far(start: Start) -> None:
+    with start() as terminal:
+        terminal.wait_for(READY)
+        terminal.type("say caf")
+        terminal.keys("-H", "e9")
+        terminal.type(" open")
+        terminal.keys("Enter")
+
+        terminal.wait_for("^caf\ufffd open")
+
+
+@needs_tmux
 def test_steps_are_shown_in_a_line_each(start: Start) -> None:
     with start(columns=60) as terminal:
         terminal.wait_for(READY)

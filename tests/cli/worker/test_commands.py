@@ -131,6 +131,8 @@ def test_a_session_is_renamed_forked_exported_and_opened_again(
     assert exported["path"] == str(directory / "talk.md")
     assert "And to two." in exported["text"]
 
+    # What is open stays closed to others.
+    assert worker.command("resume", "counting")["text"] == "This session is open."
     other = start()
     other.send("open", directory=str(directory), thread=first["thread"], model="local-server:scripted")
     assert "in use by another run" in other.wait_for_failure()

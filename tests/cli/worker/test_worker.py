@@ -31,7 +31,8 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     again = worker.wait("ask")
     assert (again["id"], again["edited"]) == (asked["id"], True)
     assert "+good morning" in again["details"]
-    worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=None)
+    remember = {"scope": "session", "rule": again["rules"][0]["rule"]}
+    worker.send("decide", ask=asked["id"], decision={"type": "approve"}, remember=remember)
     second = worker.wait("ask")
     worker.send("decide", ask=second["id"], decision={"type": "reject", "message": "not this"}, remember=None)
 
@@ -40,6 +41,7 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     assert (directory / "new.md").read_text() == "good morning\n"
     assert not (directory / "other.md").exists()
     assert "not this" in server.requests[-1].last
+    assert worker.command("permissions")["choices"][0]["value"] == f"edit: {directory}/new.md"
     worker.send("close")
     assert worker.wait_for_end() == 0
 
@@ -79,6 +81,33 @@ def test_esc_keeps_what_was_written_and_the_next_text_goes_on(worker: Worker, se
     assert worker.turn("Another one, please.")["end"] == "done"
     assert server.requests[-1].texts("assistant") == ["Once\n\n[The person stopped the answer here.]"]
     assert server.requests[-1].texts("user") == ["Tell me a story.", "Another one, please."]
+
+
+def test_what_is_sent_right_behind_esc_begins_a_turn(worker: Worker, server: OpenAIServer) -> None:
+    server.then(Reply("Once upon a time", hold=Event()), "Another story.")
+    worker.open()
+    worker.say("Tell me a story.")
+    worker.event("token")
+
+    worker.send("stop")
+    worker.say("Another one, please.")
+
+    assert worker.wait("idle")["end"] == "stopped"
+    assert worker.answer() == "Another story."
+
+
+def test_a_text_that_cannot_be_taken_comes_back(
+    worker: Worker, server: OpenAIServer, directory: Path
+) -> None:
+    server.then("Hello.")
+    worker.open()
+
+    worker.say("See this.", "a" * 300)
+    assert worker.wait("taken_back")["texts"] == ["See this."]
+    assert worker.wait("queued")["texts"] == []
+    assert "too long" in worker.wait("notice")["text"]
+    worker.say("Hi.")
+    assert worker.answer() == "Hello."
 
 
 def test_tokens_cost_and_context_are_shown(worker: Worker, server: OpenAIServer) -> None:

@@ -45,6 +45,8 @@ async def _resume(talk: Talk, wanted: str) -> Answer:
     if wanted:
         talk.require_idle("open another session")
         found = await to_thread(threads.find, wanted, directory)
+        if found.id == talk.thread:
+            return {"text": "This session is open."}
         await talk.enter(found.id, resumed=True)
         return {}
     listed = await to_thread(threads.find_all, directory)
