@@ -176,6 +176,8 @@ def start(server: OpenAIServer, directory: Path, state: Path, tmp_path: Path) ->
         "DEEPAGENTS_LOCAL_SERVER": server.address,
         "DEEPAGENTS_STATE": str(state),
         "HOME": str(tmp_path / "home"),
+        # The process that workers are forked from has those of its first test.
+        "DEEPAGENTS_SETTINGS": str(tmp_path / "settings.toml"),
     }
     with ExitStack() as stack:
 
