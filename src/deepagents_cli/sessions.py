@@ -57,7 +57,9 @@ def _show(threads: Threads, arguments: Namespace) -> None:
 def _export(threads: Threads, arguments: Namespace) -> None:
     found = threads.find(arguments.session)
     write = as_json if arguments.json else as_markdown
-    sys.stdout.write(write(found, read_messages(threads, found.id)))
+    written = write(found, read_messages(threads, found.id))
+    # In a file it stays as it was; at a terminal it must not steer it.
+    sys.stdout.write(clean(written) if sys.stdout.isatty() else written)
 
 
 def _rename(threads: Threads, arguments: Namespace) -> None:

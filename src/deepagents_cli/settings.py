@@ -115,9 +115,10 @@ def merge(user: Chosen, projects: Iterable[Chosen] = (), *, trusted: bool = Fals
     values, notices = dict(user.values), list(user.notices)
     for chosen in projects:
         notices += chosen.notices
-        given = {key: value for key, value in chosen.values.items() if trusted or not widens(key, value)}
-        for key, value in given.items():
-            values[key] = _joined(key, values.get(key), value)
+        for key, value in chosen.values.items():
+            # A project that is not trusted makes no mode out of plan mode.
+            if trusted or not (widens(key, value) or (key, values.get(key)) == ("mode", "plan")):
+                values[key] = _joined(key, values.get(key), value)
     limits = {key.partition(".")[2]: value for key, value in values.items() if key.startswith("limits.")}
     hooks = [hook for event in EVENTS for hook in values.get(f"hooks.{event}", ())]
     plain = {key: value for key, value in values.items() if "." not in key}

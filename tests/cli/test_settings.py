@@ -163,6 +163,14 @@ def test_a_trusted_project_sets_more_and_never_what_is_the_persons(home: Path, d
     assert [only in notice and str(path) in notice for notice in after.notices] == [True] * 3
 
 
+def test_no_project_leads_out_of_plan_mode(home: Path, directory: Path) -> None:
+    write(home, 'mode = "plan"')
+    write(directory, 'mode = "ask"')
+
+    assert read(home, directory).mode == "plan"
+    assert read(home, directory, trusted=True).mode == "ask"
+
+
 def test_mode_full_is_the_persons_alone(home: Path, directory: Path) -> None:
     write(directory, 'mode = "full"')
 

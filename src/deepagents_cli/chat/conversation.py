@@ -57,6 +57,8 @@ class Conversation:
         self._leave = leave
         self._clock = clock
         self._held: list[tuple[str, Sequence[str]]] = []
+        self._kept = 0
+        """How many of the queued texts the worker has kept in its record."""
         self._asked: dict[int, tuple[str, Sequence[str]]] = {}
         self._worked = 0.0
         self._begun = False
@@ -109,7 +111,7 @@ class Conversation:
                 self._queue(list(map(str, message.get("texts", ()))))
             case "taken_back":
                 self.taken_back += map(str, message.get("texts", ()))
-                self.queued = []
+                self.queued, self._kept = [], 0
             case "notice":
                 self._say("notice", str(message.get("text")))
             case "working":
@@ -160,13 +162,15 @@ class Conversation:
         return f"deepagents --continue (or: deepagents --thread {one_line(self._thread)})"
 
     def lose_worker(self) -> None:
-        """Note that the worker is gone; what it had not read is typed again."""
+        """Note that the worker is gone; what it had not kept is typed again."""
         self._count_time()
         self.working = False
         self.transcript.end_turn()
         self.questions.clear()
         self.picker = None
-        self.taken_back, self.queued, self._held = [*self.queued], [], []
+        # The rest waits in the record, and the next worker has it.
+        self.taken_back, self.queued, self._held = self.queued[self._kept :], [], []
+        self._kept = 0
 
     def reopen(self, send: Callable[..., None]) -> None:
         """Go on with another worker."""
@@ -328,6 +332,7 @@ class Conversation:
             self.transcript.end_text()
             self._say("person", text)
         self.queued = texts
+        self._kept = len(texts)
 
     def _idle(self, message: Message) -> None:
         self.working = False

@@ -59,6 +59,8 @@ def test_what_a_directory_brings_is_not_run_without_trust(shell: Person) -> None
 def test_a_killed_worker_is_started_again_by_the_next_message(shell: Person) -> None:
     shell.asks("Tell me a story.", Reply("Once upon", hold=Event()))
     shell.sees("^Once$")
+    shell.enters("And then?")
+    shell.sees("^queued: And then")
     kill(find_worker(shell))
     shell.sees("^The agent's process ")
     shell.sees("^Go on with: deepagents --continue")
@@ -68,7 +70,7 @@ def test_a_killed_worker_is_started_again_by_the_next_message(shell: Person) -> 
 
     shell.sees("^Yes, again.")
     users = shell.server.requests[-1].texts("user")
-    assert users == ["Hello?", "Tell me a story.", "Are you there?"]
+    assert users == ["Hello?", "Tell me a story.", "And then?", "Are you there?"]
     shell.sees_gone("Esc stops")
     assert (shell.directory / "hooked").exists()
 
