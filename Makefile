@@ -58,7 +58,7 @@ test-latest: $(VENV)/.uv ## Run the tests on the newest releases that can be ins
 	@.venv-lowest/bin/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --ignore tests/architecture --ignore tests/third_party tests $(ARGS)
 
 third-party: $(THIRD_PARTY)/.ready ## Run packages of others, which build on this one, in an environment of their own
-	@$(THIRD_PARTY)/bin/python -m pytest -q tests/third_party $(ARGS)
+	@$(THIRD_PARTY)/bin/python -m pytest -q --basetemp=$(THIRD_PARTY)/tmp tests/third_party $(ARGS)
 
 format: $(VENV)/.dev ## Format the code and put imports in order
 	@$(BIN)/ruff format --quiet .

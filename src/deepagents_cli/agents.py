@@ -24,14 +24,14 @@ from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT, SubAgent
 from deepagents.models import default_model, resolve_model
 from deepagents.models.prices import price_of_model
 from deepagents.models.traits import is_served_here, model_identifier, model_provider
-from deepagents_cli.always import read_rule
+from deepagents_cli.always import read_rule, rules_in
 from deepagents_cli.args import approving_flag, command_flags, mode_of
 from deepagents_cli.confined import AskedShell, GuardedSandbox
 from deepagents_cli.errors import CommandError, Exit, complain
 from deepagents_cli.file_agents import make_subagents
 from deepagents_cli.file_commands import FileCommand, expand
 from deepagents_cli.hooks import Hooks, around_tools, around_turns
-from deepagents_cli.policy import Policy, rules_in
+from deepagents_cli.policy import Policy
 from deepagents_cli.project import Project
 from deepagents_cli.protocol import Mode
 from deepagents_cli.schema import FitAnswer
@@ -225,7 +225,7 @@ def make_policy(
         backend,
         project.directory,
         access.mode,
-        rules=rules_in(kept, project.directory),
+        rules=rules_in(kept, project.directory, confined=isinstance(backend, GuardedSandbox)),
         network=bool(access.network),
         yes=yes,
         watched=is_local(model),

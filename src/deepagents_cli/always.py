@@ -7,9 +7,12 @@ A rule is one line of text, as it is kept in the settings: `command: git status`
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+
+from deepagents_cli.settings import Permission
 
 Kind: TypeAlias = Literal["command", "commands", "edit", "edits", "delete", "read"]
 
@@ -57,6 +60,16 @@ class Rule(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind}: {self.value}"
 
+    @property
+    def is_command(self) -> bool:
+        """Whether it is about commands."""
+        return self.kind in ("command", "commands")
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether it names files from a directory, such as `./build.sh`; elsewhere these are others."""
+        return self.is_command and re.search(r"(?:^|[\s=:'\"])(?![/\s])[^\s]*/", self.value) is not None
+
 
 class Offer(NamedTuple):
     """A rule that a question offers, and what it means."""
@@ -81,6 +94,21 @@ def read_rule(text: str) -> Rule:
     if kind == "commands" and _check_prefix(value.split(" ")) is None:
         raise ValueError(f"{text!r}: what this begins with can run anything; give the whole command")
     return Rule(cast("Kind", kind), value)
+
+
+def rules_in(kept: Iterable[Permission], directory: Path, *, confined: bool = True) -> list[Rule]:
+    """Return the kept rules that hold in a directory; what is no rule lets nothing through.
+
+    Those about commands hold in the sandbox alone (`confined`), and those about files of a directory there.
+    """
+    rules: list[Rule] = []
+    for each in kept:
+        if each.directory is None or directory.is_relative_to(each.directory):
+            with suppress(ValueError):
+                rule = read_rule(each.rule)
+                holds = not rule.is_relative or each.directory == directory
+                rules += [rule] if holds and (confined or not rule.is_command) else []
+    return rules
 
 
 def covers_command(rules: Sequence[Rule], command: str, *, exactly: bool) -> bool:

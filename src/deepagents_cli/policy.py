@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
@@ -32,7 +31,6 @@ from deepagents_cli.always import (
 from deepagents_cli.confined import GuardedSandbox
 from deepagents_cli.guarded import FILE_RULES, Kind, command_rules, kind_of, needs_of
 from deepagents_cli.protocol import Mode, Scope
-from deepagents_cli.settings import Permission
 
 PLAN: Final = (
     "Plan mode: change nothing, and run nothing that could change anything; such calls are refused. Look "
@@ -234,8 +232,10 @@ class Policy:
             ValueError: for what is no rule.
         """
         read = read_rule(rule)
-        if scope != "session" and self.keep is not None:
-            self.keep(rule, self.directory if scope == "directory" else None)
+        # Without the sandbox a command can do anything, so a rule about it is not kept for later.
+        if scope != "session" and self.keep is not None and (self.confined or not read.is_command):
+            here = scope == "directory" or read.is_relative
+            self.keep(rule, self.directory if here else None)
         self.rules.append(read)
 
     def forget(self, rule: str) -> bool:
@@ -359,16 +359,6 @@ class Policy:
     def _machine(self, path: str) -> str:
         """Return how this machine calls a path of the backend."""
         return path if self.confined else os.path.normpath(f"{self.directory}/{path.lstrip('/')}")
-
-
-def rules_in(kept: Iterable[Permission], directory: Path) -> list[Rule]:
-    """Return the kept rules that hold in a directory; what is no rule lets nothing through."""
-    rules: list[Rule] = []
-    for each in kept:
-        if each.directory is None or directory.is_relative_to(each.directory):
-            with suppress(ValueError):
-                rules.append(read_rule(each.rule))
-    return rules
 
 
 def _key(call_id: str | None, name: str, args: Mapping[str, Any]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -156,11 +157,17 @@ def lock_up(root: Path) -> None:
     root.chmod(0o555)
 
 
-def test_what_the_system_forbids_is_said_and_left_alone(tmp_path: Path) -> None:
-    for each in (tmp_path, *tmp_path.parents):
-        if each.name.startswith(("pytest-", "popen-")) or each == tmp_path:
-            each.chmod(0o755)
-    roots = [tmp_path / each for each in ("blocking", "awaiting")]
+@pytest.fixture
+def public_path() -> Iterator[Path]:
+    """A directory that other users may pass through; each pytest that starts closes the one of all tests."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory)
+        path.chmod(0o755)
+        yield path
+
+
+def test_what_the_system_forbids_is_said_and_left_alone(public_path: Path) -> None:
+    roots = [public_path / each for each in ("blocking", "awaiting")]
     for root in roots:
         lock_up(root)
     both = run_in_child(
@@ -181,7 +188,7 @@ def test_what_the_system_forbids_is_said_and_left_alone(tmp_path: Path) -> None:
             each.chmod(0o755)
         assert [code for _, code in told] == [*["permission_denied"] * 7, None, None]
         assert "(incomplete: " in told[7][0]
-        assert not any(str(tmp_path) in text for text, _ in told)
+        assert not any(str(public_path) in text for text, _ in told)
         assert "/seen.md" in told[7][0]
         assert "/seen.md" in told[8][0]
         assert sorted(each.name for each in root.iterdir()) == ["locked", "mine.md", "seen.md"]

@@ -94,3 +94,18 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
 
 def test_words_are_those_of_a_shell() -> None:
     assert split_plain("a 'b  c'd \"e\" ''") == ["a", "b  cd", "e", ""]
+
+
+@pytest.mark.parametrize(
+    ("rule", "relative"),
+    [
+        ("command: ./build.sh", True),
+        ("commands: tools/check", True),
+        ("command: make -C sub/dir", True),
+        ("command: /usr/bin/make", False),
+        ("commands: git log", False),
+        ("edit: /x/a.py", False),
+    ],
+)
+def test_a_rule_about_a_program_of_a_directory_is_known(rule: str, relative: bool) -> None:
+    assert read_rule(rule).is_relative is relative

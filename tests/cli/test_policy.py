@@ -70,6 +70,19 @@ def test_a_rule_lets_through_what_it_names(rule: str, name: str, facts: Facts, k
     assert decide(SPECS[name], {"command": "make"}, "ask", [read_rule(rule)], facts).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("command", "options", "code"), [("touch a", (), 0), ("touch a", ("--shell",), 3), ("touch ./a", (), 3)]
+)
+def test_a_kept_command_is_that_of_the_sandbox_and_names_nothing_of_a_directory(
+    cli: Cli, tmp_path: Path, command: str, options: tuple[str, ...], code: int
+) -> None:
+    add_permission(tmp_path / "settings.toml", Permission(f"command: {command}"))
+
+    assert (
+        cli.run("go", *options, model=ScriptedModel(call("execute", command=command), "Done.")).code == code
+    )
+
+
 def test_a_kept_rule_holds_in_its_directory_alone(cli: Cli, directory: Path, tmp_path: Path) -> None:
     def ended(where: Path) -> int:
         (tmp_path / "settings.toml").unlink(missing_ok=True)

@@ -11,10 +11,11 @@ from typing import Final
 
 from deepagents.middleware.skills.parse import read_header, split_skill
 from deepagents.tools import ToolSpec
+from deepagents_cli.always import rules_in
 from deepagents_cli.doctor import describe, examine
 from deepagents_cli.errors import CommandError
 from deepagents_cli.file_agents import TOOLS, FileAgent
-from deepagents_cli.policy import Facts, Policy, decide, rules_in
+from deepagents_cli.policy import Facts, Policy, decide
 from deepagents_cli.project import Project, read_text
 from deepagents_cli.settings import merge, read_user, user_file
 from deepagents_cli.terminal import one_line
