@@ -1,4 +1,4 @@
-"""One terminal with one conversation for all stories of a file: a start takes longer than a story."""
+"""One terminal with one conversation for most stories: a start takes longer than a story."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.cli.openai_server import OpenAIServer, serving
 from tests.cli.terminal.person import Home, Person
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[OpenAIServer]:
     """The model."""
     if shutil.which("tmux") is None:
@@ -20,15 +20,15 @@ def server() -> Iterator[OpenAIServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory, server: OpenAIServer) -> Home:
-    """A directory and a home for all stories of a file."""
+    """A directory and a home for the stories that share them."""
     return Home(tmp_path_factory.mktemp("terminal"), server)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sitting(home: Home) -> Iterator[Person]:
-    """A person at a conversation that all stories of a file share; its editor makes files English."""
+    """A person at a conversation that most stories share."""
     with home.sit_down() as person:
         person.sees("scripted in\\b")
         yield person
@@ -37,5 +37,9 @@ def sitting(home: Home) -> Iterator[Person]:
 @pytest.fixture
 def person(sitting: Person) -> Person:
     """The same person, in a new session."""
+    if sitting.lost:
+        pytest.fail("an earlier story has left the conversation where nothing can be begun")
+    sitting.lost = True
     sitting.begins_anew()
+    sitting.lost = False
     return sitting

@@ -78,6 +78,8 @@ class Person:
         self.home = home
         self.server = home.server
         self.directory = home.directory
+        self.lost = False
+        """Whether a new session could not be begun, so that each further story would wait for long."""
         self.sees = terminal.wait_for
         self.sees_gone = terminal.wait_until_gone
 

@@ -135,4 +135,4 @@ def test_both_are_killed_and_each_text_is_read_once(shell: Person) -> None:
     shell.sees("^The short one.")
     assert shell.server.requests[-1].texts("user")[-2:] == ["Another story.", "A short one."]
     shell.enters("/quit")
-    shell.sees("^Go on with: ")
+    shell.sees(r"^Go on with: deepagents --continue .*\n\$")
