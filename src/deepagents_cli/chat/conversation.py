@@ -322,8 +322,8 @@ class Conversation:
 
     def _enter(self, thread: str) -> None:
         if thread != self._thread:
-            # The plan is that of the session before.
-            self.transcript.plan = ()
+            # These are of the session before.
+            self.transcript.plan, self._worked = (), 0.0
         self._thread = thread
 
     def _queue(self, texts: list[str]) -> None:

@@ -140,6 +140,7 @@ def test_sessions_are_named_copied_written_and_opened_again(person: Person) -> N
 
 @tells("diff", "context", "cost", "compact")
 def test_what_was_done_and_used_is_shown_and_made_smaller(person: Person) -> None:
+    (person.directory / "notes.md").write_text("first line\nsecond line\n")
     person.enters("/mode auto")
     person.sees("^Mode auto")
     person.asks(

@@ -121,6 +121,7 @@ def test_esc_during_a_subagent_says_what_was_stopped(person: Person) -> None:
 
 
 def test_a_file_that_is_named_is_put_into_the_message(person: Person) -> None:
+    (person.directory / "notes.md").write_text("first line\nsecond line\n")
     person.terminal.type("Look into @no")
     person.sees("^  notes.md")
     person.presses("Tab")
