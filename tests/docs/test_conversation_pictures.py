@@ -12,7 +12,7 @@ from tests.cli.test_sandbox import needs_sandbox
 from tests.cli.tmux import needs_tmux
 
 SHOWN: Final = {
-    "context": ("results of tools", "free"),
+    "context": ("your messages", "free"),
     "models": ("local-server:qwen3-coder", "set ANTHROPIC_API_KEY"),
     "narrow": ("wants to edit notes.py", "[y]es"),
     "plan": ("compare dates, not text", "[2] Carry it out"),
