@@ -61,6 +61,9 @@ def test_a_killed_worker_is_started_again_by_the_next_message(shell: Person) -> 
     shell.sees("^Once$")
     shell.enters("And then?")
     shell.sees("^queued: And then")
+    # The worker does one after the other, so when this is answered, it has kept the text.
+    shell.enters("/memory")
+    shell.sees("^The model reads at each start")
     kill(find_worker(shell))
     shell.sees("^The agent's process ")
     shell.sees("^Go on with: deepagents --continue")
@@ -122,6 +125,8 @@ def test_both_are_killed_and_each_text_is_read_once(shell: Person) -> None:
     shell.sees("^Once$")
     shell.enters("A short one.")
     shell.sees("^queued: A short one.")
+    shell.enters("/memory")
+    shell.sees("^The model reads at each start")
     worker = find_worker(shell)
     kill(find_screen(shell))
     kill(worker)
