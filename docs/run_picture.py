@@ -30,7 +30,7 @@ FILES: Final = {
     "app.ini": "[app]\nname = notes\ndebug = true\nport = 8080\n",
     "README.md": "# Notes\n\nDebug mode is on by default.\n",
 }
-QUESTION: Final = b"[a]lways ? "
+QUESTION: Final = b"[a]lways [?] ? "
 
 
 def _plan(first: str, second: str) -> dict[str, list[dict[str, str]]]:

@@ -73,6 +73,8 @@ def test_always_holds_for_the_next_call_until_it_is_taken_back(person: Person) -
     assert "command: echo one" in settings.read_text()
 
     person.enters("/permissions")
+    person.sees("^> keep all  remove none")
+    person.presses("Down")
     person.sees("^> command: echo one  .*remove")
     person.presses("Enter")
     person.sees("^It is asked about again.")

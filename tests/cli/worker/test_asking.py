@@ -35,7 +35,8 @@ def test_always_covers_what_was_chosen_and_an_edit_that_cannot_be_made_is_correc
     assert (directory / "two.md").exists()
     assert (refused["name"], refused["by"]) == ("delete", "mode")
     assert "not found" in refused["message"]
-    (listed,) = worker.command("permissions")["choices"]
+    keep, listed = worker.command("permissions")["choices"]
+    assert worker.command("permissions", keep["value"])["text"] == "All stay allowed."
     assert (listed["value"], listed["detail"]) == (below["rule"], f"in {directory}; remove")
     settings = tmp_path / "settings.toml"
     assert below["rule"] in settings.read_text()

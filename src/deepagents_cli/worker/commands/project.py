@@ -24,6 +24,7 @@ from deepagents_cli.worker.proposal import Proposal
 from deepagents_cli.worker.workplace import Workplace
 
 _FILE: Final = "AGENTS.md"
+_KEEP_ALL: Final = "keep all"
 _LARGEST_SKILL: Final = 1 << 20
 """Bytes."""
 _LONGEST: Final = 300
@@ -153,6 +154,8 @@ def _usual(spec: ToolSpec, policy: Policy) -> str:
 
 async def _permissions(talk: Talk, arguments: str) -> Answer:
     policy = talk.workplace.policy
+    if arguments == _KEEP_ALL:
+        return {"text": "All stay allowed."}
     if arguments:
         known = policy.forget(arguments)
         return {"text": "It is asked about again." if known else f"There is no rule {one_line(arguments)!r}."}
@@ -160,10 +163,12 @@ async def _permissions(talk: Talk, arguments: str) -> Answer:
         return {"text": "No call is allowed for good; choose always when you are asked."}
     kept = await to_thread(_where_kept, talk.workplace)
     where = {each: kept.get(each, "this session") for each in map(str, policy.rules)}
+    # First, so that Enter alone removes nothing.
+    rows = {_KEEP_ALL: "remove none"} | {rule: f"{place}; remove" for rule, place in where.items()}
     return {
         "choices": [
-            {"value": rule, "label": one_line(rule), "detail": f"{place}; remove", "usable": True}
-            for rule, place in where.items()
+            {"value": rule, "label": one_line(rule), "detail": detail, "usable": True}
+            for rule, detail in rows.items()
         ]
     }
 
