@@ -43,6 +43,7 @@ def test_a_command_sends_the_files_that_were_typed_behind_it_and_no_others(perso
     text, file = person.server.requests[-1].messages[-1]["content"]
     assert text["text"] == "Greet @guests.md."
     assert "see @.env" in file["text"]
+    (person.directory / ".env").unlink()
 
 
 @tells("model")
