@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -20,12 +21,31 @@ def open_keyboard(found_background: Callable[[bool], None]) -> Vt100Input:
     return keyboard
 
 
-def open_output() -> Vt100_Output:
+class HeldOutput(Vt100_Output):
+    """Keeps what is written while it is held, so that removing and drawing anew is one step for the eye."""
+
+    held = False
+
+    def flush(self) -> None:
+        """Write what was kept, unless more belongs to it."""
+        if not self.held:
+            super().flush()
+
+
+def open_output() -> HeldOutput:
     """Draw on standard output."""
-    output = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
+    descriptor = sys.stdout.fileno()
     # Where the cursor is, is not asked: the answer could come late, and be taken for keys.
-    output.enable_cpr = False
-    return output
+    return HeldOutput(sys.stdout, lambda: _size(descriptor), term=os.environ.get("TERM"), enable_cpr=False)
+
+
+def _size(descriptor: int) -> Size:
+    try:
+        size = os.get_terminal_size(descriptor)
+    except OSError:
+        return Size(rows=24, columns=80)
+    # A terminal may say that it has no size.
+    return Size(rows=size.lines or 24, columns=size.columns or 80)
 
 
 class _Reader(PosixStdinReader):

@@ -12,6 +12,7 @@ from deepagents_cli.chat.transcript import Transcript
 
 _OUTPUT_LINES = 5
 _PLAN_LINES = 8
+_TEXT_LINES = 12
 _CALLS = 6
 
 
@@ -21,15 +22,15 @@ def draw_live(talk: Conversation, renderer: Renderer, rows: int) -> list[str]:
     lines: list[str] = []
     if transcript.thinking:
         lines.append(renderer.line(transcript.thinking[-300:].split("\n")[-1], "dim italic"))
-    if piece := transcript.open_piece(max(rows, 1)):
-        lines += ["", *renderer.piece(piece)]
+    if piece := transcript.open_piece(max(min(rows, _TEXT_LINES), 1)):
+        lines += [*renderer.piece(piece), ""]
     below = [*_calls(transcript, renderer), *_tree(transcript, renderer, None, "")]
     if talk.working and transcript.plan:
         below += renderer.plan(transcript.plan, _PLAN_LINES)
     below += [renderer.line(f"queued: {text}", "dim") for text in talk.queued[-3:]]
     if talk.working or (talk.ready is None and not talk.questions):
         below.append(_spinner_line(talk, renderer))
-    lines = [*lines[-max(rows - len(below), 1) :], *below] if below else lines
+    lines = [*lines[-max(rows - len(below), 1) :], *below] if below else lines[:-1]
     return lines[-max(rows, 1) :]
 
 

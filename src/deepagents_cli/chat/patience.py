@@ -28,6 +28,11 @@ class Patience:
         """Note that a key was pressed."""
         self._key_at = time.monotonic()
 
+    @property
+    def is_typing(self) -> bool:
+        """Whether a key was pressed a moment ago."""
+        return time.monotonic() < self._key_at + _QUIET
+
     def show(self, question: Pending | None) -> None:
         """Note which question is on the screen from now on."""
         if question is self._shown:

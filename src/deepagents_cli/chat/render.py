@@ -29,6 +29,7 @@ _STYLES: Final[dict[Kind, str]] = {
 _TODOS: Final = {"completed": ("[x]", "green"), "in_progress": ("[>]", "bold")}
 _COLOURS_ONLY: Final = re.compile(r"\x1b\[[0-9;]*m")
 _INDENT: Final = 2
+_CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
 
 
 class _PlainHeading(Heading):
@@ -50,8 +51,19 @@ class Renderer:
     def __init__(self, look: Look, width: int) -> None:
         self.look = look
         self.width = width
+        self._last: Kind | None = None
         self._piece: tuple[object, list[str]] = (None, [])
         self._console = Console(file=io.StringIO(), force_terminal=True, highlight=False, emoji=False)
+
+    def blocks(self, blocks: Iterable[Block]) -> list[str]:
+        """Render blocks below those before, each after an empty line unless it belongs to the last one."""
+        lines: list[str] = []
+        for block in blocks:
+            close = block.follows or (block.kind in _CLOSE and self._last in _CLOSE)
+            lines += [] if close or self._last is None else [""]
+            lines += self.block(block)
+            self._last = block.kind
+        return lines
 
     def block(self, block: Block) -> list[str]:
         """Render a finished block."""

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.output import ColorDepth
 
@@ -36,7 +37,6 @@ from deepagents_cli.chat.picker import Picker
 from deepagents_cli.chat.questions import Pending
 from deepagents_cli.chat.render import Renderer
 from deepagents_cli.chat.theme import ASK_BACKGROUND, find_look
-from deepagents_cli.chat.transcript import Block
 from deepagents_cli.errors import Exit
 from deepagents_cli.threads import state_dir
 
@@ -44,10 +44,11 @@ Mode: TypeAlias = Literal["input", "question", "picker", "entry"]
 _BETWEEN_DRAWINGS: Final = 0.05
 _REST: Final = 4
 _SPIN: Final = 0.1
-_LIVE_ROWS: Final = 18
+_TYPING: Final = 0.12
+"""Seconds between drawings while keys are pressed: a key is drawn at once, and the rest can wait."""
+_LIVE_ROWS: Final = 16
 _AGAIN: Final = 2.0
 """Seconds in which a second Ctrl-C leaves."""
-_CLOSE: Final = frozenset({"call", "failed_call", "agent", "output", "dim", "notice", "plan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +74,21 @@ class Screen:
         self.input = Buffer(
             history=open_history(state_dir()),
             completer=ThreadedCompleter(ChatCompleter(lambda: self.talk.commands, Files(directory))),
-            complete_while_typing=True,
+            # Each completion is drawn anew, so that only what can be completed is tried.
+            complete_while_typing=Condition(lambda: "@" in self.input.text or self.input.text[:1] == "/"),
             multiline=True,
             name="input",
         )
         self.line = Buffer(multiline=True, name="line", on_text_changed=lambda _: self._filter())
         self.renderer = Renderer(find_look(), 80)
         self._patience = Patience(self._ready_to_answer)
+        self._output = open_output()
         self._view = View(self)
         self.app: Application[int] = Application(
             layout=self._view.layout,
             key_bindings=make_keys(self),
             input=open_keyboard(self._found_background),
-            output=open_output(),
+            output=self._output,
             erase_when_done=True,
             color_depth=lambda: None if self.renderer.look.colours else ColorDepth.DEPTH_1_BIT,
             include_default_pygments_style=False,
@@ -96,7 +99,6 @@ class Screen:
         self.app.key_processor.before_key_press += self._patience.note_key
         self._drawn_at = self._interrupted_at = self._cost = 0.0
         self._drawing: asyncio.TimerHandle | None = None
-        self._last: Block | None = None
         self._picking: Picker | None = None
         self._away = False
         self._gone = False
@@ -138,7 +140,7 @@ class Screen:
         """Draw soon: what comes meanwhile is drawn with it."""
         if self._drawing is None and not self._gone:
             # On a slow machine, keys must not wait for one drawing after the other.
-            pause = max(_BETWEEN_DRAWINGS, _REST * self._cost)
+            pause = max(_BETWEEN_DRAWINGS, _REST * self._cost, _TYPING * self._patience.is_typing)
             wait = max(self._drawn_at + pause - time.monotonic(), 0)
             self._drawing = asyncio.get_running_loop().call_later(wait, self._draw)
 
@@ -209,6 +211,7 @@ class Screen:
         """End the conversation."""
         if self.app.is_running and not self._gone:
             self._gone = True
+            self._output.held = False
             self.app.exit(result=code)
 
     def paste(self, text: str) -> None:
@@ -279,7 +282,8 @@ class Screen:
             self.talk.taken_back = []
         self._patience.show(self.talk.question)
         if blocks := self.talk.transcript.take_finished():
-            lines = [line for block in blocks for line in self._lines(block)]
+            lines = self.renderer.blocks(blocks)
+            self._output.held = True
             self.app.renderer.erase()
             self.app.output.write_raw("".join(f"{line}\n" for line in lines))
         lines = draw_live(self.talk, self.renderer, min(rows - 6, _LIVE_ROWS))
@@ -289,13 +293,6 @@ class Screen:
         self._cost = self._drawn_at - begun
         self.app.invalidate()
 
-    def _lines(self, block: Block) -> Sequence[str]:
-        """Render a block, below an empty line unless it belongs to the one before."""
-        last, self._last = self._last, block
-        close = last is not None and block.kind in _CLOSE and last.kind in _CLOSE
-        gap = [] if block.follows or close else [""]
-        return [*gap, *self.renderer.block(block)]
-
     def _ready_to_answer(self, question: Pending) -> None:
         if question.is_text:
             self._enter(Entry("Answer: ", self.talk.answer))
@@ -303,6 +300,7 @@ class Screen:
 
     def _focus(self, _: object = None) -> None:
         """Have the keys go where what is drawn says that they go."""
+        self._output.held = False
         if self.talk.picker is not self._picking:
             self._picking = self.talk.picker
             self.line.reset()

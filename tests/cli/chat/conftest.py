@@ -1,4 +1,4 @@
-"""The conversation in a terminal of its own, with a scripted worker in the place of the agent."""
+"""Conversations in terminals of their own, with a scripted worker in the place of the agent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -16,21 +16,38 @@ Start: TypeAlias = Callable[..., Tmux]
 _SOURCES = Path(__file__).resolve().parents[3] / "src"
 
 
+def begin(stack: ExitStack, directory: Path, state: Path, *arguments: str, **options: Any) -> Tmux:
+    """Start a conversation; capitals in the options name variables of its environment."""
+    size = {name: options.pop(name) for name in ("columns", "rows") if name in options}
+    variables = {"PYTHONPATH": str(_SOURCES), "DEEPAGENTS_STATE": str(state), "HOME": str(state)}
+    environment = {**variables, "VISUAL": "", "EDITOR": "", **options}
+    program = [sys.executable, str(Path(__file__).parent / "start.py"), *arguments]
+    return stack.enter_context(Tmux(program, directory=directory, environment=environment, **size))
+
+
 @pytest.fixture
 def start(directory: Path, state: Path) -> Iterator[Start]:
-    """Start conversations; `shell` keeps the terminal open behind them."""
+    """Start conversations of its own for a test."""
     with ExitStack() as stack:
+        yield lambda *arguments, **options: begin(stack, directory, state, *arguments, **options)
 
-        def begin(*arguments: str, columns: int = 80, rows: int = 30, **environment: str) -> Tmux:
-            program = str(Path(__file__).parent / "start.py")
-            variables = {"PYTHONPATH": str(_SOURCES), "DEEPAGENTS_STATE": str(state), "HOME": str(state)}
-            terminal = Tmux(
-                [sys.executable, program, *arguments],
-                columns=columns,
-                rows=rows,
-                directory=directory,
-                environment={**variables, "VISUAL": "", "EDITOR": "", **environment},
-            )
-            return stack.enter_context(terminal)
 
-        yield begin
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
+    """One conversation for all tests that leave it as they found it: to start one takes a second."""
+    place = tmp_path_factory.mktemp("shared")
+    (place / "notes.md").touch()
+    (place / "notes.log").touch()
+    (place / ".gitignore").write_text("*.log\n")
+    with ExitStack() as stack:
+        terminal = begin(stack, place, place / "state", columns=120, rows=40)
+        terminal.wait_for("test:model")
+        yield terminal
+
+
+@pytest.fixture
+def talk(shared: Tmux) -> Tmux:
+    """That conversation, with an empty screen."""
+    shared.keys("C-u", "C-l")
+    shared.wait_for(r"\A\s*›\s*\n")
+    return shared

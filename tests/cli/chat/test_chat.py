@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.cli.chat.conftest import Start
-from tests.cli.tmux import needs_tmux
+from tests.cli.tmux import Tmux, needs_tmux
 
 READY = r"test:model"
 
@@ -32,16 +32,13 @@ def test_the_screen_imports_nothing_of_the_agent() -> None:
 
 
 @needs_tmux
-def test_an_answer_is_shown_as_markdown(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type(r"say # Title\n\nSome **bold** text.\n\n```python\nx = 1\n```\n")
-        terminal.keys("Enter")
+def test_an_answer_is_shown_as_markdown(talk: Tmux) -> None:
+    talk.type(r"say # Title\n\nSome **bold** text.\n\n```python\nx = 1\n```\n")
+    talk.keys("Enter")
 
-        shown = terminal.wait_for(r"^  x = 1")
+    shown = talk.wait_for(r"^  x = 1")
 
     assert "\nTitle\n\nSome bold text.\n" in shown
-    assert "AGENTS.md" in shown
 
 
 @needs_tmux
@@ -83,148 +80,128 @@ def test_steps_are_shown_in_a_line_each(start: Start) -> None:
 
 
 @needs_tmux
-def test_what_is_typed_while_the_agent_works_waits_and_can_be_taken_back(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("slow")
-        terminal.keys("Enter")
-        terminal.wait_for("helper .*: dig")
-        terminal.type("and then this")
-        terminal.keys("Enter")
-        terminal.wait_for("queued: and then this")
-        terminal.keys("Up")
-        terminal.wait_until_gone("queued:")
-        terminal.wait_for("^› and then this")
-        terminal.keys("Escape")
+def test_what_is_typed_while_the_agent_works_waits_and_can_be_taken_back(talk: Tmux) -> None:
+    talk.type("slow")
+    talk.keys("Enter")
+    talk.wait_for("helper .*: dig")
+    talk.type("and then this")
+    talk.keys("Enter")
+    talk.wait_for("queued: and then this")
+    talk.keys("Up")
+    talk.wait_until_gone("queued:")
+    talk.wait_for("^› and then this")
+    talk.keys("Escape")
 
-        shown = terminal.wait_for("Stopped. What is done is kept.")
+    shown = talk.wait_for("Stopped. What is done is kept.")
 
     assert "› and then this" in shown
 
 
 @needs_tmux
-def test_a_change_is_approved_after_it_was_edited_in_place(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("ask")
-        terminal.keys("Enter")
-        terminal.wait_for(r"wants to edit src/a.py\n  @@ -1 \+1 @@\n  -old\\x1b\[2J\n  \+new")
-        terminal.wait_for(r"\[y\]es \[n\]o \[e\]dit \[r\]eply \[a\]lways")
-        terminal.type("e")
-        terminal.wait_for("Ctrl-S")
-        terminal.keys("Enter")
-        terminal.type("second line")
-        terminal.keys("C-s")
-        terminal.wait_for(r"^  \+second line")
-        terminal.wait_for(r"\[y\]es")
-        terminal.type("y")
+def test_a_change_is_approved_after_it_was_edited_in_place(talk: Tmux) -> None:
+    talk.type("ask")
+    talk.keys("Enter")
+    talk.wait_for(r"wants to edit src/a.py\n  @@ -1 \+1 @@\n  -old\\x1b\[2J\n  \+new")
+    talk.wait_for(r"\[y\]es \[n\]o \[e\]dit \[r\]eply \[a\]lways")
+    talk.type("e")
+    talk.wait_for("Ctrl-S")
+    talk.keys("Enter")
+    talk.type("second line")
+    talk.keys("C-s")
+    talk.wait_for(r"^  \+second line")
+    talk.wait_for(r"\[y\]es")
+    talk.type("y")
 
-        terminal.wait_for('"type": "approve"')
+    talk.wait_for('"type": "approve"')
 
 
 @needs_tmux
-def test_a_key_typed_before_the_question_does_not_answer_it(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("ask")
-        terminal.keys("Enter", "y", "y", "y")
+def test_a_key_typed_before_the_question_does_not_answer_it(talk: Tmux) -> None:
+    talk.type("ask")
+    talk.keys("Enter", "y", "y", "y")
 
-        terminal.wait_for(r"\[y\]es")
-        terminal.wait_for("^› yyy")
-        terminal.type("n")
-        terminal.wait_for("Why")
-        terminal.type("not like this")
-        terminal.keys("Enter")
+    talk.wait_for(r"\[y\]es")
+    talk.wait_for("^› yyy")
+    talk.type("n")
+    talk.wait_for("Why")
+    talk.type("not like this")
+    talk.keys("Enter")
 
-        terminal.wait_for('"message": "not like this"')
-        terminal.wait_for("Refused: not like this")
+    talk.wait_for('"message": "not like this"')
+    talk.wait_for("Refused: not like this")
 
 
 @needs_tmux
-def test_lines_that_were_not_shown_cannot_be_agreed_to(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("ask 600")
-        terminal.keys("Enter")
-        terminal.wait_for(r"103 more lines; view them to agree")
-        terminal.wait_for(r"^\[v\]iew \[n\]o \[r\]eply")
-        terminal.type("yv")
-        terminal.wait_for(r"\[y\]es")
-        terminal.type("y")
+def test_lines_that_were_not_shown_cannot_be_agreed_to(talk: Tmux) -> None:
+    talk.type("ask 600")
+    talk.keys("Enter")
+    talk.wait_for(r"103 more lines; view them to agree")
+    talk.wait_for(r"^\[v\]iew \[n\]o \[r\]eply")
+    talk.type("yv")
+    talk.wait_for(r"\[y\]es")
+    talk.type("y")
 
-        terminal.wait_for('"type": "approve"')
+    talk.wait_for('"type": "approve"')
 
 
 @needs_tmux
-def test_always_is_chosen_with_its_scope(start: Start) -> None:
-    with start(columns=140) as terminal:
-        terminal.wait_for(READY)
-        terminal.type("ask")
-        terminal.keys("Enter")
-        terminal.wait_for(r"\[a\]lways")
-        terminal.type("a")
-        terminal.wait_for("edits of src/a.py")
-        terminal.type("below")
-        terminal.wait_until_gone("edits of src/a.py")
-        terminal.keys("Enter")
-        terminal.wait_for("in this directory")
-        terminal.keys("Down", "Enter")
+def test_always_is_chosen_with_its_scope(talk: Tmux) -> None:
+    talk.type("ask")
+    talk.keys("Enter")
+    talk.wait_for(r"\[a\]lways")
+    talk.type("a")
+    talk.wait_for("edits of src/a.py")
+    talk.type("below")
+    talk.wait_until_gone("edits of src/a.py")
+    talk.keys("Enter")
+    talk.wait_for("in this directory")
+    talk.keys("Down", "Enter")
 
-        terminal.wait_for('"rule": "edit_file src/", "scope":\\s+"directory"')
+    talk.wait_for('"rule": "edit_file src/", "scope":\\s+"directory"')
 
 
 @needs_tmux
-def test_what_cannot_be_used_is_not_picked(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("/model")
-        terminal.keys("Enter")
-        terminal.wait_for("b:two  ONE_API_KEY is not set")
-        terminal.keys("Down", "Enter")
+def test_what_cannot_be_used_is_not_picked(talk: Tmux) -> None:
+    talk.type("/model")
+    talk.keys("Enter")
+    talk.wait_for("b:two  ONE_API_KEY is not set")
+    talk.keys("Down", "Enter")
 
-        terminal.wait_for("did model c:three")
+    talk.wait_for("did model c:three")
 
 
 @needs_tmux
-def test_commands_and_files_are_completed(start: Start, directory: Path) -> None:
-    (directory / ".gitignore").write_text("*.log\n")
-    (directory / "notes.log").touch()
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("/rem")
-        terminal.wait_for("/remember  write to memory")
-        terminal.keys("C-u")
-        terminal.type("say @not")
-        terminal.wait_for(r"^  notes\.md")
-        assert "notes.log" not in terminal.screen()
-        terminal.keys("Tab", "Enter", "Enter")
+def test_commands_and_files_are_completed(talk: Tmux) -> None:
+    talk.type("/rem")
+    talk.wait_for("/remember  write to memory")
+    talk.keys("C-u")
+    talk.type("say @not")
+    talk.wait_for(r"^  notes\.md")
+    assert "notes.log" not in talk.screen()
+    talk.keys("Tab", "Enter", "Enter")
 
-        terminal.wait_for("attached: notes.md")
+    talk.wait_for("attached: notes.md")
 
 
 @needs_tmux
-def test_a_long_paste_is_folded_and_sent_whole(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("say ")
-        terminal.paste("\n\n".join(f"paragraph {number}" for number in range(20)))
-        terminal.wait_for(r"say \[pasted 39 lines #1\]")
-        terminal.keys("Enter")
+def test_a_long_paste_is_folded_and_sent_whole(talk: Tmux) -> None:
+    talk.type("say ")
+    talk.paste("\n\n".join(f"paragraph {number}" for number in range(20)))
+    talk.wait_for(r"say \[pasted 39 lines #1\]")
+    talk.keys("Enter")
 
-        terminal.wait_for("^paragraph 19")
+    talk.wait_for("^paragraph 19")
 
 
 @needs_tmux
-def test_a_proposed_file_is_shown_before_it_is_written(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("/remember tabs, not spaces")
-        terminal.keys("Enter")
-        terminal.wait_for(r"Write AGENTS.md\?\n- tabs, not spaces")
-        terminal.wait_for(r"\[y\]es")
-        terminal.type("y")
+def test_a_proposed_file_is_shown_before_it_is_written(talk: Tmux) -> None:
+    talk.type("/remember tabs, not spaces")
+    talk.keys("Enter")
+    talk.wait_for(r"Write AGENTS.md\?\n- tabs, not spaces")
+    talk.wait_for(r"\[y\]es")
+    talk.type("y")
 
-        terminal.wait_for("saved '- tabs, not spaces")
+    talk.wait_for("saved '- tabs, not spaces")
 
 
 @needs_tmux
@@ -297,19 +274,17 @@ def test_plain_mode_writes_and_asks_in_lines(start: Start) -> None:
 
 
 @needs_tmux
-def test_hostile_text_moves_nothing(start: Start) -> None:
-    with start() as terminal:
-        # The name of the scripted worker's branch has an escape sequence.
-        terminal.wait_for(r"main\\x1b\[31m")
-        terminal.type("hostile")
-        terminal.keys("Enter")
+def test_hostile_text_moves_nothing(talk: Tmux) -> None:
+    talk.type("hostile")
+    talk.keys("Enter")
 
-        shown = terminal.wait_for("^the end")
+    shown = talk.wait_for("^the end")
 
     assert r"[a\x1b2J (http://x" in shown
     assert r"\u202eevil" in shown
     assert r"\x9b2J" in shown
-    assert "deepagents" in shown, "the screen was cleared"
+    assert r"main\x1b[31m" in shown, "the branch of the scripted worker, in the status line"
+    assert "› hostile" in shown, "the screen was cleared"
 
 
 @needs_tmux
@@ -364,29 +339,25 @@ def test_a_change_is_edited_in_the_editor(start: Start, tmp_path: Path) -> None:
 
 
 @needs_tmux
-def test_a_late_answer_about_the_background_is_no_input(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("say one")
-        # At once, as terminals send it: what follows Escape later is typed by a person.
-        terminal.type("\x1b]11;rgb:ffff/ffff/ffff\x07")
-        terminal.type(" two")
-        terminal.keys("Enter")
+def test_a_late_answer_about_the_background_is_no_input(talk: Tmux) -> None:
+    talk.type("say one")
+    # At once, as terminals send it: what follows Escape later is typed by a person.
+    talk.type("\x1b]11;rgb:ffff/ffff/ffff\x07")
+    talk.type(" two")
+    talk.keys("Enter")
 
-        terminal.wait_for("^one two$")
+    talk.wait_for("^one two$")
 
 
 @needs_tmux
-def test_a_question_of_a_tool_is_answered_by_a_text(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("question")
-        terminal.keys("Enter")
-        terminal.wait_for("Answer:")
-        terminal.type("the left one")
-        terminal.keys("Enter")
+def test_a_question_of_a_tool_is_answered_by_a_text(talk: Tmux) -> None:
+    talk.type("question")
+    talk.keys("Enter")
+    talk.wait_for("Answer:")
+    talk.type("the left one")
+    talk.keys("Enter")
 
-        terminal.wait_for("You said the left one.")
+    talk.wait_for("You said the left one.")
 
 
 @needs_tmux
@@ -408,16 +379,14 @@ def test_history_is_private_and_lasts(start: Start, state: Path) -> None:
 
 
 @needs_tmux
-def test_several_lines_are_written_and_sent(start: Start) -> None:
-    with start() as terminal:
-        terminal.wait_for(READY)
-        terminal.type("say one\\")
-        terminal.keys("Enter")
-        terminal.type("two")
-        terminal.keys("M-Enter")
-        terminal.type("three")
-        terminal.keys("C-j")
-        terminal.type("four")
-        terminal.keys("Enter")
+def test_several_lines_are_written_and_sent(talk: Tmux) -> None:
+    talk.type("say one\\")
+    talk.keys("Enter")
+    talk.type("two")
+    talk.keys("M-Enter")
+    talk.type("three")
+    talk.keys("C-j")
+    talk.type("four")
+    talk.keys("Enter")
 
-        terminal.wait_for("^one two three four")
+    talk.wait_for("^one two three four")

@@ -89,7 +89,7 @@ class Worker:
         word, _, rest = message["text"].partition(" ")
         end = getattr(self, f"turn_{word}", self.turn_say)(rest, message) or "done"
         self.write(
-            "status", model="test:model", mode="ask", branch="main", context=0.25, window=1000,
+            "status", model="test:model", mode="ask", branch="main\x1b[31m", context=0.25, window=1000,
             input_tokens=1200, output_tokens=34, cost=0.05, name="a session",
         )  # fmt: skip
         self.write("idle", end=end, error=None, seconds=1.0)
