@@ -41,7 +41,7 @@ def test_a_change_is_asked_about_and_made_as_it_was_edited(
     assert (directory / "new.md").read_text() == "good morning\n"
     assert not (directory / "other.md").exists()
     assert "not this" in server.requests[-1].last
-    assert worker.command("permissions")["choices"][0]["value"] == f"edit: {directory}/new.md"
+    assert worker.command("permissions")["choices"][1]["value"] == f"edit: {directory}/new.md"
     worker.send("close")
     assert worker.wait_for_end() == 0
 
