@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from deepagents.limits import Limits
+from deepagents_cli.other_commands import add_debug, add_model, add_other_commands
 from deepagents_cli.protocol import MODES, Mode
 from deepagents_cli.serve import add_serve, add_worker
 from deepagents_cli.values import read_amount, read_count, read_price, read_repeats, read_seconds
@@ -127,14 +128,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, list[str]]:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
     _add_chat(commands)
-    _add_sessions(commands)
-    _add_models(commands)
-    _add_first_run(commands)
-    _add_trust(commands)
-    _add_doctor(commands)
-    completion = commands.add_parser("completion", help="write a script with which a shell completes")
-    completion.add_argument("shell", choices=("bash", "zsh", "fish", "sessions"), help="for which shell")
-    _add_debug(completion)
+    add_other_commands(commands)
     add_serve(commands)
     add_worker(commands)
     return parser, list(commands.choices)
@@ -165,7 +159,7 @@ def _add_run(commands: Any) -> None:
     _add_thread(run)
     _add_commands(run)
     _add_limits(run)
-    _add_debug(run)
+    add_debug(run)
 
 
 def _add_chat(commands: Any) -> None:
@@ -183,14 +177,14 @@ def _add_chat(commands: Any) -> None:
     _add_thread(chat)
     _add_commands(chat)
     _add_limits(chat)
-    _add_debug(chat)
+    add_debug(chat)
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dir", type=Path, default=Path(), help="the directory to work on, and to stay in (default: .)"
     )
-    _add_model(parser)
+    add_model(parser)
     parser.add_argument(
         "--mode", choices=MODES, help="what the agent may do without asking: see `deepagents -h`"
     )
@@ -201,116 +195,6 @@ def _add_thread(parser: argparse.ArgumentParser) -> None:
         "--continue", dest="resume", action="store_true", help="take up the directory's last thread"
     )
     parser.add_argument("--thread", metavar="ID", help="use this thread, whether it exists or not")
-
-
-def _add_sessions(commands: Any) -> None:
-    sessions = commands.add_parser(
-        "sessions", help="list, show, name, remove, export and fork what runs have left"
-    )
-    sessions.set_defaults(all=False, dir=Path())
-    verbs = sessions.add_subparsers(dest="verb", metavar="VERB")
-    verbs.default = "list"
-
-    def add(verb: str, text: str, *, of_directory: bool = False) -> Any:
-        added = verbs.add_parser(verb, help=text)
-        if of_directory:
-            added.add_argument(
-                "--dir", type=Path, default=Path(), help="the sessions of this directory (default: .)"
-            )
-            added.add_argument("--all", action="store_true", help="the sessions of all directories")
-        else:
-            added.add_argument(
-                "session",
-                metavar="SESSION",
-                nargs="+" if verb == "delete" else None,
-                help="a name, an id, or the beginning of an id",
-            )
-        _add_debug(added)
-        return added
-
-    add("list", "list the sessions of a directory, those used last first", of_directory=True)
-    add("search", "list the sessions that hold a text", of_directory=True).add_argument(
-        "text", metavar="TEXT"
-    )
-    add("show", "show what was asked, called and answered")
-    add("rename", "give a session another name").add_argument("name", metavar="NAME")
-    add("delete", "remove sessions")
-    pruned = add("prune", "remove old sessions, and the oldest beyond a size", of_directory=True)
-    pruned.add_argument(
-        "--older", type=read_count, metavar="DAYS", help="remove what was not used for so many days"
-    )
-    pruned.add_argument(
-        "--keep", type=read_count, metavar="MB", help="remove the oldest until the rest is as small"
-    )
-    exported = add("export", "write a session as Markdown, or as JSON")
-    exported.add_argument("--json", action="store_true", help="write JSON, with all that messages hold")
-    forked = add("fork", "copy a session, to go on from one of its messages in another way")
-    forked.add_argument(
-        "--at", type=read_count, metavar="N", help="the last message that is copied, as `show` numbers it"
-    )
-
-
-def _add_models(commands: Any) -> None:
-    models = commands.add_parser("models", help="fetch and list models that run on this machine")
-    verbs = models.add_subparsers(dest="verb", metavar="VERB", required=True)
-    pull = verbs.add_parser(
-        "pull", help="fetch the weights of a model, going on where an earlier pull stopped"
-    )
-    pull.add_argument("name", nargs="?", metavar="NAME", help="a name from `deepagents models list`")
-    listed = verbs.add_parser("list", help="list the known models and which of them are here")
-    path = verbs.add_parser("path", help="print where the weights of a model are")
-    path.add_argument("name", nargs="?", metavar="NAME", help="a name from `deepagents models list`")
-    for each in (pull, listed, path):
-        _add_debug(each)
-
-
-def _add_first_run(commands: Any) -> None:
-    first = commands.add_parser(
-        "first-run",
-        help="watch an agent do a small real job on a throw-away copy of example files",
-        description=(
-            "Watch an agent do a small real job on a throw-away copy of example files, see what changed, and "
-            "whether it got done. Without a model or a key, a small local model is fetched first."
-        ),
-    )
-    _add_model(first)
-    _add_debug(first)
-
-
-def _add_trust(commands: Any) -> None:
-    trust = commands.add_parser(
-        "trust",
-        help="list what a directory brings that can run, and use it from now on",
-        description=(
-            "List the hooks, commands, settings and agents of a directory that can run something or let more "
-            "happen, and use them from now on. Until then they are left out; a change of them asks again."
-        ),
-    )
-    trust.add_argument("dir", nargs="?", default=".", metavar="DIR", help="the directory (default: .)")
-    trust.add_argument("--yes", action="store_true", help="trust what is listed without asking")
-    trust.add_argument("--remove", action="store_true", help="trust the directory no longer")
-    _add_debug(trust)
-
-
-def _add_doctor(commands: Any) -> None:
-    doctor = commands.add_parser(
-        "doctor",
-        help="say what is found here, what is missing, and how to get it",
-        description="Say what is found here, what is missing, and how to get it. Code 0: a task could run.",
-    )
-    doctor.add_argument("--dir", default=".", metavar="DIR", help="the directory of the project (default: .)")
-    doctor.add_argument("--json", action="store_true", help="write JSON")
-    _add_debug(doctor)
-
-
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model", metavar="PROVIDER:NAME", help="the model, such as anthropic:NAME or local-server:NAME"
-    )
-
-
-def _add_debug(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--debug", action="store_true", help="show the traceback when something fails")
 
 
 def _add_commands(run: argparse.ArgumentParser) -> None:

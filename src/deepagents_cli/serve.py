@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.other_commands import add_debug
 from deepagents_cli.values import read_count
 
 
@@ -44,7 +45,7 @@ def add_serve(commands: Any) -> None:
         default=10,
         help="how many runs work at once (default: 10; 0: leave them to workers)",
     )
-    serve.add_argument("--debug", action="store_true", help="show the traceback when something fails")
+    add_debug(serve)
 
 
 def add_worker(commands: Any) -> None:
@@ -67,7 +68,7 @@ def add_worker(commands: Any) -> None:
     worker.add_argument(
         "--runs", type=read_count, default=10, help="how many runs work at once (default: 10)"
     )
-    worker.add_argument("--debug", action="store_true", help="show the traceback when something fails")
+    add_debug(worker)
 
 
 def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
