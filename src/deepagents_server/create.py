@@ -54,7 +54,7 @@ async def create_run(
         begins = not busy and not given.get("after_seconds") and server.engine.room > 0
         taken = await take(connection, row["run_id"], server.engine.worker) if begins else None
     if taken:
-        await server.engine.start(taken)
+        server.engine.start(taken)
         return row
     for other in busy:
         await _make_way(server, other, strategy)

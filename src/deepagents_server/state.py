@@ -74,7 +74,7 @@ async def update_state(server: Server, thread: Row, change: Update) -> dict[str,
             raise ApiError(422, f"The state cannot be changed so: {str(error)[:500]}") from error
         state = await opened.graph.aget_state(cast(Any, opened.config({})))
         shown = {
-            "values": dump_text(visible_values(opened.graph, state)),
+            "values": dump_text(visible_values(opened.graph, state.values)),
             "interrupts": dump_text(show_interrupts(state)),
             "status": "interrupted" if state.tasks else "idle",
             "state_updated_at": now(),

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import sqlite3
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import aiosqlite
 import sqlalchemy as sa
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.util import await_only
 
 from deepagents_server.database.migrations import MIGRATION_LOCK, migrate
+from deepagents_server.database.saver import ThreadedSqliteSaver
 from deepagents_server.errors import ServeError
 
 Row = Mapping[str, Any]
+_BUSY_PAUSE: Final = 0.002
+_BUSY_TRIES: Final = 15_000
 
 
 @dataclass(frozen=True)
@@ -44,26 +49,44 @@ class Database:
         """Tell whether other processes may work on this database."""
         return self.engine.dialect.name == "postgresql"
 
+    def is_away(self, error: BaseException) -> bool:
+        """Tell whether an error means that the database did not answer, though it may again."""
+        lost = (OperationalError, InterfaceError, *self.driver_errors)
+        return self.is_shared and isinstance(error, lost)
+
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
-        """Look at rows, each statement for itself."""
-        async with self.engine.execution_options(reads=True).connect() as connection:
+        """Look at rows by their keys, each statement for itself; `rows` is for whatever may take long."""
+        async with self._connect(self.engine.execution_options(reads=True)) as connection:
             yield connection
 
     @asynccontextmanager
     async def write(self) -> AsyncGenerator[AsyncConnection]:
-        """Change rows in one transaction."""
-        async with nullcontext() if self.is_shared else self._writing, self.engine.begin() as connection:
+        """Change a few rows in one transaction."""
+        alone = nullcontext() if self.is_shared else self._writing
+        async with alone, self._connect(self.engine) as connection, connection.begin():
             yield connection
 
+    @property
+    def _connect(self) -> type[AsyncConnection]:
+        return AsyncConnection if self.is_shared else _FileConnection
+
     async def rows(self, query: sa.Select[Any]) -> list[Row]:
-        """Return what a query finds, as mappings."""
-        async with self.read() as connection:
-            return [dict(row) for row in (await connection.execute(query)).mappings()]
+        """Return what a query finds, as mappings; it may look at many rows."""
+        if self.is_shared:
+            async with self.read() as connection:
+                return [dict(row) for row in (await connection.execute(query)).mappings()]
+        return await asyncio.to_thread(self._rows_of_file, query)
+
+    def _rows_of_file(self, query: sa.Select[Any]) -> list[Row]:
+        with self.engine.sync_engine.execution_options(reads=True).connect() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
 
     async def row(self, query: sa.Select[Any]) -> Row | None:
-        """Return the first row that a query finds."""
-        return next(iter(await self.rows(query)), None)
+        """Return the first row that a query finds, which an index leads to."""
+        async with self.read() as connection:
+            found = (await connection.execute(query)).mappings().first()
+            return None if found is None else dict(found)
 
     async def count(self, query: sa.Select[Any]) -> int:
         """Count the rows of a query."""
@@ -77,6 +100,20 @@ class Database:
             for statement in statements:
                 touched = (await connection.execute(statement)).rowcount
         return touched
+
+
+class _FileConnection(AsyncConnection):
+    """Runs statements where they are written, in the event loop's thread.
+
+    A row of a file is there after 0.1 ms. To ask another thread takes four times that for each statement.
+    """
+
+    async def execute(
+        self, statement: Any, parameters: Any = None, *, execution_options: Any = None
+    ) -> sa.CursorResult[Any]:
+        """Run a statement."""
+        assert self.sync_connection
+        return self.sync_connection.execute(statement, parameters, execution_options=execution_options)
 
 
 @asynccontextmanager
@@ -100,15 +137,11 @@ async def _open_sqlite(url: str, stack: AsyncExitStack, index: Mapping[str, Any]
     path = Path(make_url(url).database or "")
     path.parent.mkdir(parents=True, exist_ok=True)
     _keep_for_this_process(path, stack)
-    engine = create_async_engine(f"sqlite+aiosqlite:///{path}", connect_args={"timeout": 30})
-    event.listen(engine.sync_engine, "connect", set_pragmas)
-    event.listen(engine.sync_engine, "begin", _begin_at_once)
+    engine = _sqlite_engine(path)
     stack.push_async_callback(engine.dispose)
-    connection = await stack.enter_async_context(_connect(path))
     # Of its own: a store waits for its batches, and must not hold up checkpoints.
-    store_connection = await stack.enter_async_context(_connect(path, autocommit=True))
-    saver = AsyncSqliteSaver(connection)
-    await saver.setup()
+    store_connection = await stack.enter_async_context(_connect(path))
+    saver = stack.enter_context(ThreadedSqliteSaver.opened(path, set_pragmas))
     store = AsyncSqliteStore(store_connection, index=cast(Any, index))
     await store.setup()
     await stack.enter_async_context(store)
@@ -117,10 +150,17 @@ async def _open_sqlite(url: str, stack: AsyncExitStack, index: Mapping[str, Any]
     return Database(url, engine, saver, store, (), asyncio.Lock())
 
 
+def _sqlite_engine(path: Path) -> AsyncEngine:
+    engine = sa.create_engine(f"sqlite:///{path}", max_overflow=-1, connect_args={"check_same_thread": False})
+    event.listen(engine, "connect", _prepare_to_run_at_once)
+    event.listen(engine, "begin", _begin_at_once)
+    engine.dialect.is_async = True
+    return AsyncEngine(engine)
+
+
 @asynccontextmanager
-async def _connect(path: Path, *, autocommit: bool = False) -> AsyncGenerator[aiosqlite.Connection]:
-    options: dict[str, Any] = {"isolation_level": None} if autocommit else {}
-    async with aiosqlite.connect(path, timeout=30, **options) as connection:
+async def _connect(path: Path) -> AsyncGenerator[aiosqlite.Connection]:
+    async with aiosqlite.connect(path, timeout=30, isolation_level=None) as connection:
         await connection.execute("PRAGMA journal_mode=WAL")
         await connection.execute("PRAGMA synchronous=NORMAL")
         yield connection
@@ -147,7 +187,8 @@ async def _open_postgres(url: str, stack: AsyncExitStack, index: Mapping[str, An
         await saver.setup()
         await store.setup()
         await opened.run_sync(migrate)
-    return Database(url, engine, saver, store, (psycopg.Error,), asyncio.Lock())
+    lost = (psycopg.OperationalError, psycopg.InterfaceError)
+    return Database(url, engine, saver, store, lost, asyncio.Lock())
 
 
 def set_pragmas(connection: Any, _record: Any) -> None:
@@ -161,10 +202,26 @@ def set_pragmas(connection: Any, _record: Any) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
+def _prepare_to_run_at_once(connection: Any, record: Any) -> None:
+    set_pragmas(connection, record)
+    # The event loop neither sleeps for another's transaction nor copies the log into the file.
+    for pragma in ("busy_timeout=0", "wal_autocheckpoint=0"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
 def _begin_at_once(connection: sa.Connection) -> None:
+    if connection.get_execution_options().get("reads"):
+        return
     # A transaction that begins as a reader cannot always become a writer.
-    if not connection.get_execution_options().get("reads"):
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    for _ in range(_BUSY_TRIES):
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            return
+        except OperationalError as error:
+            if getattr(error.orig, "sqlite_errorcode", 0) != sqlite3.SQLITE_BUSY:
+                raise
+        await_only(asyncio.sleep(_BUSY_PAUSE))
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _keep_for_this_process(path: Path, stack: AsyncExitStack) -> None:

@@ -113,6 +113,17 @@ async def next_due(database: Database) -> str | None:
     return row["due"] if row else None
 
 
+async def take_again(database: Database, run: Row, token: int, worker: str) -> Taken | None:
+    """Begin a further attempt at a run that this worker still has."""
+    held = sa.select(leases.c.token).where(
+        leases.c.thread_id == run["thread_id"], leases.c.run_id == run["run_id"], leases.c.token == token
+    )
+    async with database.write() as connection:
+        if (await connection.execute(held.with_for_update())).first() is None:
+            return None
+        return await take(connection, run["run_id"], worker)
+
+
 async def take_over(database: Database, run_id: str, worker: str) -> Taken | None:
     """Begin a further attempt at a run whose worker was lost."""
     async with database.write() as connection:

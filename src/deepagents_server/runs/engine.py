@@ -23,12 +23,20 @@ from sqlalchemy.exc import DBAPIError
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row, set_pragmas
 from deepagents_server.database.notices import Notices
-from deepagents_server.database.runs import Taken, cancel, claim, hand_back, next_due
+from deepagents_server.database.runs import (
+    Taken,
+    cancel,
+    claim,
+    hand_back,
+    next_due,
+    take_again,
+    take_over,
+)
 from deepagents_server.database.tables import leases, runs
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs
-from deepagents_server.runs.execute import Attempt, Executor
-from deepagents_server.runs.liveness import BEAT, beating, reap
+from deepagents_server.runs.execute import Attempt
+from deepagents_server.runs.liveness import BEAT, DEAD, beating, reap
 from deepagents_server.runs.rollback import undo
 
 Action = Literal["interrupt", "rollback"]
@@ -36,16 +44,25 @@ WORKFLOW: Final = "deepagents_run"
 RECOVERY_QUEUE: Final = "deepagents_recovered"
 _LOOK_AGAIN: Final = 30.0
 """Seconds after which a worker looks for runs though nobody said that there are any."""
+_RETRY: Final = 0.5
+"""Seconds between two tries to reach the database."""
 _log: Final = logging.getLogger("deepagents.server")
 
 
-@dataclass
 class _Active:
-    """A run that works in this process."""
+    """A run that works in this process, and its present attempt."""
 
-    task: asyncio.Task[None]
-    attempt: Attempt
-    workflow: str
+    def __init__(self, attempt: Attempt, workflow: str) -> None:
+        self.workflow = workflow
+        self.driver: asyncio.Task[None] | None = None
+        self.begin(attempt)
+
+    def begin(self, attempt: Attempt) -> None:
+        """Let an attempt work."""
+        self.attempt = attempt
+        self.work = asyncio.create_task(attempt.work())
+        if attempt.run["cancelled"]:
+            self.work.cancel()
 
 
 @dataclass
@@ -61,7 +78,8 @@ class RunEngine:
     worker: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
     on_finished: Callable[[Row], Coroutine[Any, Any, None]] | None = None
     _active: dict[str, _Active] = field(default_factory=dict[str, _Active], init=False)
-    _taken: dict[str, Taken] = field(default_factory=dict[str, Taken], init=False)
+    _driven: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, asyncio.Task[None]], init=False)
+    """Attempts that began here, by the names of their workflows."""
     _expected: set[str] = field(default_factory=set[str], init=False)
     """Runs that DBOS begins again soon, which have room kept for them."""
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -134,10 +152,11 @@ class RunEngine:
         """End a run early, from a task that is being cancelled itself."""
         self._in_background(self.cancel(run, action))
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     def _steer_run(self, run_id: str) -> None:
         if active := self._active.get(run_id):
@@ -145,9 +164,7 @@ class RunEngine:
 
     def _stop_run(self, run_id: str) -> None:
         if active := self._active.get(run_id):
-            active.task.cancel()
-        elif taken := self._taken.get(run_id):
-            self._taken[run_id] = ({**taken[0], "cancelled": "interrupt"}, taken[1])
+            active.work.cancel()
 
     def _launch(self) -> None:
         engine, url = self._make_engine()
@@ -197,6 +214,8 @@ class RunEngine:
                     await self.wake()
             except (DBAPIError, dbos_error.DBOSException) as error:
                 _log.warning("Lost workers cannot be looked for: %s", error)
+                # While the database was away nobody could show signs of life.
+                await asyncio.sleep(DEAD)
 
     async def _dispatch(self) -> None:
         while True:
@@ -214,20 +233,29 @@ class RunEngine:
     async def _start_what_may(self) -> None:
         if (room := self.room) > 0:
             for taken in await claim(self.database, self.worker, room, [*self.graphs]):
-                await self.start(taken)
+                self.start(taken)
 
     @property
     def room(self) -> int:
         """How many more runs can work here."""
-        return 0 if self._stopping else self.slots - len({*self._active, *self._taken, *self._expected})
+        return 0 if self._stopping else self.slots - len({*self._active, *self._expected})
 
-    async def start(self, taken: Taken) -> None:
+    def start(self, taken: Taken) -> None:
         """Let a run begin that this worker has taken."""
         run, _ = taken
-        self._taken[run["run_id"]] = taken
         # Each attempt is a workflow of its own; DBOS takes one up again under the same name.
-        with SetWorkflowID(f"{run['run_id']}:{run['attempt']}"):
-            await DBOS.start_workflow_async(self._workflow, run["run_id"])
+        workflow = f"{run['run_id']}:{run['attempt']}"
+        self._driven[workflow] = self._drive(taken, workflow)
+        # The run need not wait for DBOS: until that knows of it, the lease tells that it is at work here.
+        self._in_background(self._record(workflow, run["run_id"]))
+
+    async def _record(self, workflow: str, run_id: str) -> None:
+        try:
+            with SetWorkflowID(workflow):
+                await DBOS.start_workflow_async(self._workflow, run_id)
+        except (DBAPIError, dbos_error.DBOSException) as error:
+            _log.warning("Run %s goes on, though DBOS does not know of it: %s", run_id, error)
+            self._driven.pop(workflow, None)
 
     async def _pause(self) -> float:
         due = await next_due(self.database)
@@ -237,37 +265,84 @@ class RunEngine:
         return max(0.01, min(wait, _LOOK_AGAIN))
 
     async def _run_workflow(self, run_id: str) -> None:
-        executor = Executor(self.database, self.graphs, self.events)
-        attempt = await executor.begin(run_id, self.worker, self._taken.get(run_id))
-        self._taken.pop(run_id, None)
-        self._expected.discard(run_id)
-        if attempt is None:
-            return
-        work = asyncio.create_task(attempt.work())
-        self._active[run_id] = _Active(work, attempt, str(DBOS.workflow_id))
+        workflow = str(DBOS.workflow_id)
+        if driving := self._driven.get(workflow):
+            await asyncio.wait([driving])
+            del self._driven[workflow]
+        else:
+            await self._take_up(run_id, workflow)
+        if self._stopping:
+            # DBOS must not count the workflow as done; the process ends here.
+            await asyncio.Event().wait()
+
+    async def _take_up(self, run_id: str, workflow: str) -> None:
+        """Begin a further attempt at a run that DBOS has begun again."""
         try:
-            await self._see_through(attempt, work)
+            taken = await take_over(self.database, run_id, self.worker)
+        finally:
+            self._expected.discard(run_id)
+        if taken:
+            await asyncio.wait([self._drive(taken, workflow)])
+
+    def _drive(self, taken: Taken, workflow: str) -> asyncio.Task[None]:
+        active = _Active(self._attempt(taken), workflow)
+        self._active[taken[0]["run_id"]] = active
+        active.driver = self._in_background(self._see_through(active))
+        return active.driver
+
+    def _attempt(self, taken: Taken) -> Attempt:
+        return Attempt(self.database, self.graphs, self.events, *taken)
+
+    async def _see_through(self, active: _Active) -> None:
+        """Let a run work until it is over, or has to go on elsewhere."""
+        run_id = active.attempt.run_id
+        try:
+            while not await self._is_through(active):
+                _log.warning("Run %s begins again, since the database did not answer", run_id)
+                if (taken := await self._take_again(active.attempt)) is None:
+                    return
+                active.begin(self._attempt(taken))
         finally:
             self._active.pop(run_id, None)
+            # Also where this fails, readers must not wait for a process that does no more.
+            await active.attempt.leave()
         self._news.set()
         if self.database.is_shared:
             await self.notices.send("end", run_id)
             await self.wake()
 
-    async def _see_through(self, attempt: Attempt, work: asyncio.Task[None]) -> None:
-        if attempt.run["cancelled"]:
-            work.cancel()
-        await asyncio.wait([work])
-        if self._stopping:
-            await attempt.leave()
-            # DBOS must not count the workflow as done; the process ends here.
-            await asyncio.Event().wait()
+    async def _take_again(self, attempt: Attempt) -> Taken | None:
+        """Begin a further attempt at a run of this worker, as soon as the database answers."""
+        while True:
+            await asyncio.sleep(_RETRY)
+            try:
+                return await take_again(self.database, attempt.run, attempt.token, self.worker)
+            except DBAPIError as error:
+                _log.warning("The database does not answer: %s", error)
+
+    async def _is_through(self, active: _Active) -> bool:
+        """Wait for an attempt and write how it ended; `False` if the database was away meanwhile."""
+        await asyncio.wait([active.work])
+        if active.work.cancelled() and self._stopping:
+            return True
+        error = None if active.work.cancelled() else active.work.exception()
+        if error and self.database.is_away(error):
+            return False
+        try:
+            await self._settle(active.attempt, active.work, error)
+        except Exception as failure:
+            if self.database.is_away(failure):
+                return False
+            raise
+        return True
+
+    async def _settle(self, attempt: Attempt, work: asyncio.Task[None], error: BaseException | None) -> None:
         action = await self._cancelled(attempt.run_id) if work.cancelled() else None
         if action == "rollback":
             outcome = await undo(self.database, attempt)
         elif work.cancelled():
             outcome = await attempt.outcome("interrupted")
-        elif error := work.exception():
+        elif error:
             _log.info("Run %s failed", attempt.run_id, exc_info=error)
             outcome = await attempt.outcome("error", error)
         else:
@@ -281,14 +356,14 @@ class RunEngine:
         return row["cancelled"] if row else None
 
     async def _leave_runs(self) -> None:
-        working = [active.task for active in self._active.values()]
-        for task in working:
-            task.cancel()
-        if working:
-            await asyncio.wait(working, timeout=10)
+        left = {**self._active}
+        for active in left.values():
+            active.work.cancel()
+        if left:
+            await asyncio.wait([active.driver for active in left.values() if active.driver], timeout=10)
         if not self.database.is_shared:
             return
-        for run_id, active in self._active.items():
+        for run_id, active in left.items():
             # Another worker begins a new attempt, so this one's workflow is over.
             await hand_back(self.database, run_id)
             await DBOS.cancel_workflow_async(active.workflow)

@@ -16,7 +16,7 @@ from langgraph.types import StateSnapshot
 
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
-from deepagents_server.database.runs import Ending, Taken, finish, take_over
+from deepagents_server.database.runs import Ending, finish
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
 from deepagents_server.runs.stream import Request, stream_graph
@@ -39,33 +39,20 @@ class Outcome:
     rolled_back: bool = False
 
 
-@dataclass(frozen=True)
-class Executor:
-    """Runs graphs, one attempt after the other."""
-
-    database: Database
-    graphs: Graphs
-    events: EventLog
-
-    async def begin(self, run_id: str, worker: str, taken: Taken | None) -> Attempt | None:
-        """Begin an attempt; `None` if there is nothing left to do."""
-        taken = taken or await take_over(self.database, run_id, worker)
-        return Attempt(self, *taken) if taken else None
-
-
 class Attempt:
     """One try at a run, from its last checkpoint."""
 
-    def __init__(self, executor: Executor, run: Row, token: int) -> None:
+    def __init__(self, database: Database, graphs: Graphs, events: EventLog, run: Row, token: int) -> None:
         self.run = run
         self.token = token
         self.kwargs: dict[str, Any] = load(run["kwargs"]) or {}
         self.steered = False
         """Whether a run waits that is to take over at the next step."""
         self.gave_way = False
-        self._database = executor.database
-        self._graphs = executor.graphs
-        self._events = executor.events
+        self._values: Any = None
+        self._database = database
+        self._graphs = graphs
+        self._events = events
 
     @property
     def run_id(self) -> str:
@@ -93,6 +80,7 @@ class Attempt:
                     return
             request.ends_here = partial(self._gives_way, graph)
             await self._stream(graph, request)
+            self._values = visible_values(graph, request.last_values)
 
     async def _gives_way(self, graph: Graph) -> bool:
         """Tell whether a message waits for this run, and no tool call for its result."""
@@ -154,10 +142,12 @@ class Attempt:
 
     async def outcome(self, status: Ending, error: BaseException | None = None) -> Outcome:
         """Look at what the thread holds now."""
+        if status == "success" and self._values is not None:
+            return Outcome("success", "idle", self._values, {})
         try:
             async with self._graphs.open(self.run["graph_id"], self._config()) as graph:
                 state = await graph.aget_state(self._thread_config())
-                values = visible_values(graph, state)
+                values = visible_values(graph, state.values)
         except Exception as failure:  # noqa: BLE001
             # A run ends here, also one whose graph could not even be made; its thread stays as it was.
             _log.warning("The state of thread %s cannot be read: %r", self.run["thread_id"], failure)
@@ -191,10 +181,9 @@ class Attempt:
         await self._events.close(self.run_id, ended=False)
 
 
-def visible_values(graph: Graph, state: StateSnapshot) -> Any:
+def visible_values(graph: Graph, values: Any) -> Any:
     """Return what a graph shows of its state: the keys that it also returns."""
     shown = graph.output_channels
-    values: Any = state.values
     if isinstance(shown, str) or not isinstance(values, dict):
         return values
     return {key: value for key, value in cast(dict[str, Any], values).items() if key in shown}

@@ -31,6 +31,8 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ends_here: Callable[[], Awaitable[bool]] | None = None
     """Asked before each step whether the run is to end without it."""
+    last_values: Any = None
+    """What the graph showed of its state at the end; `None` if that must be read from the checkpoint."""
 
     @classmethod
     def of(cls, kwargs: Mapping[str, Any], config: dict[str, Any]) -> Request:
@@ -80,19 +82,39 @@ async def _stream(graph: Graph, request: Request) -> AsyncGenerator[Named]:
     parts: Any = graph.astream(
         request.input,
         cast(Any, request.config),
-        # The beginning of a task tells that a step begins, and costs next to nothing.
-        stream_mode=[*{*_graph_modes(request.modes), "tasks"}],
+        # Tasks tell that a step begins, and values what it has left; both cost next to nothing.
+        stream_mode=[*{*_graph_modes(request.modes), "tasks", "values"}],
         subgraphs=request.subgraphs,
         durability="sync",
         **request.options,
     )
+    values, unfinished = None, set[str]()
     async with aclosing(parts) as opened:
         async for part in opened:
             namespace, mode, data = part if request.subgraphs else ((), *part)
             if mode == "tasks" and await _ends(request, namespace, data):
                 return
+            if not namespace:
+                values = data if mode == "values" else values
+                _follow(unfinished, data if mode == "tasks" else {})
             for named in name(mode, namespace, data):
                 yield named
+    if not unfinished and not _may_stop(graph, request):
+        request.last_values = values
+
+
+def _follow(unfinished: set[str], task: Mapping[str, Any]) -> None:
+    """Note which tasks have begun, and drop those that have a result and no question."""
+    if "triggers" in task:
+        unfinished.add(task["id"])
+    elif task and not task["interrupts"]:
+        unfinished.discard(task["id"])
+
+
+def _may_stop(graph: Graph, request: Request) -> bool:
+    """Tell whether a run may end between two nodes."""
+    asked = request.options.keys() & {"interrupt_before", "interrupt_after"}
+    return bool(asked or graph.interrupt_before_nodes or graph.interrupt_after_nodes)
 
 
 async def _ends(request: Request, namespace: Sequence[str], task: Mapping[str, Any]) -> bool:
