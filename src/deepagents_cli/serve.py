@@ -80,17 +80,21 @@ def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
     import asyncio
 
     from deepagents_server.config import load_config
+    from deepagents_server.database.engine import database_url
     from deepagents_server.errors import ServeError
-    from deepagents_server.serve import check_host, database_url, serve, work
+    from deepagents_server.serve import serve, work
     from deepagents_server.server import Settings
 
     try:
         config = load_config(arguments.agent, Path.cwd())
-        settings = Settings(database_url(arguments.database, config.directory), slots=arguments.runs)
+        settings = Settings(
+            database_url(arguments.database, config.directory),
+            slots=arguments.runs,
+            allow_anyone=arguments.command == "serve" and arguments.allow_anyone,
+        )
         if arguments.command == "worker":
             asyncio.run(work(config, settings, partial(_say, "Working as")))
             return Exit.DONE
-        check_host(arguments.host, trusted=arguments.allow_anyone)
         ready = partial(_say, f"Serving {', '.join(config.graphs)} on")
         asyncio.run(serve(config, settings, arguments.host, arguments.port, ready))
     except ServeError as error:

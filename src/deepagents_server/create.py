@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import Scope, clean_metadata
+from deepagents_server.database.filters import clean_metadata
 from deepagents_server.database.runs import active_runs, new_run, take
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import add_thread, get_thread
@@ -25,9 +25,7 @@ _KEPT: Final = (
 )  # fmt: skip
 
 
-async def create_run(
-    server: Server, scope: Scope, given: Mapping[str, Any], thread_id: str | None = None
-) -> Row:
+async def create_run(server: Server, given: Mapping[str, Any], thread_id: str | None = None) -> Row:
     """Insert a run and let it start as soon as it may.
 
     `given` holds the fields of the protocol. Without a thread, the run gets one of its own.
@@ -38,10 +36,10 @@ async def create_run(
     if given.get("webhook"):
         server.webhooks.check(given["webhook"])
     async with server.database.write() as connection:
-        assistant = await get_assistant(connection, scope, given["assistant_id"])
+        assistant = await get_assistant(connection, given["assistant_id"])
         if assistant["graph_id"] not in server.graphs:
             raise ApiError(404, f"The graph {assistant['graph_id']!r} of this assistant is not served here.")
-        thread = await _thread(connection, scope, given, thread_id)
+        thread = await _thread(connection, given, thread_id)
         busy = await active_runs(connection, thread["thread_id"]) if thread_id else []
         strategy = given.get("multitask_strategy") or "enqueue"
         if busy and strategy == "reject":
@@ -69,14 +67,12 @@ async def _make_way(server: Server, other: Row, strategy: str) -> None:
         await server.engine.steer(other["run_id"])
 
 
-async def _thread(
-    connection: AsyncConnection, scope: Scope, given: Mapping[str, Any], thread_id: str | None
-) -> Row:
+async def _thread(connection: AsyncConnection, given: Mapping[str, Any], thread_id: str | None) -> Row:
     if thread_id is None:
-        return await add_thread(connection, scope)
+        return await add_thread(connection)
     if given.get("if_not_exists") == "create":
-        return await add_thread(connection, scope, thread_id, may_exist=True)
-    return await get_thread(connection, scope, thread_id)
+        return await add_thread(connection, thread_id, may_exist=True)
+    return await get_thread(connection, thread_id)
 
 
 def _row(assistant: Row, thread: Row, given: Mapping[str, Any], *, temporary: bool) -> dict[str, Any]:
@@ -95,7 +91,6 @@ def _row(assistant: Row, thread: Row, given: Mapping[str, Any], *, temporary: bo
     values = {
         "run_id": str(uuid6()),
         "thread_id": thread["thread_id"],
-        "owner": thread["owner"],
         "assistant_id": assistant["assistant_id"],
         "graph_id": assistant["graph_id"],
         "metadata": metadata,

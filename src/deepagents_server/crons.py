@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import Scope
+from deepagents_server.database.owners import Scope
 from deepagents_server.database.tables import crons
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import load, now
@@ -70,7 +70,7 @@ async def _start(server: Server, row: Row) -> None:
     metadata = {**row["metadata"], "cron_id": row["cron_id"]}
     given = {**payload, **kept, "assistant_id": row["assistant_id"], "metadata": metadata}
     try:
-        await create_run(server, Scope(row["owner"]), given, row["thread_id"])
+        await create_run(server.of(Scope(row["owner"])), given, row["thread_id"])
     except ApiError as error:
         _log.warning("Schedule %s started no run: %s", row["cron_id"], error.detail)
 

@@ -7,7 +7,6 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable
-from pathlib import Path
 
 import uvicorn
 
@@ -30,19 +29,10 @@ def check_host(host: str, *, trusted: bool) -> None:
         is_loopback = False
     if not is_loopback and not trusted:
         raise ServeError(
-            f"{host!r} can be reached by others, and this server asks nobody for a key; leave --host out, "
-            "put a proxy that does in front, or, if everybody who reaches it may run your agents, add "
-            "--allow-anyone."
+            f"{host!r} can be reached by others, and this server asks nobody for a key; make one with "
+            "`deepagents keys create NAME`, leave --host out, or, if everybody who reaches it may run your "
+            "agents, add --allow-anyone."
         )
-
-
-def database_url(given: str | None, directory: Path) -> str:
-    """Return the address of a database: by default a file in the directory."""
-    if given and "://" in given:
-        return given
-    return (
-        f"sqlite:///{Path(given).resolve() if given else directory.resolve() / '.deepagents' / 'server.db'}"
-    )
 
 
 async def serve(
@@ -54,6 +44,7 @@ async def serve(
         ServeError: if there is nothing to serve, or nowhere to listen.
     """
     async with open_server(config, settings) as server, scheduling(server):
+        check_host(host, trusted=settings.allow_anyone or await server.keys.are_used())
         with listen(host, port) as listening:
             shown = f"[{host}]" if ":" in host else host
             ready(f"http://{shown}:{listening.getsockname()[1]}")

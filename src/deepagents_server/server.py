@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,8 +14,11 @@ from deepagents_server.config import ServerConfig, apply_environment
 from deepagents_server.database import Database, open_database
 from deepagents_server.database.assistants import add_system_assistants
 from deepagents_server.database.engine import Row
+from deepagents_server.database.keys import Keys
 from deepagents_server.database.notices import Notices
+from deepagents_server.database.owners import Scope
 from deepagents_server.database.runs import show_run
+from deepagents_server.database.store import graphs_of
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graphs, load_graphs
@@ -34,6 +37,11 @@ class Server:
     events: EventLog
     engine: RunEngine
     webhooks: Webhooks
+    keys: Keys
+
+    def of(self, scope: Scope) -> Server:
+        """Return the same server, as far as an owner may see and change what it holds."""
+        return replace(self, database=self.database.of(scope), graphs=graphs_of(self.graphs, scope.owner))
 
     async def tell_end(self, run: Row) -> None:
         """Call the webhook of a run that is over."""
@@ -52,6 +60,8 @@ class Settings:
     database: str
     slots: int = 10
     """How many runs work in this process at once; 0 leaves them to workers."""
+    allow_anyone: bool = False
+    """Whether others may reach a server that asks for no key."""
     cors: tuple[str, ...] = field(default=("*",))
 
 
@@ -71,7 +81,9 @@ async def open_server(config: ServerConfig, settings: Settings) -> AsyncGenerato
         events = EventLog(database)
         engine = RunEngine(database, graphs, events, Notices(database), settings.slots)
         async with engine.running():
-            server = Server(config, database, graphs, events, engine, Webhooks.of(config.webhooks))
+            server = Server(
+                config, database, graphs, events, engine, Webhooks.of(config.webhooks), Keys(database)
+            )
             engine.on_finished = server.tell_end
             yield server
 

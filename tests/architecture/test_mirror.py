@@ -18,6 +18,8 @@ TESTED_BY: dict[str, str] = {
     "deepagents_local/provider.py": "models/test_resolve.py",
     "deepagents_local/streams.py": "local/test_chat.py",
     "deepagents_local/errors.py": "local/test_weights.py",
+    "deepagents_cli/keys.py": "server/test_keys.py",
+    "deepagents_server/api/gate.py": "server/test_keys.py",
     "deepagents_server/create.py": "server/test_runs.py",
     "deepagents_server/errors.py": "server/test_runs.py",
     "deepagents_server/graphs.py": "server/test_config.py",

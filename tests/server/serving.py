@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import signal
@@ -10,12 +11,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
+from deepagents_cli.__main__ import main
 from deepagents_server.config import ServerConfig
 from deepagents_server.serve import listen, listener
 from deepagents_server.server import Settings, open_server
@@ -71,6 +73,15 @@ def serving(directory: Path, database: str | None = None, slots: int = 10, **set
         yield thread.start()
     finally:
         thread.stop()
+
+
+def make_key(directory: Path, owner: str) -> str:
+    """Make a key for the server of a directory, as the command does."""
+    given = ["keys", "create", owner, "--database", str(directory / ".deepagents" / "server.db")]
+    shown = io.StringIO()
+    with redirect_stdout(shown), redirect_stderr(io.StringIO()):
+        assert main(given) == 0
+    return shown.getvalue().strip()
 
 
 class Process:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from deepagents_server.api import assistants, crons, runs, store, system, threads
 from deepagents_server.api.common import answer
+from deepagents_server.api.gate import Gate
 from deepagents_server.errors import ApiError
 from deepagents_server.server import Server, Settings
 
@@ -31,7 +32,7 @@ def create_app(server: Server, settings: Settings) -> Starlette:
         expose_headers=list(_EXPOSED),
         max_age=600,
     )
-    app = Starlette(
+    return Starlette(
         routes=[
             *system.ROUTES,
             *assistants.ROUTES,
@@ -40,15 +41,13 @@ def create_app(server: Server, settings: Settings) -> Starlette:
             *runs.ROUTES,
             *store.ROUTES,
         ],
-        middleware=[cors],
+        middleware=[cors, Middleware(Gate, server=server)],
         exception_handlers={
             ApiError: _refuse,
             HTTPException: _refuse_http,
             Exception: _fail,
         },
     )
-    app.state.server = server
-    return app
 
 
 async def _refuse(_: Request, error: Exception) -> Response:

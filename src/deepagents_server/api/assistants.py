@@ -21,7 +21,7 @@ from deepagents_server.api.bodies import (
     VersionBody,
     read_body,
 )
-from deepagents_server.api.common import answer, answer_page, nothing, ordered, scope_of, selected, serving
+from deepagents_server.api.common import answer, answer_page, nothing, ordered, selected, serving
 from deepagents_server.database.assistants import (
     add_assistant,
     add_version,
@@ -29,7 +29,7 @@ from deepagents_server.database.assistants import (
     show_assistant,
 )
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import clean_metadata, contains, visible
+from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.tables import assistant_versions, assistants
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.graphs import Graph
@@ -40,12 +40,12 @@ _SORTED: Final = ("assistant_id", "graph_id", "name", "created_at", "updated_at"
 
 async def _assistant(request: Request) -> Row:
     async with serving(request).database.read() as connection:
-        return await get_assistant(connection, scope_of(request), request.path_params["assistant_id"])
+        return await get_assistant(connection, request.path_params["assistant_id"])
 
 
 async def _own(connection: AsyncConnection, request: Request) -> Row:
     """Return an assistant that the caller may change: none of those that the graphs have."""
-    row = await get_assistant(connection, scope_of(request), request.path_params["assistant_id"])
+    row = await get_assistant(connection, request.path_params["assistant_id"])
     if row["metadata"].get("created_by") == "system":
         raise ApiError(
             403, f"The assistant of the graph {row['graph_id']!r} comes with it and cannot be changed."
@@ -56,13 +56,12 @@ async def _own(connection: AsyncConnection, request: Request) -> Row:
 async def create(request: Request) -> Response:
     """Make an assistant."""
     given = await read_body(request, AssistantBody)
-    server, scope = serving(request), scope_of(request)
+    server = serving(request)
     if given.graph_id not in server.graphs:
         raise not_found("graph", given.graph_id)
     stamp = now()
     row: dict[str, Any] = {
         "assistant_id": given.assistant_id or str(uuid4()),
-        "owner": scope.owner or "",
         "graph_id": given.graph_id,
         "name": given.name or "Untitled",
         "description": given.description,
@@ -77,7 +76,7 @@ async def create(request: Request) -> Response:
         if not await add_assistant(connection, row):
             if given.if_exists != "do_nothing":
                 raise ApiError(409, f"There is an assistant {row['assistant_id']!r} already.")
-            row = dict(await get_assistant(connection, scope, row["assistant_id"]))
+            row = dict(await get_assistant(connection, row["assistant_id"]))
     return answer(show_assistant(row))
 
 
@@ -128,9 +127,7 @@ async def delete(request: Request) -> Response:
 def _found(given: AssistantSearchBody, request: Request) -> sa.Select[Any]:
     server = serving(request)
     # A shared database may hold assistants of graphs that are served elsewhere.
-    query = sa.select(assistants).where(
-        visible(assistants, scope_of(request)), assistants.c.graph_id.in_([*server.graphs])
-    )
+    query = sa.select(assistants).where(assistants.c.graph_id.in_([*server.graphs]))
     if given.graph_id:
         query = query.where(assistants.c.graph_id == given.graph_id)
     if given.name:
@@ -163,7 +160,6 @@ async def versions(request: Request) -> Response:
     row = await _assistant(request)
     query = sa.select(assistant_versions).where(
         assistant_versions.c.assistant_id == row["assistant_id"],
-        visible(assistant_versions, scope_of(request)),
     )
     if given.metadata:
         query = query.where(contains(assistant_versions.c.metadata, given.metadata))

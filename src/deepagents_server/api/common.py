@@ -13,22 +13,18 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
 
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import Scope
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import dump
 from deepagents_server.server import Server
 
+SERVER: Final = "deepagents.server"
+"""Where `Gate` puts the server of a request's caller; without it there is no server to be had."""
 _SECURE: Final = {"x-content-type-options": "nosniff"}
 
 
 def serving(request: Request) -> Server:
-    """Return the server that a request has reached."""
-    return cast(Server, request.app.state.server)
-
-
-def scope_of(request: Request) -> Scope:
-    """Tell whose rows a request may see."""
-    return cast(Scope, request.scope.get("deepagents.scope") or Scope())
+    """Return the server that a request has reached, as far as its caller may see and change it."""
+    return cast(Server, request.scope[SERVER])
 
 
 def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

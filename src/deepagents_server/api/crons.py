@@ -13,11 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from deepagents_server.api.bodies import Id, RunBody, SearchBody, path_id, read_body
-from deepagents_server.api.common import answer, answer_page, nothing, ordered, scope_of, selected, serving
+from deepagents_server.api.common import answer, answer_page, nothing, ordered, selected, serving
 from deepagents_server.crons import next_date, show_cron
 from deepagents_server.database.assistants import get_assistant
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import clean_metadata, contains, visible
+from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.tables import crons
 from deepagents_server.database.threads import get_thread
 from deepagents_server.errors import not_found
@@ -63,18 +63,18 @@ class CronSearchBody(SearchBody):
 async def create(request: Request) -> Response:
     """Make a schedule: for runs on a thread, or each on one of its own."""
     given = await read_body(request, CronBody)
-    server, scope = serving(request), scope_of(request)
+    server = serving(request)
     thread_id = path_id(request, "thread_id") if "thread_id" in request.path_params else None
     if given.webhook:
         server.webhooks.check(given.webhook)
     stamp, end = now(), _utc(given.end_time)
     async with server.database.write() as connection:
-        assistant = await get_assistant(connection, scope, given.assistant_id)
+        assistant = await get_assistant(connection, given.assistant_id)
         if thread_id:
-            await get_thread(connection, scope, thread_id)
+            await get_thread(connection, thread_id)
         row = {
             "cron_id": str(uuid4()),
-            "owner": scope.owner or "",
+            "owner": server.database.owner,
             "assistant_id": assistant["assistant_id"],
             "thread_id": thread_id,
             "schedule": given.schedule,
@@ -101,7 +101,7 @@ def _utc(moment: datetime | None) -> str | None:
 
 async def _cron(request: Request) -> Row:
     cron_id = path_id(request, "cron_id")
-    query = sa.select(crons).where(crons.c.cron_id == cron_id, visible(crons, scope_of(request)))
+    query = sa.select(crons).where(crons.c.cron_id == cron_id)
     row = await serving(request).database.row(query)
     if row is None:
         raise not_found("schedule", cron_id)
@@ -145,7 +145,7 @@ async def delete(request: Request) -> Response:
 
 
 def _found(given: CronSearchBody, request: Request) -> sa.Select[Any]:
-    query = sa.select(crons).where(visible(crons, scope_of(request)))
+    query = sa.select(crons)
     for name in ("assistant_id", "thread_id"):
         if value := getattr(given, name):
             query = query.where(crons.c[name] == value)

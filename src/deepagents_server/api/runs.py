@@ -21,10 +21,9 @@ from deepagents_server.api.bodies import (
     query_number,
     read_body,
 )
-from deepagents_server.api.common import Watched, answer, nothing, scope_of, serving
+from deepagents_server.api.common import Watched, answer, nothing, serving
 from deepagents_server.create import create_run
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import visible
 from deepagents_server.database.runs import ACTIVE, delete_runs, show_run
 from deepagents_server.database.tables import runs, threads
 from deepagents_server.database.threads import get_thread
@@ -53,9 +52,9 @@ async def create(request: Request) -> Response:
 async def create_batch(request: Request) -> Response:
     """Make several runs."""
     given = await read_body(request, _Batch)
-    scope, server = scope_of(request), serving(request)
+    server = serving(request)
     made = [
-        await create_run(server, scope, each.model_dump(exclude={"thread_id"}), each.thread_id)
+        await create_run(server, each.model_dump(exclude={"thread_id"}), each.thread_id)
         for each in given.root
     ]
     return answer([show_run(row) for row in made])
@@ -75,11 +74,11 @@ async def wait(request: Request) -> Response:
 
 async def list_runs(request: Request) -> Response:
     """List the runs of a thread, newest first."""
-    server, scope = serving(request), scope_of(request)
+    server = serving(request)
     thread_id = path_id(request, "thread_id")
     async with server.database.read() as connection:
-        await get_thread(connection, scope, thread_id)
-    query = sa.select(runs).where(runs.c.thread_id == thread_id, visible(runs, scope))
+        await get_thread(connection, thread_id)
+    query = sa.select(runs).where(runs.c.thread_id == thread_id)
     if status := request.query_params.get("status"):
         query = query.where(runs.c.status == status)
     query = query.order_by(runs.c.created_at.desc(), runs.c.run_id.desc())
@@ -135,9 +134,9 @@ async def cancel_many(request: Request) -> Response:
     given = await read_body(request, CancelManyBody)
     if not given.status and not (given.thread_id and given.run_ids):
         raise ApiError(422, "Name a status, or thread_id and run_ids.")
-    server, scope = serving(request), scope_of(request)
+    server = serving(request)
     wanted = ACTIVE if given.status in (None, "all") else (given.status,)
-    query = sa.select(runs).where(visible(runs, scope), runs.c.status.in_(wanted))
+    query = sa.select(runs).where(runs.c.status.in_(wanted))
     if given.thread_id:
         query = query.where(runs.c.thread_id == given.thread_id)
     if given.run_ids:
@@ -166,9 +165,7 @@ async def find_run(request: Request) -> Row:
         ApiError: if there is none that the caller may see.
     """
     run_id, thread_id = path_id(request, "run_id"), path_id(request, "thread_id")
-    query = sa.select(runs).where(
-        runs.c.run_id == run_id, runs.c.thread_id == thread_id, visible(runs, scope_of(request))
-    )
+    query = sa.select(runs).where(runs.c.run_id == run_id, runs.c.thread_id == thread_id)
     row = await serving(request).database.row(query)
     if row is None:
         raise not_found("run", run_id)
@@ -184,7 +181,7 @@ async def _create(request: Request, *, streamed: bool = False) -> Row:
     given = await read_body(request, RunBody)
     thread_id = path_id(request, "thread_id") if "thread_id" in request.path_params else None
     fields = {**given.model_dump(), "streamed": streamed or None}
-    return await create_run(serving(request), scope_of(request), fields, thread_id)
+    return await create_run(serving(request), fields, thread_id)
 
 
 def _cancels(row: Row) -> bool:

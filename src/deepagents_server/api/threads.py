@@ -20,9 +20,9 @@ from deepagents_server.api.bodies import (
     query_number,
     read_body,
 )
-from deepagents_server.api.common import answer, answer_page, nothing, ordered, scope_of, selected, serving
+from deepagents_server.api.common import answer, answer_page, nothing, ordered, selected, serving
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import clean_metadata, contains, visible
+from deepagents_server.database.filters import clean_metadata, contains
 from deepagents_server.database.runs import ACTIVE
 from deepagents_server.database.tables import leases, run_events, runs, threads
 from deepagents_server.database.threads import add_thread, get_thread, show_thread
@@ -36,10 +36,10 @@ _SORTED: Final = ("thread_id", "status", "created_at", "updated_at", "state_upda
 async def create(request: Request) -> Response:
     """Make a thread."""
     given = await read_body(request, ThreadBody)
-    server, scope = serving(request), scope_of(request)
+    server = serving(request)
     async with server.database.write() as connection:
         row = await add_thread(
-            connection, scope, given.thread_id, given.metadata, may_exist=given.if_exists == "do_nothing"
+            connection, given.thread_id, given.metadata, may_exist=given.if_exists == "do_nothing"
         )
     for step in given.supersteps or ():
         for update in step.get("updates") or ():
@@ -49,7 +49,7 @@ async def create(request: Request) -> Response:
 
 async def _thread(request: Request, thread_id: str | None = None) -> Row:
     async with serving(request).database.read() as connection:
-        return await get_thread(connection, scope_of(request), thread_id or path_id(request, "thread_id"))
+        return await get_thread(connection, thread_id or path_id(request, "thread_id"))
 
 
 async def get(request: Request) -> Response:
@@ -94,7 +94,7 @@ async def delete_thread(database: Any, saver: Any, thread_id: str) -> None:
 
 
 def _found(given: ThreadSearchBody, request: Request) -> sa.Select[Any]:
-    query = sa.select(threads).where(visible(threads, scope_of(request)))
+    query = sa.select(threads)
     if given.ids:
         query = query.where(threads.c.thread_id.in_(given.ids))
     if given.status:
@@ -128,7 +128,7 @@ async def copy(request: Request) -> Response:
     row = await _thread(request)
     server = serving(request)
     async with server.database.write() as connection:
-        made = await add_thread(connection, scope_of(request), None, row["metadata"])
+        made = await add_thread(connection, None, row["metadata"])
         same = {name: row[name] for name in ("values", "interrupts", "config", "state_updated_at")}
         status = "interrupted" if load(row["interrupts"]) else "idle"
         await connection.execute(

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Database, Row
-from deepagents_server.database.filters import Scope, visible
+from deepagents_server.database.owners import SHARED
 from deepagents_server.database.runs import add
 from deepagents_server.database.tables import assistant_versions, assistants
 from deepagents_server.errors import not_found
@@ -28,7 +28,7 @@ async def add_system_assistants(
         for graph_id in graph_ids:
             row = {
                 "assistant_id": system_assistant_id(graph_id),
-                "owner": "",
+                "owner": SHARED,
                 "graph_id": graph_id,
                 "name": graph_id,
                 "description": descriptions.get(graph_id),
@@ -52,19 +52,17 @@ async def add_assistant(connection: AsyncConnection, row: Row) -> bool:
 
 async def add_version(connection: AsyncConnection, row: Row) -> None:
     """Keep what an assistant is now under its version."""
-    kept = {name: row[name] for name in ("assistant_id", "owner", "version", *_VERSIONED)}
+    kept = {name: row[name] for name in ("assistant_id", "owner", "version", *_VERSIONED) if name in row}
     await add(connection, assistant_versions, {**kept, "created_at": now()})
 
 
-async def get_assistant(connection: AsyncConnection, scope: Scope, name: str) -> Row:
+async def get_assistant(connection: AsyncConnection, name: str) -> Row:
     """Return the assistant of an id, or of a graph's name.
 
     Raises:
         ApiError: if there is none that the caller may see.
     """
-    query = sa.select(assistants).where(
-        visible(assistants, scope), assistants.c.assistant_id.in_([name, system_assistant_id(name)])
-    )
+    query = sa.select(assistants).where(assistants.c.assistant_id.in_([name, system_assistant_id(name)]))
     row = (await connection.execute(query)).mappings().first()
     if row is None:
         raise not_found("assistant", name)

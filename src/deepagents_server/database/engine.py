@@ -7,7 +7,7 @@ import fcntl
 import sqlite3
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.util import await_only
 
 from deepagents_server.database.migrations import MIGRATION_LOCK, migrate
+from deepagents_server.database.owners import Scope, bind, guard
 from deepagents_server.database.saver import ThreadedSqliteSaver
 from deepagents_server.errors import ServeError
 
@@ -43,6 +44,8 @@ class Database:
     """What the driver raises by itself, where SQLAlchemy is not between."""
     # SQLite has one writer; to wait here is cheaper than in its busy handler, which sleeps.
     _writing: asyncio.Lock
+    owner: str = ""
+    """Whose rows are added; `of` says whose are seen."""
 
     @property
     def is_shared(self) -> bool:
@@ -53,6 +56,10 @@ class Database:
         """Tell whether an error means that the database did not answer, though it may again."""
         lost = (OperationalError, InterfaceError, *self.driver_errors)
         return self.is_shared and isinstance(error, lost)
+
+    def of(self, scope: Scope) -> Database:
+        """Return the same database, as far as an owner may see and change it."""
+        return replace(self, engine=bind(self.engine, scope), owner=scope.owner)
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
@@ -116,9 +123,21 @@ class _FileConnection(AsyncConnection):
         return self.sync_connection.execute(statement, parameters, execution_options=execution_options)
 
 
+def database_url(given: str | None, directory: Path) -> str:
+    """Return the address of a database: by default a file in the directory."""
+    if given and "://" in given:
+        return given
+    file = Path(given) if given else directory / ".deepagents" / "server.db"
+    return f"sqlite:///{file.resolve()}"
+
+
 @asynccontextmanager
-async def open_database(url: str, index: Mapping[str, Any] | None = None) -> AsyncGenerator[Database]:
+async def open_database(
+    url: str, index: Mapping[str, Any] | None = None, *, alongside: bool = False
+) -> AsyncGenerator[Database]:
     """Open `sqlite:///FILE` or `postgresql://...` and bring it to the present shape.
+
+    `alongside` the server of a file, a command may look at its tables and change a few rows.
 
     Raises:
         ServeError: if it is no such address, or the file belongs to a server that runs.
@@ -126,18 +145,22 @@ async def open_database(url: str, index: Mapping[str, Any] | None = None) -> Asy
     kind = url.split(":", 1)[0].split("+")[0]
     async with AsyncExitStack() as stack:
         if kind == "sqlite":
-            yield await _open_sqlite(url, stack, index)
+            path = Path(make_url(url).database or "")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not alongside:
+                _keep_for_this_process(path, stack)
+            yield await _open_sqlite(url, path, stack, index)
         elif kind in ("postgresql", "postgres"):
             yield await _open_postgres(url, stack, index)
         else:
             raise ServeError(f"{url!r} is no database; write a file's name, or postgresql://USER@HOST/NAME.")
 
 
-async def _open_sqlite(url: str, stack: AsyncExitStack, index: Mapping[str, Any] | None) -> Database:
-    path = Path(make_url(url).database or "")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _keep_for_this_process(path, stack)
+async def _open_sqlite(
+    url: str, path: Path, stack: AsyncExitStack, index: Mapping[str, Any] | None
+) -> Database:
     engine = _sqlite_engine(path)
+    guard(engine)
     stack.push_async_callback(engine.dispose)
     # Of its own: a store waits for its batches, and must not hold up checkpoints.
     store_connection = await stack.enter_async_context(_connect(path))
@@ -175,6 +198,7 @@ async def _open_postgres(url: str, stack: AsyncExitStack, index: Mapping[str, An
 
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     engine = create_async_engine(make_url(url).set(drivername="postgresql+psycopg"), pool_size=10)
+    guard(engine)
     stack.push_async_callback(engine.dispose)
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     pool: Any = AsyncConnectionPool(plain, min_size=2, max_size=20, open=False, kwargs=options)

@@ -1,11 +1,10 @@
-"""Which rows a request may see, and which of them it asks for."""
+"""Which rows a request asks for."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -14,28 +13,6 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from deepagents_server.errors import ApiError
 from deepagents_server.serialize import dump_text
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Whose rows a request may see; `None` is the server itself, which sees all."""
-
-    owner: str | None = ""
-
-
-ALL: Final = Scope(None)
-
-
-def visible(table: sa.Table, scope: Scope) -> sa.ColumnElement[bool]:
-    """Keep to the rows of an owner; every query of a request passes through here.
-
-    The assistants of the graphs have no owner, and everybody may see them.
-    """
-    if scope.owner is None:
-        return sa.true()
-    if table.name in ("assistants", "assistant_versions"):
-        return table.c.owner.in_(["", scope.owner])
-    return table.c.owner == scope.owner
 
 
 class contains(sa.ColumnElement[bool]):

@@ -146,6 +146,19 @@ crons: Final = sa.Table(
     sa.Index("crons_by_date", "enabled", "next_run_date"),
 )
 
+api_keys: Final = sa.Table(
+    "api_keys",
+    METADATA,
+    _key("key_id"),
+    _text("owner"),
+    # Of the whole key, which is kept nowhere.
+    _text("digest"),
+    _text("created_at"),
+    _text("expires_at", nullable=True),
+    _text("revoked_at", nullable=True),
+    sa.Index("api_keys_by_digest", "digest", unique=True),
+)
+
 workers: Final = sa.Table(
     "workers",
     METADATA,

@@ -10,20 +10,20 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deepagents_server.database.engine import Row
-from deepagents_server.database.filters import Scope, clean_metadata, visible
+from deepagents_server.database.filters import clean_metadata
 from deepagents_server.database.runs import add, make_lease
 from deepagents_server.database.tables import threads
 from deepagents_server.errors import ApiError, not_found
 from deepagents_server.serialize import load, now
 
 
-async def get_thread(connection: AsyncConnection, scope: Scope, thread_id: str) -> Row:
+async def get_thread(connection: AsyncConnection, thread_id: str) -> Row:
     """Return a thread.
 
     Raises:
         ApiError: if there is none that the caller may see.
     """
-    query = sa.select(threads).where(threads.c.thread_id == thread_id, visible(threads, scope))
+    query = sa.select(threads).where(threads.c.thread_id == thread_id)
     row = (await connection.execute(query)).mappings().first()
     if row is None:
         raise not_found("thread", thread_id)
@@ -32,7 +32,6 @@ async def get_thread(connection: AsyncConnection, scope: Scope, thread_id: str) 
 
 async def add_thread(
     connection: AsyncConnection,
-    scope: Scope,
     thread_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     *,
@@ -46,7 +45,6 @@ async def add_thread(
     stamp = now()
     row: dict[str, Any] = {
         "thread_id": thread_id or str(uuid4()),
-        "owner": scope.owner or "",
         "status": "idle",
         "metadata": clean_metadata(metadata),
         "config": {},
@@ -62,7 +60,7 @@ async def add_thread(
         return row
     if not may_exist:
         raise ApiError(409, f"There is a thread {row['thread_id']!r} already.")
-    return await get_thread(connection, scope, row["thread_id"])
+    return await get_thread(connection, row["thread_id"])
 
 
 def show_thread(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from langgraph.types import StateSnapshot
 from deepagents_server.database import Database
 from deepagents_server.database.engine import Row
 from deepagents_server.database.runs import Ending, finish
+from deepagents_server.database.store import graphs_of
 from deepagents_server.events import EventLog
 from deepagents_server.graphs import Graph, Graphs
 from deepagents_server.runs.stream import Request, stream_graph
@@ -51,7 +52,7 @@ class Attempt:
         self.gave_way = False
         self._values: Any = None
         self._database = database
-        self._graphs = graphs
+        self._graphs = graphs_of(graphs, run["owner"])
         self._events = events
 
     @property

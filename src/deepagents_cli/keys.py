@@ -1,0 +1,93 @@
+"""Make, list and revoke the API keys of a server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from deepagents_cli.errors import CommandError, Exit
+from deepagents_cli.terminal import one_line
+from deepagents_cli.values import read_count
+
+
+def add_keys(commands: Any) -> None:
+    """Describe the command and its options."""
+    keys = commands.add_parser(
+        "keys",
+        help="make, list and revoke the API keys of a server",
+        description=(
+            "Make, list and revoke the API keys of a server. As soon as there is a key, every request needs "
+            "one, and sees only what belongs to the owner of its key."
+        ),
+    )
+    actions = keys.add_subparsers(dest="action", metavar="ACTION", required=True)
+    create = actions.add_parser("create", help="make a key, and show it once")
+    create.add_argument("owner", metavar="OWNER", help="whose key it is; an owner may have several")
+    create.add_argument(
+        "--days", type=read_count, metavar="N", help="for how long it works (default: always)"
+    )
+    listing = actions.add_parser("list", help="list all keys, without their secret parts")
+    revoke = actions.add_parser("revoke", help="let a key work no more, from the next second on")
+    revoke.add_argument("key", metavar="ID", help="the first column of `deepagents keys list`")
+    for action in (create, listing, revoke):
+        action.add_argument(
+            "--database",
+            metavar="FILE|URL",
+            help="as for `deepagents serve` (default: .deepagents/server.db)",
+        )
+        action.add_argument("--debug", action="store_true", help="show the traceback when something fails")
+
+
+def run(arguments: argparse.Namespace, *, model: Any = None) -> int:
+    """Do what was asked with the keys of a database.
+
+    Raises:
+        CommandError: if the database cannot be opened, or has no such key.
+    """
+    import asyncio
+
+    from deepagents_server.errors import ServeError
+
+    try:
+        asyncio.run(_run(arguments))
+    except ServeError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
+    return Exit.DONE
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    from deepagents_server.database.engine import database_url, open_database
+    from deepagents_server.database.keys import add_key, list_keys, revoke_key
+
+    async with open_database(database_url(arguments.database, Path.cwd()), alongside=True) as database:
+        match arguments.action:
+            case "create":
+                text, _ = await add_key(database, arguments.owner, _end(arguments.days))
+                sys.stdout.write(f"{text}\n")
+                sys.stderr.write("Keep it now: it is shown only here.\n")
+            case "list":
+                for row in await list_keys(database):
+                    sys.stdout.write(f"{_describe(row)}\n")
+            case _:
+                if not await revoke_key(database, arguments.key):
+                    raise CommandError(
+                        f"No key {arguments.key!r} works here; `deepagents keys list` names them.", Exit.USAGE
+                    )
+
+
+def _end(days: int | None) -> str | None:
+    if days is None:
+        return None
+    return (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="microseconds")
+
+
+def _describe(row: Mapping[str, Any]) -> str:
+    """Show a key as a line: its id, what it is good for, its dates and its owner."""
+    ended = row["expires_at"] and row["expires_at"] <= datetime.now(UTC).isoformat(timespec="microseconds")
+    state = "revoked" if row["revoked_at"] else "past" if ended else "works"
+    until = f" until {row['expires_at'][:10]}" if row["expires_at"] else ""
+    return f"{row['key_id']}  {state:<7}  {row['created_at'][:10]}{until}  {one_line(row['owner'])}"

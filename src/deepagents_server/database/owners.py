@@ -1,0 +1,100 @@
+"""Keep to the rows of one owner: the only place that does, for every statement of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.sql import visitors
+
+from deepagents_server.database.tables import METADATA, assistant_versions, assistants, runs, threads
+
+SHARED: Final = "*"
+"""The owner of what everybody may read and nobody change: the assistants of the graphs."""
+_OPTION: Final = "deepagents_scope"
+_SHARED_TABLES: Final = (assistants, assistant_versions)
+# Whose rows these are, their parents say.
+_PARENTS: Final = {"leases": threads.c.thread_id, "run_events": runs.c.run_id}
+# They belong to nobody, and no request has a reason to look at them.
+_OF_SERVER: Final = ("api_keys", "workers")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose rows a request may see and change; without keys, those without an owner."""
+
+    owner: str = ""
+
+
+def bind(engine: AsyncEngine, scope: Scope) -> AsyncEngine:
+    """Return the same engine, whose statements keep to the rows of an owner."""
+    return engine.execution_options(**{_OPTION: scope})
+
+
+def guard(engine: AsyncEngine) -> None:
+    """Let an engine add the owner to each statement that is to keep to one."""
+    event.listen(engine.sync_engine, "before_execute", _keep_to_owner, retval=True)
+
+
+def _keep_to_owner(connection: sa.Connection, statement: Any, multi: Any, single: Any, options: Any) -> Any:
+    scope: Scope | None = options.get(_OPTION)
+    return (statement if scope is None else _scoped(statement, scope)), multi, single
+
+
+def _scoped(statement: Any, scope: Scope) -> Any:
+    """Return a statement that reads, changes and removes rows of an owner only, and adds them as his.
+
+    Raises:
+        RuntimeError: for text, whose tables are not known.
+    """
+    if not isinstance(statement, sa.SelectBase | sa.UpdateBase):
+        raise RuntimeError("A request runs statements whose tables can be seen, not text.")
+
+    def read(query: Any) -> None:
+        _narrow(query, _tables(query.get_children()), scope, writes=False)
+
+    def write(change: Any) -> None:
+        _narrow(change, [change.table], scope, writes=True)
+
+    visits: Any = {"select": read, "update": write, "delete": write}
+    if isinstance(statement, sa.Insert) and "owner" in statement.table.c:
+        statement = statement.values(owner=scope.owner)
+    return visitors.cloned_traverse(cast(Any, statement), {}, visits)
+
+
+def _tables(elements: Iterable[Any]) -> Iterator[sa.FromClause]:
+    """Yield what a query reads from, without the queries inside, which are seen for themselves."""
+    for element in elements:
+        if isinstance(element, sa.Table | sa.Alias):
+            yield element
+        elif isinstance(element, sa.Column):
+            yield element.table
+        elif not isinstance(element, sa.SelectBase | sa.Subquery):
+            yield from _tables(element.get_children())
+
+
+def _narrow(statement: Any, found: Iterable[sa.FromClause], scope: Scope, *, writes: bool) -> None:
+    for source in dict.fromkeys(found):
+        table: Any = cast(Any, source).element if isinstance(source, sa.Alias) else source
+        # The tables of savers and stores have no owners; their rows are reached by those that have.
+        if getattr(table, "metadata", None) is METADATA:
+            condition = _condition(table, source, scope, writes=writes)
+            statement.where.non_generative(statement, condition)
+
+
+def _condition(
+    table: sa.Table, source: sa.FromClause, scope: Scope, *, writes: bool
+) -> sa.ColumnElement[bool]:
+    """Say which rows of a table an owner has."""
+    if table.name in _PARENTS:
+        parent = _PARENTS[table.name]
+        return source.c[parent.name].in_(sa.select(parent).where(parent.table.c.owner == scope.owner))
+    if table.name in _OF_SERVER:
+        return sa.false()
+    if table in _SHARED_TABLES and not writes:
+        return source.c.owner.in_([SHARED, scope.owner])
+    return source.c.owner == scope.owner

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.errors import NotFoundError
+
+from deepagents_cli.__main__ import main
+from tests.server.serving import Process, make_key
+from tests.server.test_runs import say
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("keys")
+
+
+@pytest.fixture(scope="module")
+def url(place: Path) -> Iterator[str]:
+    make_key(place, "first")
+    process = Process(place)
+    yield process.start()
+    process.close()
+
+
+def _keys(place: Path, *arguments: str) -> int:
+    return main(["keys", *arguments, "--database", str(place / ".deepagents" / "server.db")])
+
+
+def test_a_request_without_a_key_is_told_how_to_send_one(url: str) -> None:
+    refused = httpx.post(f"{url}/threads", json={})
+
+    assert refused.status_code == 401
+    assert refused.headers["www-authenticate"] == "Bearer"
+    assert "x-api-key" in refused.json()["detail"]
+    assert httpx.get(f"{url}/ok").json() == {"ok": True}
+
+
+@pytest.mark.parametrize("header", ["x-api-key", "authorization"])
+def test_a_key_goes_into_either_header(url: str, place: Path, header: str) -> None:
+    key = make_key(place, "alice")
+    sent = {header: key if header == "x-api-key" else f"Bearer {key}"}
+
+    assert httpx.post(f"{url}/threads", json={}, headers=sent).status_code == 200
+
+
+def test_each_owner_has_threads_runs_and_a_store_of_their_own(url: str, place: Path) -> None:
+    keys = [make_key(place, name) for name in ("alice", "bob")]
+    with get_sync_client(url=url, api_key=keys[0]) as alice, get_sync_client(url=url, api_key=keys[1]) as bob:
+        thread = alice.threads.create()["thread_id"]
+        alice.runs.wait(thread, "echo", input=say("hello"))
+        alice.store.put_item(["notes"], "tide", {"height": 13})
+        kept: Any = alice.store.get_item(["notes"], "tide")
+
+        assert kept["namespace"] == ["notes"]
+        assert thread not in [each["thread_id"] for each in bob.threads.search()]
+        assert bob.store.get_item(["notes"], "tide") is None
+        with pytest.raises(NotFoundError):
+            bob.threads.get(thread)
+
+
+def test_a_key_is_listed_without_its_secret_and_kept_nowhere(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = make_key(place, "carol")
+
+    _keys(place, "list")
+    listed = next(line for line in capsys.readouterr().out.splitlines() if "carol" in line)
+
+    assert key.split("-")[1] in listed
+    assert key not in listed
+    with sqlite3.connect(place / ".deepagents" / "server.db") as database:
+        assert key not in "".join(database.iterdump())
+    database.close()
+
+
+def test_a_revoked_key_works_no_more(url: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key = make_key(place, "dora")
+    assert _keys(place, "revoke", key.split("-")[1]) == 0
+
+    assert httpx.get(f"{url}/info", headers={"x-api-key": key}).status_code == 401
+    assert _keys(place, "revoke", key.split("-")[1]) == 2
+    assert "keys list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("owner", ["", "*", "a\nb"])
+def test_not_everything_is_a_name_of_an_owner(
+    place: Path, owner: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _keys(place, "create", owner) == 2
+    assert "name of an owner" in capsys.readouterr().err
